@@ -1,4 +1,4 @@
-"""The columns of tidy tables: one list for rows, CSV and data frames."""
+"""The columns of tidy tables, shared by rows, CSV and data frames."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from perfflow.model.result import Decision, Level
 class SampleRow(TypedDict):
     """One sample: a process that was run on one side.
 
-    ``run``, ``benchmark``, ``step``, ``metric``, ``unit``: what it is of; ``value`` is in this base unit.
-    ``side``: ``baseline`` or ``candidate``. ``at_most``: the value is an upper bound, the tool could not see below it.
-    ``pair``: number of the pair from 0; the sample of the other side with this number is its partner. None where
+    ``run``, ``benchmark``, ``step``, ``metric``: its origin. ``value`` is in the base unit ``unit``.
+    ``side``: ``baseline`` or ``candidate``. ``at_most``: the value is an upper bound, below which the tool cannot see.
+    ``pair``: number of the pair from 0; the sample of the other side with this number is its partner. None if the
     samples were not taken in pairs. ``order``: position among all samples of its benchmark and metric in the order in
-    which they were taken, from 0. None where the run's events are not there, or do not hold it.
+    which they were taken, from 0. None if the run's events are missing or do not have it.
 
     >>> import perfflow
     >>> first, *_ = perfflow.load("latest").to_rows()
@@ -36,10 +36,10 @@ class SampleRow(TypedDict):
 
 
 class DecisionRow(TypedDict):
-    """One metric of one benchmark, and what was decided about it; as ``Benchmark`` with its bounds laid flat.
+    """One metric of one benchmark with its decision: a ``Benchmark`` with flattened bounds.
 
     ``baseline``, ``candidate``: the statistic of each side in the base unit ``unit``, with the ends of its interval.
-    ``change``: candidate/baseline - 1; ``speedup``: above 1 is better. What is not known is None.
+    ``change``: candidate/baseline - 1. ``speedup``: above 1 is better. Unknown values are None.
 
     >>> import perfflow
     >>> (row,) = perfflow.load("latest").decisions()
@@ -78,7 +78,7 @@ _TYPES: tuple[type, ...] = (bool, int, float)
 
 
 def columns_of(row: type[SampleRow | DecisionRow]) -> Mapping[str, type]:
-    """Return the names of a table's columns in their order, each with the type of its values that are not None."""
+    """Return the names of a table's columns in order, with the type of the values that are not None."""
     hints = get_type_hints(row)
     return {name: _type(hint) for name, hint in hints.items()}
 

@@ -1,4 +1,4 @@
-"""Two commands compared from Python, as ``perfflow compare -- OLD NEW`` does it."""
+"""Compares two commands from Python, like ``perfflow compare -- OLD NEW``."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from perfflow.report import summary
 from perfflow.session.progress import NoProgress
 
 Command = str | Sequence[str | os.PathLike[str]]
-"""A program and its arguments, or the text of a command."""
+"""A program and its arguments, or a command as text."""
 Clock = Literal["auto", "time", "cpu", "uncontended"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison:
-    """Two commands that were compared: ``run`` is the stored run, ``answer`` what was found, in one line.
+    """A comparison of two commands: ``run`` is the stored run, ``answer`` the result in one line.
 
-    ``benchmark``: the row that decides; None where nothing could be measured, and then ``run.reasons`` say why.
-    In a notebook it shows as a table, elsewhere as the text that `perfflow compare` prints.
+    ``benchmark``: the row that decides; None if nothing could be measured, see ``run.reasons`` then.
+    A notebook shows it as a table; ``repr`` is the text that `perfflow compare` prints.
 
     >>> import perfflow
     >>> slower = perfflow.compare(["sleep", "0.01"], ["sleep", "0.1"], seed=1)
@@ -54,24 +54,24 @@ class Comparison:
 
     @property
     def decision(self) -> Decision | None:
-        """Of the row that decides; None where nothing could be measured."""
+        """The decision of the deciding row; None if nothing could be measured."""
         return self.benchmark.decision if self.benchmark else None
 
     @property
     def change(self) -> Bounds | None:
-        """Second/first - 1 of the row that decides; None where it is not known."""
+        """Second/first - 1 of the deciding row; None if it is not known."""
         return self.benchmark.change if self.benchmark else None
 
     @property
     def speedup(self) -> Bounds | None:
-        """How many times faster the second is, below 1 where it is slower; None where it is not known."""
+        """How many times faster the second command is, below 1 if it is slower; None if it is not known."""
         return self.benchmark.speedup if self.benchmark else None
 
     def __repr__(self) -> str:
         return self._text
 
     def _repr_html_(self) -> str:
-        result = self.run._result  # noqa: SLF001 (both are parts of one API; users are not to see it)
+        result = self.run._result  # noqa: SLF001 (both are parts of one API; the field is not for users)
         return display.html(self.answer, list(summary.shown_rows(result)), result, names=False)
 
 
@@ -86,15 +86,15 @@ def compare(
     lock_timeout: str | float = "30m",
     out: str | os.PathLike[str] | None = None,
 ) -> Comparison:
-    """Run two commands in pairs until the difference is settled, or the budget is spent.
+    """Run two commands in pairs until the difference is settled or the budget is spent.
 
-    ``old``, ``new``: a program and its arguments as a list, or the text of a command.
-    ``budget``, ``lock_timeout``: how long to measure, and to wait while others measure here; ``20s``, or seconds.
-    ``runs``: take this many pairs instead. ``metric``: what to judge by. ``seed``: of the coins that order the pairs.
-    ``out``: a new folder for the run; else it is one in the user's cache, which `perfflow clean` empties.
-    Raises UserError for commands and values that cannot be used, and where the folder cannot be written, and
-    KeyboardInterrupt after an interruption, when what was measured is stored. A program that fails raises nothing:
-    ``verdict`` is ``error`` then.
+    ``old``, ``new``: a program and its arguments as a list, or a command as text.
+    ``budget``, ``lock_timeout``: time to measure, and to wait for other measurements: ``20s``, or seconds.
+    ``runs``: number of pairs, instead of ``budget``. ``metric``: the metric that decides. ``seed``: of the random order
+    of the pairs. ``out``: a new folder for the run; by default in the user's cache, which `perfflow clean` empties.
+    Raises UserError for unusable commands and values, and if the folder cannot be written. Raises KeyboardInterrupt
+    after an interruption, when the results so far are stored. A program that fails raises nothing: then ``verdict`` is
+    ``error``.
 
     >>> import perfflow
     >>> perfflow.compare("sleep 0.01", "sleep 0.01", runs=0)
@@ -111,7 +111,7 @@ def compare(
     request = RunRequest(seed=seed, lock_timeout=patience, out=folder, report=out is not None)
     finished = run(*as_run(question, request), NoProgress())
     if finished.interrupted:
-        raise KeyboardInterrupt(f"what was measured is in {finished.folder}")
+        raise KeyboardInterrupt(f"the results so far are in {finished.folder}")
     text = summary.render(finished.result, str(finished.folder)).rstrip("\n")
     stored = run_of(finished.result, finished.folder)
     row = summary.deciding(finished.result)
@@ -140,7 +140,7 @@ def _duration(name: str, value: str | float) -> str:
 
 def _require_usable(runs: int | None, metric: str, seed: int | None) -> None:
     if metric not in get_args(Clock):
-        raise UserError.of(f"metric {metric!r} is not known", f"write one of: {', '.join(get_args(Clock))}")
+        raise UserError.of(f"unknown metric {metric!r}", f"write one of: {', '.join(get_args(Clock))}")
     whole: tuple[tuple[str, object, int, int], ...] = (("runs", runs, 1, 10**6), ("seed", seed, 0, MOST_SEED))
     for name, value, least, most in whole:
         if value is not None and not (isinstance(value, int) and least <= value <= most):

@@ -1,4 +1,4 @@
-"""Tidy tables as CSV: one line for each row, an empty cell for what is not known."""
+"""Tidy tables as CSV: one line for each row, an empty cell for an unknown value."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from perfflow.report.sanitize import visible
 
 FILES: Mapping[Table, str] = {"samples": "samples.csv", "decisions": "decisions.csv"}
 _ROWS = 1000
-"""Rows of one part of the text."""
+"""Rows per chunk."""
 
 
 def chunks(run: Run, table: Table) -> Iterator[str]:
-    """Return the text of one table part by part: a long run has millions of samples.
+    """Return the text of one table in chunks, since a long run has millions of samples.
 
-    Raises UserError where the run's events are damaged.
+    Raises UserError if the run's events are damaged.
     """
     if table == "samples":
         return _chunks(SampleRow, sample_rows(run.id, run.benchmarks, run.folder))
@@ -45,5 +45,5 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    # repr of a float is the shortest text that reads back as the same number.
+    # repr of a float is the shortest text that parses to the same number.
     return visible(value) if isinstance(value, str) else repr(value)

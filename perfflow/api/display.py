@@ -1,4 +1,4 @@
-"""A small HTML table of measured rows for notebooks, in the words and figures of the report."""
+"""A small HTML table of measured rows for notebooks, with the texts of the report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perfflow.report.rows import comparison_of
 from perfflow.report.sanitize import visible
 
 MOST_ROWS = 50
-"""Rows of a table; a notebook keeps its output in its file."""
+"""Most rows of a table, since a notebook stores its output in its file."""
 
 
 def html(title: str, rows: Sequence[Benchmark], result: Result, *, names: bool) -> str:

@@ -1,4 +1,4 @@
-"""Tidy rows as data frames of the libraries that are installed; perfflow needs none of them."""
+"""Tidy rows as data frames of pandas or polars, which perfflow does not require."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Rows = Sequence[SampleRow] | Sequence[DecisionRow]
 def frame(rows: Rows, columns: Mapping[str, type], library: Library | None = None) -> Any:
     """Return rows as a data frame of ``library``, or of the first that is installed: pandas, polars.
 
-    ``columns``: their names and types, which hold where there are no rows too. Raises UserError where none is there.
+    ``columns``: names and types, also used if there are no rows. Raises UserError if the library is not installed.
     """
     known: tuple[Library, ...] = get_args(Library)
     if library is not None and library not in known:
-        raise UserError.of(f"library {library!r} is not known", f"write one of: {', '.join(known)}")
+        raise UserError.of(f"unknown library {library!r}", f"write one of: {', '.join(known)}")
     for name in [library] if library else known:
         try:
             module = import_module(name)
@@ -35,7 +35,7 @@ def frame(rows: Rows, columns: Mapping[str, type], library: Library | None = Non
 
 def _pandas(module: Any, rows: Rows, columns: Mapping[str, type]) -> Any:
     found = module.DataFrame.from_records(list(rows), columns=list(columns))
-    # Int64 and string have a place for what is not known; plain columns would hold floats there.
+    # Int64 and string have missing values; plain integer columns with missing values would become floats.
     return found.astype({name: _OF_PANDAS[kind] for name, kind in columns.items()})
 
 

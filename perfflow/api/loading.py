@@ -1,4 +1,4 @@
-"""A stored run from disk: by its id, its folder, or a result.json."""
+"""Loads a stored run by its id, its folder, or its result.json."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def load(run: str | os.PathLike[str] = "latest", *, root: str | os.PathLike[str]
     """Read a stored run.
 
     ``run``: ``latest``, a run's id, a run's folder, or the path of a result.json.
-    ``root``: the project that ids, and relative paths, are looked up in; else the one around the current folder.
+    ``root``: the project in which ids and relative paths are looked up; by default the one of the current folder.
     Raises UserError if the run does not exist, or if its result.json is missing, damaged or from another tool.
 
     >>> import perfflow
@@ -48,13 +48,13 @@ def _place(name: str, root: str | os.PathLike[str] | None) -> Path:
         return rundir.find(project.root_of(here) or here, name)
     base = Path(root).absolute()
     base = project.root_of(base) or base
-    # `find` takes a path from the current folder, which has nothing to do with another project.
+    # `find` resolves a path from the current folder, which may be outside of the project in `root`.
     path = Path(root).absolute() / name
     return rundir.find(base, str(path if path.exists() else base / rundir.HOME / "runs" / name))
 
 
 def run_of(result: Result, folder: Path | None) -> Run:
-    """Return a result as a run. ``folder``: of its files. Raises UserError for a start or an end that is not a time."""
+    """Return a result as a run. ``folder``: the run folder. Raises UserError if a start or end is not a time."""
     info = result.run
     revision = revision_of(result)
     baseline, candidate = (tree_of(result.trees, side) for side in Side)
@@ -89,7 +89,7 @@ def _time(text: str, folder: Path | None) -> datetime:
     except ValueError as error:
         where = f"{folder}: " if folder else ""
         raise UserError.of(
-            f"{where}{text!r} in its result.json is not a time", "the file was changed by hand?"
+            f"{where}{text!r} in its result.json is not a time", "was the file edited by hand?"
         ) from error
 
 
@@ -120,7 +120,7 @@ def _benchmark(row: Row) -> Benchmark:
 
 
 def _in_pairs(row: Row) -> bool:
-    """Whether both sides were taken pair by pair; files of earlier versions do not say how they were."""
+    """Return whether both sides were measured in pairs. Files of earlier versions have no design."""
     if not row.baseline or not row.candidate or not row.paired:
         return False
     in_turn = row.design in (None, Design.FEW, Design.FEW_LAYOUTS)

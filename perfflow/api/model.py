@@ -1,4 +1,4 @@
-"""Rows of a stored run as frozen objects, with the names of result.json (docs/result.md has each field)."""
+"""Rows of a stored run as frozen objects, with the names of result.json (docs/result.md explains each field)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from perfflow.model.result import Decision, Level
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """An estimate with its interval. An end is None where the samples do not bound it.
+    """An estimate with its interval. An end is None if the samples do not bound it.
 
-    ``value``, ``low``, ``high``: shares of ``Benchmark.change`` (0.2 is +20%), factors of ``Benchmark.speedup``.
+    ``value``, ``low``, ``high``: shares for ``Benchmark.change`` (0.2 is +20%), factors for ``Benchmark.speedup``.
 
     >>> import perfflow
     >>> change = perfflow.load("latest").benchmark("count", "time").change
@@ -31,10 +31,10 @@ class Bounds:
 class Sample:
     """One side of a row, in the row's base unit.
 
-    ``value`` is the row's statistic, ``low`` and ``high`` its 95% interval, None where there are too few samples.
-    ``n`` is the number of ``samples``, which are in the order of the pairs. ``at_most``: of each sample whether it is
-    an upper bound, since the tool could not see below it; empty where none is. ``screened``: samples that were set
-    aside, since fresh pairs decided.
+    ``value`` is the row's statistic, ``low`` and ``high`` its 95% interval, None if there are too few samples.
+    ``n`` is the number of ``samples``, which are in the order of the pairs. ``at_most``: for each sample, whether it is
+    an upper bound, below which the tool cannot see; empty if none is. ``screened``: samples that were set aside because
+    fresh pairs decided.
 
     >>> import perfflow
     >>> baseline = perfflow.load("latest").benchmark("count", "time").baseline
@@ -46,7 +46,7 @@ class Sample:
     low: float | None
     high: float | None
     n: int
-    # There may be thousands of them, and a notebook shows the row.
+    # Not in repr, since a notebook shows the row and there may be thousands of samples.
     samples: tuple[float, ...] = field(repr=False)
     at_most: tuple[bool, ...] = field(default=(), repr=False)
     screened: tuple[float, ...] = field(default=(), repr=False)
@@ -57,15 +57,15 @@ class Benchmark:
     """One metric of one benchmark: a row of the report, with both sides.
 
     ``metric``, ``statistic``, ``unit``: such as ``time``, ``p50``, ``s``; values are in this base unit.
-    ``better``: ``lower``, ``higher`` or ``none``. ``baseline``, ``candidate``: None where the side was not measured.
-    ``change``: candidate/baseline - 1. ``speedup``: how many times better, above 1 is better whatever the metric.
-    ``confidence``: of both intervals, None where there is none, as of exact figures.
-    ``decision``: None where nothing is decided about the row. ``level``: ``ok``, ``concern`` or ``action``.
-    ``gating``: whether the verdict rests on the row. ``why``: why it does.
-    ``pairs``: by how many pairs it is judged. ``in_pairs``: whether sample i of one side is the partner of sample i of
-    the other. ``design``: how samples were taken, None in files of earlier versions.
-    ``more``: about how many more pairs would settle it, where it is unproven.
-    ``warnings``: what the row must be read with.
+    ``better``: ``lower``, ``higher`` or ``none``. ``baseline``, ``candidate``: None if the side was not measured.
+    ``change``: candidate/baseline - 1. ``speedup``: how many times better; above 1 is better for every metric.
+    ``confidence``: of both intervals; None if they have none, as for exact figures.
+    ``decision``: None if nothing is decided about the row. ``level``: ``ok``, ``concern`` or ``action``.
+    ``gating``: whether the verdict rests on the row. ``why``: the reason for that.
+    ``pairs``: number of pairs that judge the row. ``in_pairs``: whether sample i of one side is the partner of sample i
+    of the other. ``design``: how samples were taken, None in files of earlier versions.
+    ``more``: about how many more pairs would settle an unproven row.
+    ``warnings``: cautions for reading the row.
 
     >>> import perfflow
     >>> row = perfflow.load("latest").benchmark("count", "time")
@@ -102,8 +102,7 @@ class Benchmark:
 class Target:
     """One requirement on one benchmark. ``measured``, ``low`` and ``high`` are in the base unit ``unit``.
 
-    ``status``: ``met``, ``not met``, ``unproven`` or ``not measured``; ``detail`` says why, where there is something
-    to say.
+    ``status``: ``met``, ``not met``, ``unproven`` or ``not measured``. ``detail``: the reason, or ''.
 
     >>> import perfflow
     >>> [(target.requirement, target.status) for target in perfflow.load("latest").targets]

@@ -1,4 +1,4 @@
-"""Rows of a run as tidy tables: one row for each sample, and one for each decision."""
+"""Tidy tables of a run: one row for each sample, and one row for each decision."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Side = Literal["baseline", "candidate"]
 def sample_rows(run: str, benchmarks: Iterable[Benchmark], folder: Path | None) -> Iterator[SampleRow]:
     """Return the samples of each benchmark, pair by pair, with the order in which they were taken.
 
-    ``run``: its id. ``folder``: of the run, whose events hold the order. Raises UserError where they are damaged, at
-    once and not at the first row.
+    ``run``: the run's id. ``folder``: the run folder, whose events hold the order. Raises UserError if they are
+    damaged, immediately and not at the first row.
     """
     return _all_samples(run, benchmarks, order_in(folder))
 
@@ -52,7 +52,7 @@ def _samples(run: str, row: Benchmark, sides: Mapping[Side, Sample], orders: Ord
 
 
 def decision_rows(run: str, benchmarks: Iterable[Benchmark]) -> Iterator[DecisionRow]:
-    """Yield what was decided about each row. ``run``: its id."""
+    """Yield the decision of each row. ``run``: the run's id."""
     for row in benchmarks:
         baseline, candidate = row.baseline or _NONE, row.candidate or _NONE
         change, speedup = row.change or _NONE, row.speedup or _NONE

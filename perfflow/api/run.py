@@ -21,19 +21,19 @@ from perfflow.store.result_file import to_text
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Run:
-    """A stored run. Everything is as it stands in result.json; nothing is judged again.
+    """A stored run, as it is in result.json; nothing is judged again.
 
-    ``id``, ``workflow``, ``component``: the run's name, the workflow's, and the report's title.
-    ``started``, ``finished``: in UTC; ``finished`` is None where perfflow was killed. ``seconds``: what the run took.
-    ``seed``: of the coins that ordered the pairs. ``version``: of perfflow. ``interrupted``: whether it was cut short.
-    ``verdict``: ``pass``, ``fail``, ``unproven`` or ``error``; None where two stored results were compared.
-    ``gate``: ``pass`` or ``fail``, None where ``verdict`` is.
-    ``reasons``: why the verdict is not a pass, then warnings. ``evidence``: the lines for a review.
-    ``revision``: the commit that was measured, of two trees the candidate's; ``baseline_revision``: the baseline's, of
-    two trees. None where they are not known. ``dirty``: whether files differed from ``revision``.
+    ``id``, ``workflow``, ``component``: the run's id, the workflow's name, and the report's title.
+    ``started``, ``finished``: in UTC; ``finished`` is None if perfflow was killed. ``seconds``: duration of the run.
+    ``seed``: of the random order of the pairs. ``version``: of perfflow. ``interrupted``: whether it was interrupted.
+    ``verdict``: ``pass``, ``fail``, ``unproven`` or ``error``; None if two stored results were compared.
+    ``gate``: ``pass`` or ``fail``; None if ``verdict`` is None.
+    ``reasons``: why the verdict is not a pass, then warnings. ``evidence``: the evidence lines for a review.
+    ``revision``: the measured commit, with two trees the candidate's. ``baseline_revision``: with two trees, the
+    baseline's. Both are None if not known. ``dirty``: whether files differed from ``revision``.
     ``benchmarks``, ``targets``: rows of the report, in its order.
     ``warnings``: about the run as a whole, then those of its steps, as ``STEP: text``.
-    ``folder``: of the run's files, None for a result.json outside the folder of a run.
+    ``folder``: the run folder, None for a result.json outside of a run folder.
 
     >>> import perfflow
     >>> run = perfflow.load("latest")
@@ -66,7 +66,7 @@ class Run:
     _result: Result = field(repr=False)
 
     def benchmark(self, name: str, metric: str) -> Benchmark:
-        """Return the row of one metric of one benchmark. Raises KeyError, which names the rows that there are.
+        """Return the row of one metric of one benchmark. Raises KeyError with the names of the existing rows.
 
         >>> import perfflow
         >>> perfflow.load("latest").benchmark("count", "time").decision
@@ -81,7 +81,7 @@ class Run:
     def to_rows(self) -> list[SampleRow]:
         """Return the samples as tidy rows: one for each sample of each side, with the keys of ``SampleRow``.
 
-        Raises UserError where the run's events are damaged.
+        Raises UserError if the run's events are damaged.
 
         >>> import perfflow
         >>> rows = perfflow.load("latest").to_rows()
@@ -91,7 +91,7 @@ class Run:
         return list(rows.sample_rows(self.id, self.benchmarks, self.folder))
 
     def decisions(self) -> list[DecisionRow]:
-        """Return what was decided as tidy rows: one for each of ``benchmarks``, with the keys of ``DecisionRow``.
+        """Return the decisions as tidy rows: one for each of ``benchmarks``, with the keys of ``DecisionRow``.
 
         >>> import perfflow
         >>> [(row["benchmark"], row["decision"]) for row in perfflow.load("latest").decisions()]
@@ -100,22 +100,22 @@ class Run:
         return list(rows.decision_rows(self.id, self.benchmarks))
 
     def to_frame(self, table: Table = "samples", library: Library | None = None) -> Any:
-        """Return ``to_rows`` (``table="decisions"``: ``decisions``) as a data frame of pandas, else of polars.
+        """Return ``to_rows``, or ``decisions`` if ``table="decisions"``, as a data frame of pandas, else of polars.
 
-        ``library`` names the one to use where both are installed. Raises UserError where there is none of them.
+        ``library`` selects one of the two. Raises UserError if it, or both, are not installed.
 
         >>> import perfflow
         >>> perfflow.load("latest").to_frame("decisions")["decision"].to_list()
         ['regressed']
         """
         if table not in get_args(Table):
-            raise UserError.of(f"table {table!r} is not known", f"write one of: {', '.join(get_args(Table))}")
+            raise UserError.of(f"unknown table {table!r}", f"write one of: {', '.join(get_args(Table))}")
         if table == "samples":
             return frames.frame(self.to_rows(), columns_of(SampleRow), library)
         return frames.frame(self.decisions(), columns_of(DecisionRow), library)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole result.json as plain data, with all fields that this version knows. It is a copy.
+        """Return a copy of the whole result.json as plain data, with all fields that this version knows.
 
         >>> import perfflow
         >>> perfflow.load("latest").to_dict()["schema"]

@@ -92,7 +92,7 @@ def command(
     from perfflow.cli.output import say, tell
     from perfflow.cli.verdict import shown_path
     from perfflow.jobs.export.export import default_folder, export, profile_files, read_previous, read_result
-    from perfflow.report.payloads.files import Wishes
+    from perfflow.report.payloads.files import ExportOptions
     from perfflow.report.sanitize import visible
     from perfflow.store.folder import find
     from perfflow.trees import project
@@ -108,13 +108,13 @@ def command(
     if to_stdout:
         _print(tables)
         return
-    wishes = Wishes(unproven, read_previous(previous) if previous else "", anchor)
+    options = ExportOptions(unproven, read_previous(previous) if previous else "", anchor)
     lost: list[str] = []
     profiles = profile_files(result, place, [name for name in formats if name in PROFILES], lost.append)
     for reason in lost:
         tell(f"note: left out: {visible(reason)}\n")
     chosen = [name for name in formats if name in FORMATS] if formats else FORMATS
-    for path in export(result, chosen, out or default_folder(root, result), wishes, tables, profiles):
+    for path in export(result, chosen, out or default_folder(root, result), options, tables, profiles):
         say(visible(shown_path(path)))
 
 

@@ -1,4 +1,4 @@
-"""What to do next: the rules' advice, a task list with owners, and where the run is routed to."""
+"""Next steps: a task list with owners, and the route that the run takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perfflow.model.result_routes import RouteTaken
 from perfflow.report.blame import commit_text, place_of, share_text
 from perfflow.report.regressions import not_run, worst_first
 from perfflow.report.requirements import target_name
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 from perfflow.verdict.remaining import by_cpu, remaining
 from perfflow.verdict.told import estimate_of, judged, percent
 from perfflow.verdict.tradeoffs import taken
@@ -19,7 +19,7 @@ from perfflow.verdict.tradeoffs import taken
 
 @dataclass(frozen=True)
 class Action:
-    """One thing to do: the verb, what it is done to, why, and who is nearest to it; the owner may be empty."""
+    """One task: the verb, its object, the reason, and the owner, which may be ''."""
 
     verb: str
     name: str
@@ -29,24 +29,24 @@ class Action:
 
 @dataclass(frozen=True)
 class Routed:
-    """Where the run goes and because of which rule, with the brief, whose long lists are cut."""
+    """The route of a run, the rule that chose it, and the brief with its long lists cut."""
 
     to: str
     rule: str
     why: str
-    lists: tuple[tuple[str, Leading[str]], ...]
-    """The brief's lists that hold something, by their titles."""
+    lists: tuple[tuple[str, Truncated[str]], ...]
+    """The lists of the brief that are not empty, with their titles."""
     commands: tuple[str, ...]
 
 
-def actions_of(result: Result, criteria: Criteria) -> Leading[Action]:
-    """What fails first, then what could not be measured or told, then what passes with a warning."""
+def actions_of(result: Result, criteria: Criteria) -> Truncated[Action]:
+    """Return the tasks: failures first, then missing and unproven measurements, then warnings."""
     to = result.routes[0].to if result.routes else ""
-    return leading([*_failing(result, criteria, to), *_unknown(result, to), *_warned(result, criteria, to)])
+    return truncated([*_failing(result, criteria, to), *_unknown(result, to), *_warned(result, criteria, to)])
 
 
 def routed(route: RouteTaken) -> Routed:
-    """A route with its brief."""
+    """Return a route with its brief."""
     brief = route.brief
     lists = (
         ("Regressed", brief.regressed),
@@ -58,8 +58,8 @@ def routed(route: RouteTaken) -> Routed:
         to=route.to,
         rule=route.rule,
         why=route.why,
-        lists=tuple((title, leading(lines)) for title, lines in lists if lines),
-        commands=leading(brief.commands).shown,
+        lists=tuple((title, truncated(lines)) for title, lines in lists if lines),
+        commands=truncated(brief.commands).shown,
     )
 
 
@@ -72,15 +72,15 @@ def _failing(result: Result, criteria: Criteria, to: str) -> Iterator[Action]:
             yield Action("Meet", f"{target_name(target)} {target.requirement}", target.detail, to)
     for check in result.verification:
         if check.status == "failed" and not _allowed(result, check.id):
-            yield Action("Make pass", check.id, check.detail, to)
+            yield Action("Fix", check.id, check.detail, to)
 
 
 def _unknown(result: Result, to: str) -> Iterator[Action]:
     for row in result.benchmarks:
         if row.gating and row.decision == "removed":
-            yield Action("Bring back", row.name, "base measures it, head does not", to)
+            yield Action("Restore", row.name, "measured at base, missing at head", to)
     for name in dict.fromkeys(not_run(result)):
-        yield Action("Get measured", name, "it should have been measured and was not", to)
+        yield Action("Measure", name, "expected, but not measured", to)
     for row in result.benchmarks:
         if row.gating and row.decision == "unproven" and row.level is None:
             hints = filter(None, (remaining(row), by_cpu(row, result.benchmarks)))
@@ -92,9 +92,9 @@ def _warned(result: Result, criteria: Criteria, to: str) -> Iterator[Action]:
         accepted = taken(row, criteria)
         if accepted:
             action = percent(criteria.thresholds_of(row.name, row.metric).action)
-            detail = f"{estimate_of(row, criteria)} is accepted until then; after that it fails over {action}"
+            detail = f"{estimate_of(row, criteria)} is accepted until then; afterwards a change over {action} fails"
             owner = _owner(result, row, to)
-            yield Action(f"Before {accepted.until} win back", f"{row.name} {row.metric}", detail, owner)
+            yield Action(f"Fix before {accepted.until}:", f"{row.name} {row.metric}", detail, owner)
         elif row.level == "concern":
             yield _regression(result, row, criteria, "Look at", to)
 
@@ -109,7 +109,7 @@ def _regression(result: Result, row: Benchmark, criteria: Criteria, verb: str, t
 
 
 def _owner(result: Result, row: Benchmark, to: str) -> str:
-    """Who wrote the newest commit that touched what lost most; where nobody is known, whom the run is routed to."""
+    """Return the author of the newest commit to the most blamed function; if unknown, the target of the route."""
     authors = (commit.author for item in _blamed(result, row) for commit in item.commits)
     return next(filter(None, authors), to)
 

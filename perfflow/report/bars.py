@@ -1,4 +1,4 @@
-"""Where intervals, bounds and samples lie on the axes on which they are drawn: numbers in, places out."""
+"""The places of intervals, bounds and samples on the axes of drawings."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from perfflow.stats.paired_test import Interval, quantile
 LADDER = (1.15, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
 """Ratios at the right end of an axis of changes; its left end is one over that."""
 _ROOM = 0.15
-"""Of what is drawn of a target, the share that the axis goes on to either side."""
+"""Margin of a target's axis on each side, as a share of the drawn range."""
 _FENCES = 3.0
-"""Samples farther from the quartiles than so many times the distance between them are counted, not drawn."""
+"""Samples farther from the quartiles than this many interquartile ranges are counted, not drawn."""
 TARGET_TONES = {"met": Tone.GOOD, "not met": Tone.BAD}
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A change to draw: natural logarithms of the ratio and of its interval, and where a regression begins."""
+    """A change to draw: natural logarithms of the ratio, of its interval, and of the threshold of a regression."""
 
     low: float
     value: float
@@ -35,7 +35,7 @@ class Ratio:
 
 
 def ratio_of_change(change: Bounds | None, bound: float | None, tone: Tone) -> Ratio | None:
-    """A relative change, -0.3 of 30% less, with its interval; None where it is not known."""
+    """Return a relative change (-0.3 is 30% less) with its interval, or None if it is not known."""
     if change is None or change.value is None:
         return None
     low = -1.0 if change.low is None else change.low
@@ -44,14 +44,14 @@ def ratio_of_change(change: Bounds | None, bound: float | None, tone: Tone) -> R
 
 
 def ratio_of_interval(change: Interval | None) -> Ratio | None:
-    """A relative change that is held against no bound; None where it is not known."""
+    """Return a relative change without a threshold, or None if it is not known."""
     if change is None or math.isnan(change.estimate):
         return None
     return _ratio(1 + change.low, 1 + change.estimate, 1 + change.high, None, Tone.UNSURE)
 
 
 def ratio_of_speedup(speedup: Bounds | None, bound: float | None, tone: Tone) -> Ratio | None:
-    """A speedup, 2.0 of twice as fast, with its interval; None where it is not known."""
+    """Return a speedup (2.0 is twice as fast) with its interval, or None if it is not known."""
     if speedup is None or speedup.value is None:
         return None
     low = 0.0 if speedup.low is None else speedup.low
@@ -67,9 +67,9 @@ def _log(ratio: float) -> float:
 
 
 def on_one_axis(changes: Sequence[Ratio | None], *, percent: bool) -> tuple[str, list[Cell]]:
-    """A title that names the ends of a logarithmic axis around no change, and a bar for each change.
+    """Return a title with the ends of a logarithmic axis around no change, and a bar for each change.
 
-    ``percent``: the ends are relative changes, else speedups.
+    ``percent``: the title has relative changes, else speedups.
     """
     ends = [abs(end) for item in changes if item for end in (item.low, item.high) if math.isfinite(end)]
     most = math.exp(min(max(ends, default=0.0), math.log(LADDER[-1])))
@@ -88,7 +88,7 @@ def on_one_axis(changes: Sequence[Ratio | None], *, percent: bool) -> tuple[str,
 
 
 def requirement_bar(target: TargetResult, criteria: Criteria) -> Bar | None:
-    """The interval of what was measured and the bound, on an axis of their own; None where there is nothing to draw."""
+    """Return the measured interval and the bound on their own axis, or None if there is nothing to draw."""
     required = bound_of(target, criteria)
     values = [value for value in (target.low, target.measured, target.high) if value is not None]
     if required is None or required.growth or not values:
@@ -124,10 +124,10 @@ def _allowed(required: Requirement, places: Sequence[float]) -> tuple[float, flo
 
 
 def densities(sides: Sequence[Sample], dimension: Dimension) -> tuple[str, list[Density]] | None:
-    """A title that names the ends of one linear axis, and the samples of each side on it.
+    """Return a title with the ends of a linear axis, and the samples of each side on it.
 
-    Samples far outside of their side's quartiles are left out of both. None where a side has fewer than two samples, or
-    all are the same.
+    Samples far outside of their side's quartiles are left out. None if a side has fewer than two samples, or all
+    samples are equal.
     """
     if any(len(side.samples) < 2 for side in sides):
         return None
@@ -140,7 +140,7 @@ def densities(sides: Sequence[Sample], dimension: Dimension) -> tuple[str, list[
 
 
 def _inside(values: Iterable[float]) -> list[float]:
-    """The values that are not far outside of the quartiles; at least half of them."""
+    """Return the values that are not far outside of the quartiles; at least half of all."""
     ordered = sorted(values)
     first, third = quantile(ordered, 0.25), quantile(ordered, 0.75)
     reach = _FENCES * (third - first)

@@ -1,4 +1,4 @@
-"""A bisection as text for a terminal, and as the page of its run."""
+"""A bisection as text for a terminal, and as a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_LEFT = 20
 
 
 def tried_text(item: Tried) -> str:
-    """One revision in one line: what was found of it, and of what it is known."""
+    """Return one line about a revision: the decision, the change or the reason, the time it took, and its subject."""
     parts = [item.commit.revision[:SHORT], item.holds.value]
     if item.change is not None and item.pairs:
         parts.append(change_text(item.change))
@@ -29,7 +29,7 @@ def tried_text(item: Tried) -> str:
 
 
 def text(found: Bisected, where: str, width: int = NO_EDGE) -> str:
-    """What is printed at the end, with a table that fits ``width`` columns; ``where`` is the report."""
+    """Return the final output, with a table that fits ``width`` columns; ``where`` is the path of the report."""
     lines = [*_headline(found), ""]
     if found.tried:
         laid = laid_out(_tried(found), width)
@@ -40,11 +40,11 @@ def text(found: Bisected, where: str, width: int = NO_EDGE) -> str:
 
 
 def document(found: Bisected) -> Document:
-    """The page of the run."""
+    """Return the page of a bisection."""
     sections = [Section("", (Code(tuple(_headline(found))),))]
     if found.tried:
-        said = f"{found.builds} revisions were built and measured."
-        sections.append(Section("Revisions", (Prose(said), _tried(found))))
+        note = f"{found.builds} revisions were built and measured."
+        sections.append(Section("Revisions", (Prose(note), _tried(found))))
     skipped = tuple(
         (named(item.commit.revision[:SHORT]), ": ", quoted(item.reason)) for item in found.tried if item.reason
     )
@@ -76,8 +76,8 @@ def _headline(found: Bisected) -> Iterator[str]:
             yield f"  and {len(found.left) - _MOST_LEFT} more"
         yield f"  regression: {regression.benchmark} {regression.metric} {change_text(regression.change)}"
         return
-    says = {Outcome.NOT_MEASURED: "could not measure", Outcome.SAME: "nothing to bisect (same)"}
-    yield f"{says.get(found.outcome, found.outcome.value)}: {found.why}"
+    texts = {Outcome.NOT_MEASURED: "could not measure", Outcome.SAME: "nothing to bisect (same)"}
+    yield f"{texts.get(found.outcome, found.outcome.value)}: {found.why}"
     yield f"  good: {_short(found.good)} {found.good.subject}"
     yield f"  bad:  {_short(found.bad)} {found.bad.subject}"
 
@@ -86,7 +86,7 @@ def _parent(found: Bisected, parent: str) -> str:
     if parent == found.good.revision:
         return "the good revision itself"
     known = found.of(parent)
-    return change_text(known.change) if known else "not measured itself: a revision that lacks it descends from it"
+    return change_text(known.change) if known else "not measured: a descendant of it lacks the regression"
 
 
 def _short(commit: Described) -> str:
@@ -94,7 +94,7 @@ def _short(commit: Described) -> str:
 
 
 def _tried(found: Bisected) -> Table:
-    """Each revision that was tried, with its change from the good one."""
+    """Return each tried revision with its change from the good one."""
     changes = [ratio_of_interval(item.change if item.pairs else None) for item in found.tried]
     axis, bars = on_one_axis(changes, percent=True)
     columns = [

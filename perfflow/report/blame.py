@@ -1,4 +1,4 @@
-"""Which functions a regression is in, what they cost on both sides, and the commits that touched them."""
+"""The functions that are blamed for a regression, their cost on both sides, and the commits that touched them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perfflow.model.result import Attribution, CommitInfo, Result
 from perfflow.model.units import Dimension, format_quantity, significant
 from perfflow.report.regressions import worst_first
 from perfflow.report.table import NOTHING
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 from perfflow.verdict.attribution import told_share
 
 MOST_COMMITS = 3
@@ -20,14 +20,15 @@ _PROFILED = {
     "instructions": {"instructions"},
     "bytes": {"alloc", "allocs", "heap_peak", "rss"},
 }
-"""The metrics of which a profile by these units tells function by function."""
+"""The metrics that a profile in this unit breaks down by function."""
 
 
 @dataclass(frozen=True)
 class Blamed:
-    """One function: where it is, its own cost before and after, and its share of what the benchmark lost.
+    """One function: its location, its own cost before and after, and its share of the benchmark's regression.
 
-    ``commits`` are short hash and subject, the hash empty of what is not committed; ``more`` counts the others.
+    ``commits`` are pairs of short hash and subject, with an empty hash for uncommitted changes; ``more`` counts the
+    commits that are not listed.
     """
 
     benchmark: str
@@ -45,14 +46,14 @@ class Blamed:
 
     @property
     def touched(self) -> str:
-        """The commits in one line: ``3fa2c1d Parse twice, 77e01aa Inline and 2 more``."""
+        """The commits as one line: ``3fa2c1d Parse twice, 77e01aa Inline and 2 more``."""
         named = ", ".join(" ".join(filter(None, commit)) for commit in self.commits)
         return f"{named} and {self.more} more" if self.more else named
 
 
 @dataclass(frozen=True)
 class Area:
-    """What the functions of one region or crate lost together, in one operation of each of their benchmarks."""
+    """The total added cost of the functions of one region or crate, for one operation of each of their benchmarks."""
 
     kind: str
     name: str
@@ -64,48 +65,48 @@ class Area:
 
 @dataclass(frozen=True)
 class Blame:
-    """All functions that a gate blames, what they come to by area, and the rows of which profiles blame none."""
+    """All blamed functions of a gate, their sums by area, and the regressions for which profiles blame no function."""
 
-    functions: Leading[Blamed]
-    areas: Leading[Area]
-    unexplained: Leading[tuple[str, str]]
-    """Benchmark, and its metric."""
+    functions: Truncated[Blamed]
+    areas: Truncated[Area]
+    unexplained: Truncated[tuple[str, str]]
+    """Pairs of benchmark and metric."""
 
     @property
     def has_crates(self) -> bool:
-        """Whether any of the functions shown belongs to a crate."""
+        """Whether a shown function belongs to a crate."""
         return any(item.crate for item in self.functions.shown)
 
     @property
     def has_regions(self) -> bool:
-        """Whether any of the functions shown belongs to a region."""
+        """Whether a shown function belongs to a region."""
         return any(item.region for item in self.functions.shown)
 
 
 def blame_of(result: Result) -> Blame:
-    """The functions in the order of the result: what lost most first."""
+    """Return the blamed functions in the order of the result, the largest increase first."""
     return Blame(
-        functions=leading(result.attributions).each(blamed),
-        areas=leading([*_areas(result.attributions)]),
-        unexplained=leading([*_unexplained(result)]),
+        functions=truncated(result.attributions).each(blamed),
+        areas=truncated([*_areas(result.attributions)]),
+        unexplained=truncated([*_unexplained(result)]),
     )
 
 
 def _unexplained(result: Result) -> Iterator[tuple[str, str]]:
-    """What regressed and was profiled on both sides, with no function that stands out."""
-    told = {(item.benchmark, item.metric) for item in result.attributions}
+    """Yield the regressions that were profiled on both sides but have no blamed function."""
+    explained = {(item.benchmark, item.metric) for item in result.attributions}
     sides: dict[tuple[str, str], set[str]] = {}
     for spot in result.hotspots:
         sides.setdefault((spot.benchmark, spot.unit), set()).add(spot.tree)
     for row in worst_first(result.benchmarks):
         units = (unit for unit, metrics in _PROFILED.items() if row.metric in metrics)
         both = any(len(sides.get((row.name, unit), ())) == 2 for unit in units)
-        if both and row.level in ("concern", "action") and (row.name, row.metric) not in told:
+        if both and row.level in ("concern", "action") and (row.name, row.metric) not in explained:
             yield row.name, row.metric
 
 
 def cost(value: float | None, unit: str) -> str:
-    """A cost in base units, scaled: ``4.20 ms``; a dash where it is not known."""
+    """Return a cost in base units as text such as ``4.20 ms``, or a dash for None."""
     if value is None:
         return NOTHING
     known = next((dimension for dimension in Dimension if dimension.base_unit == unit), None)
@@ -113,32 +114,32 @@ def cost(value: float | None, unit: str) -> str:
 
 
 def signed(value: float, unit: str) -> str:
-    """A difference of costs with its sign: ``+602 μs``."""
+    """Return a difference of costs with its sign, such as ``+602 μs``."""
     return f"{'-' if value < 0 else '+' if value > 0 else ''}{cost(abs(value), unit)}"
 
 
 def place_of(item: Attribution) -> str:
-    """``src/parse.rs:214``; without the line, or empty, where they are not known."""
+    """Return a location such as ``src/parse.rs:214``, without the line or '' if they are not known."""
     return f"{item.file}:{item.line}" if item.file and item.line else item.file
 
 
 def short(commit: CommitInfo) -> str:
-    """The beginning of its hash, as git shows it."""
+    """Return the short hash of a commit, as git shows it."""
     return commit.revision[:_SHORT]
 
 
 def commit_text(commit: CommitInfo) -> str:
-    """``3fa2c1d "Parse twice"``; of what is not committed the words alone."""
+    """Return text such as ``3fa2c1d "Parse twice"``, without a hash for uncommitted changes."""
     return f'{short(commit)} "{commit.subject}"' if commit.revision else commit.subject
 
 
 def share_text(share: float | None) -> str:
-    """A share of the whole: ``61%``."""
+    """Return a share as text such as ``61%``, or a dash for None."""
     return NOTHING if share is None else told_share(share)
 
 
 def blamed(item: Attribution) -> Blamed:
-    """One function as the texts of a report."""
+    """Return the texts of one blamed function."""
     return Blamed(
         benchmark=item.benchmark,
         metric=item.metric,
@@ -156,7 +157,7 @@ def blamed(item: Attribution) -> Blamed:
 
 
 def _areas(attributions: Sequence[Attribution]) -> Iterator[Area]:
-    """Regions before crates, each in the order of its first function."""
+    """Yield regions before crates, each in the order of its first function."""
     for kind in ("region", "crate"):
         groups: dict[tuple[str, str, str], list[Attribution]] = {}
         for item in attributions:

@@ -1,4 +1,4 @@
-"""What a report is made of. Each format renders these types and knows nothing of what they say."""
+"""The building blocks of a report. Each format renders these types and does not depend on their content."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from perfflow.report.table import Kind, Span, Table, Text
 
 @dataclass(frozen=True)
 class Prose:
-    """A paragraph. A part that is not a Span is text of perfflow's own."""
+    """A paragraph. A part that is not a Span is perfflow's own text."""
 
     content: Text
 
 
 @dataclass(frozen=True)
 class Bullets:
-    """A list; of ``tasks`` each item has a box to tick."""
+    """A list; with ``tasks``, each item has a checkbox."""
 
     items: tuple[Text, ...]
     tasks: bool = False
@@ -25,7 +25,7 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Code:
-    """Lines that are shown as they are, in a language that may be highlighted."""
+    """Verbatim lines, with the language for syntax highlighting."""
 
     lines: tuple[str, ...]
     language: str = "text"
@@ -33,7 +33,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Fold:
-    """Blocks that are hidden until they are asked for."""
+    """Blocks that are collapsed until the reader opens them."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -41,7 +41,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what is below it; without a title, what a report opens with."""
+    """A heading and its blocks. A section without a title has no heading."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -59,31 +59,31 @@ Block = Prose | Bullets | Code | Fold | Table
 
 
 def named(text: str) -> Span:
-    """A name that somebody gave."""
+    """Return a name given by a user or a tool."""
     return Span(text, Kind.NAME)
 
 
 def quoted(text: str) -> Span:
-    """Words that may hold text of tools and files."""
+    """Return words that may include text of tools and files."""
     return Span(text, Kind.WORDS)
 
 
 def strong(text: str) -> Span:
-    """Words of perfflow's own that stand out."""
+    """Return emphasized words of perfflow's own."""
     return Span(text, Kind.STRONG)
 
 
 def quotes(texts: Iterable[str]) -> tuple[Block, ...]:
-    """A list of texts of tools and files; nothing of none."""
+    """Return a list of texts that may come from tools and files; () for no texts."""
     items = tuple((quoted(text),) for text in texts)
     return (Bullets(items),) if items else ()
 
 
 def more(count: int) -> tuple[Block, ...]:
-    """How many rows are left out; nothing where there are none."""
+    """Return a paragraph with the number of rows left out; () for 0."""
     return (Prose((f"{count} more are in ", named("result.json"), ".")),) if count else ()
 
 
 def code(lines: Sequence[str], language: str = "text") -> tuple[Block, ...]:
-    """Lines as they are; nothing of none."""
+    """Return verbatim lines; () for no lines."""
     return (Code(tuple(lines), language),) if lines else ()

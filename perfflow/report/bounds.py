@@ -1,4 +1,4 @@
-"""Which target of the workflow a line of the result is about, and the bound that it sets."""
+"""The target of the workflow that belongs to a target of the result, and its bound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perfflow.model.units import Requirement
 
 
 def bound_of(target: TargetResult, criteria: Criteria) -> Requirement | None:
-    """What is required, in base units; None where it is about a peak that is not known."""
+    """Return the requirement in base units, or None if it refers to a peak that is not known."""
     alike = [wanted for wanted in criteria.targets if _is_alike(wanted, target)]
     named = (wanted for wanted in alike if wanted.benchmark == target.benchmark)
     found = next(named, None) or next((wanted for wanted in alike if is_about(wanted, target)), None)
@@ -19,7 +19,7 @@ def bound_of(target: TargetResult, criteria: Criteria) -> Requirement | None:
 
 
 def is_about(wanted: Target, target: TargetResult) -> bool:
-    """Whether a target of the workflow is the one that a result's line is about; the line may name its glob."""
+    """Return whether a target of the result belongs to a target of the workflow, by its name or its glob."""
     named = wanted.benchmark == target.benchmark or matches(wanted.benchmark, target.benchmark)
     return _is_alike(wanted, target) and named
 

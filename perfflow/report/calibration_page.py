@@ -1,4 +1,4 @@
-"""A calibration as a table for a terminal, one block a benchmark, one line a metric, and as a page."""
+"""A calibration as a table for a terminal, with one block per benchmark and one line per metric, and as a page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = (
     mark(""),
     name("metric"),
     value("noise"),
-    value("tells"),
+    value("detects"),
     value("within", rank=3),
     mark("alarms"),
     value("same", rank=4),
@@ -26,17 +26,17 @@ _COLUMNS = (
     value("pairs", rank=6),
 )
 _LEGEND = (
-    "noise: spread between the two runs of a pair. tells: the smallest change found in 9 of 10 replays of these pairs "
-    "with what the step's budget affords, within that time. alarms: comparisons of the step with itself that proved a "
-    "change, and the share this allows at most (95%). same, takes, pairs: how often `same` was proven, and what the "
-    "median comparison took. * the verdict rests on it."
+    "noise: spread between the two runs of a pair. detects: smallest change found in 9 of 10 replays of these pairs "
+    "within the step's budget. within: time of such a comparison. alarms: comparisons of the step with itself that "
+    "proved a change, and the upper bound of their share (95%). same: comparisons that proved `same`. takes, pairs: "
+    "time and pairs of the median comparison. *: the verdict rests on this metric."
 )
 _PROSE = 100
-"""Columns of the legend where the lines have no edge."""
+"""Width of the legend in columns if the output has no width."""
 
 
 def render(findings: Sequence[Finding], *, width: int, unicode: bool) -> str:
-    """Return the table with its legend, no line wider than ``width``; '' where nothing was found."""
+    """Return the table with its legend, no line wider than ``width``; '' without findings."""
 
     def plain(text: str) -> str:
         return visible(text) if unicode else ascii_text(visible(text))
@@ -52,19 +52,19 @@ def render(findings: Sequence[Finding], *, width: int, unicode: bool) -> str:
             benchmark = item.benchmark
             lines.append(shortened(benchmark, width))
         lines += [_exact(item)] if item.exact else next(rows)
-        for said in () if item.exact else _remarks(item):
-            lines += wrapped(f"    {visible(said)}", width, "    ")
+        for text in () if item.exact else _remarks(item):
+            lines += wrapped(f"    {visible(text)}", width, "    ")
     if noisy.entries:
         lines += ["", *wrapped(_LEGEND, min(width, _PROSE))]
     return "\n".join(fitted(plain(line), width, "…" if unicode else "...") for line in lines) + "\n"
 
 
 def document(entries: Sequence[Entry]) -> Document:
-    """Return the page of everything that is known of one machine, a section for each workflow."""
+    """Return the page of one machine's calibrations, with a section for each workflow."""
     sections = [Section("", (Prose(_headline(entries)),))]
     for workflow in dict.fromkeys(entry.workflow for entry in entries):
         own = [entry for entry in entries if entry.workflow == workflow]
-        known = tuple((f"{key}: ", quoted(said)) for key, said in _about(own))
+        known = tuple((f"{key}: ", quoted(text)) for key, text in _about(own))
         exact = [(named(item.benchmark), _exact(item).strip()) for item in findings_of(own) if item.exact]
         sections.append(
             Section(
@@ -73,28 +73,28 @@ def document(entries: Sequence[Entry]) -> Document:
                     *((_table(own),) if noisy_of(own) else ()),
                     Bullets(known),
                     *(
-                        (Prose("Without noise:"), Bullets(tuple((of, ", ", quoted(said)) for of, said in exact)))
+                        (Prose("Without noise:"), Bullets(tuple((of, ", ", quoted(text)) for of, text in exact)))
                         if exact
                         else ()
                     ),
                 ),
             )
         )
-    sections.append(Section("What it means", (Bullets(tuple(_MEANINGS)),)))
+    sections.append(Section("Columns", (Bullets(tuple(_MEANINGS)),)))
     return Document("Calibration", tuple(sections))
 
 
 def title_of(workflow: str) -> str:
-    """The heading of a workflow's section."""
+    """Return the heading of a workflow's section."""
     return f"Workflow {visible(workflow)}"
 
 
 _MEANINGS = (
-    "Noise: the spread between the two runs of a pair of the same program. The bar is as long.",
-    "Tells: the smallest change that is found in 9 of 10 comparisons within the step's budget; the point of the bar.",
-    "Within: how long such a comparison takes. The dashed lines of the bar stand at 5% and 10%.",
-    "Alarms: comparisons of the step with itself that proved a change, and the share that this allows at most (95%).",
-    "Same, takes, pairs: how often it was proven that nothing changed, and what the median comparison took.",
+    "Noise: the spread between the two runs of a pair of the same program. The bar shows it as its length.",
+    "Detects: the smallest change that is found in 9 of 10 comparisons within the step's budget; the point in the bar.",
+    "Within: how long such a comparison takes. The dashed lines in the bar stand at 5% and 10%.",
+    "Alarms: comparisons of the step with itself that proved a change, and the upper bound of their share (95%).",
+    "Same: comparisons that proved that nothing changed. Takes, pairs: time and pairs of the median comparison.",
     "A star marks the metric that the verdict rests on.",
 )
 
@@ -102,10 +102,10 @@ _MEANINGS = (
 def _headline(entries: Sequence[Entry]) -> str:
     judged = [item for item in findings_of(entries) if item.judged and item.smallest_change is not None]
     if not judged:
-        return "How small a change this machine can detect; of no metric that decides this is known yet."
+        return "The smallest change that this machine detects is not known yet for any metric that decides the verdict."
     worst = max(item.smallest_change or 0.0 for item in judged)
-    of = f" of each of {len(judged)} benchmarks" if len(judged) > 1 else ""
-    return f"This machine detects a change{of} of {percent(worst)} or more in 9 of 10 comparisons."
+    of = f" to each of {len(judged)} benchmarks" if len(judged) > 1 else ""
+    return f"In 9 of 10 comparisons, this machine detects a change of {percent(worst)} or more{of}."
 
 
 def _about(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
@@ -117,16 +117,16 @@ def _about(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
         if item.judged and item.why:
             yield f"{item.benchmark} is judged by {item.metric}", item.why
     if machines := ", ".join(dict.fromkeys(entry.machine for entry in entries if entry.machine)):
-        yield "the machine was", machines
+        yield "machine noise", machines
 
 
 def findings_of(entries: Sequence[Entry]) -> list[Finding]:
-    """What was found, without where it is from."""
+    """Return the findings of the entries."""
     return [entry.finding for entry in entries]
 
 
 def noisy_of(entries: Sequence[Entry]) -> list[Finding]:
-    """The rows of the table: what has noise."""
+    """Return the findings that have noise, which are the rows of the table."""
     return [item for item in findings_of(entries) if not item.exact]
 
 
@@ -140,7 +140,7 @@ def _remarks(item: Finding) -> Iterator[str]:
     if item.judged and item.why:
         yield f"judged by {item.metric}: {item.why}"
     if item.judged and not item.trials:
-        yield "no comparison came to its end in the time given"
+        yield "no comparison finished in the given time"
 
 
 def _exact(item: Finding) -> str:

@@ -1,4 +1,4 @@
-"""Names with a text each, for a terminal: a text goes on below itself."""
+"""Two columns for a terminal: names and wrapped texts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from perfflow.report.sanitize import NO_EDGE, cells, padded, visible, wrapped
 
 _GAP = "  "
 _LEAST = 20
-"""Columns that a text needs beside a name; with less it stands below it."""
+"""Least width of a text beside its name; with less room, it goes below the name."""
 
 
 def described(rows: Sequence[tuple[str, str]], width: int = NO_EDGE, indent: str = "  ") -> list[str]:
-    """Names with a text each, which goes on below itself, or below its name where beside it there is no room."""
+    """Return lines with a name and its wrapped text, which goes below the name if there is no room beside it."""
     pairs = [(visible(name), visible(text)) for name, text in rows]
     column = max((cells(name) for name, _ in pairs), default=0)
     start = len(indent) + column + len(_GAP)

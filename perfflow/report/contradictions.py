@@ -1,4 +1,4 @@
-"""Where profilers contradict each other about one function, and which of them is known to err in which way."""
+"""Contradictions between profilers about one function, and the known bias of each kind of profiler."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from perfflow.tools import registry
 from perfflow.tools.adapter import Way
 
 LEAST_DIFFERENCE = 0.2
-"""Below it two shares may be one. A share of half of a hundred samples, the fewest that are not called few, has a
-standard error of 5 points, so the difference of two such shares one of 7, of which this is about three."""
+"""Smallest difference of two shares that counts. 100 samples are the fewest that are not called few. A share of 50% of
+them has a standard error of 5 points, so the difference of two such shares has 7; this is about three times that."""
 LEAST_TIMES = 2.0
-"""Less than twice as much is a question of rank, not of whether the place matters at all."""
+"""Smallest ratio of two shares that counts. Below it, both profilers agree that the function matters."""
 
 _SAMPLES = (Way.SAMPLES, Way.SAMPLED_TIME)
 _LISTS_ALL = (*_SAMPLES, Way.COUNTS)
-"""Profilers that list every function above the threshold of a hotspot, so that one that is missing is below it.
+"""Profilers that list every function above the hotspot threshold, so a function that they do not list is below it.
 
-One of lines does not, and of one that times calls a function's own time leaves out what it calls that is not Python.
+Line profilers do not list every function. The own time in a call profiler leaves out callees that are not Python.
 """
 _JUDGED = (*_LISTS_ALL, Way.CALLS, Way.LINES)
 
 
 @dataclass(frozen=True)
 class _Figure:
-    """What one profiler says: a share, and the most that its way of counting allows; ``below``: it is a bound."""
+    """One profiler's share, and the largest share that its way of counting allows. ``below``: the share is a bound."""
 
     column: Column
     way: Way
@@ -45,9 +45,9 @@ class _Figure:
 def contradictions(
     functions: Sequence[Function], sides: Mapping[Column, Collection[str]], thin: Collection[str] = ()
 ) -> Iterator[str]:
-    """Say each function of the tree of which two profilers of one side tell far apart shares.
+    """Yield a text for each function of the tree for which two profilers of one side report very different shares.
 
-    ``sides`` are those of each profile; steps in ``thin`` took too few samples to contradict anybody.
+    ``sides`` are the sides of each profile. Steps in ``thin`` took too few samples and are ignored.
     """
     trees = dict.fromkeys(tree for of_column in sides.values() for tree in of_column)
     for function in functions:
@@ -65,7 +65,7 @@ def contradictions(
 
 
 def _figure(function: Function, column: Column, tree: str) -> _Figure | None:
-    """What a profile says of a function, None where it says nothing that compares."""
+    """Return the share of a function in a profile, or None if it cannot be compared."""
     way = registry.way(column.source)
     if way not in _JUDGED or column.unit not in ("time", "instructions"):
         return None
@@ -73,15 +73,15 @@ def _figure(function: Function, column: Column, tree: str) -> _Figure | None:
     if share is None:
         return _Figure(column, way, HOTSPOT, HOTSPOT, below=True) if way in _LISTS_ALL else None
     if way is Way.CALLS:
-        # Its own time, and that of what it calls which is written in C, is at most all the time below it.
+        # Own time plus the time of callees written in C is at most the inclusive time.
         inclusive = function.inclusive(column, tree)
         return _Figure(column, way, share, 1.0 if inclusive is None else inclusive)
-    # Of lines only the larger ones are listed, so their sum is a lower bound.
+    # A line profiler lists only the larger lines, so their sum is a lower bound.
     return _Figure(column, way, share, 1.0 if way is Way.LINES else share)
 
 
 def _apart(figures: Sequence[_Figure]) -> str:
-    """The two that are farthest apart, with what explains it; '' where all are near enough."""
+    """Return the two shares that are farthest apart, with an explanation; '' if all are close."""
     pairs = [(high, low) for high in figures for low in figures if not high.below and _are_apart(high, low)]
     if not pairs:
         return ""
@@ -94,16 +94,16 @@ def _are_apart(high: _Figure, low: _Figure) -> bool:
 
 
 def _explained(high: _Figure, low: _Figure) -> str:
-    """What the two are known to see differently; the measured share of time is what a sampler says."""
+    """Return the known reason why the two profilers differ. A sampler's share of time is taken as the true one."""
     first, second = high.column.source, low.column.source
     if high.way is Way.CALLS and low.way in (*_SAMPLES, Way.LINES):
-        return f"{first} adds its own work to every call, and counts waiting: of many small calls believe {second}"
+        return f"{first} adds overhead to every call, and counts waiting: for many small calls trust {second}"
     if high.way is Way.LINES:
-        return f"{first} adds its own work to every line that runs: believe {second}"
+        return f"{first} adds overhead to every executed line: trust {second}"
     if high.way is Way.COUNTS and low.way is not Way.COUNTS:
-        return "its instructions are cheap ones: go by the time"
+        return "its instructions are cheap: trust the time"
     if low.way is Way.COUNTS and high.way is not Way.COUNTS:
-        return "it takes more time than its instructions say: it waits, such as for memory, or for others"
+        return "it takes more time than its instructions explain: it waits, for example for memory or another thread"
     if low.way is Way.CALLS:
-        return f"{second} sees the main thread alone, and a program that it slows down unevenly"
-    return "two runs differ this much: profile for longer, or look at what each of them leaves out"
+        return f"{second} sees only the main thread, and slows the program down unevenly"
+    return "the two runs differ this much: profile for longer, or check what each profiler leaves out"

@@ -1,4 +1,4 @@
-"""Figures that explain a time: they stand beside the profiles, before → after."""
+"""Counters that explain a time, shown beside the profiles, before → after."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.later import dataclass
 from perfflow.model.result import Benchmark
 from perfflow.report.rows import value_of, values_of
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 
 EXPLAIN = frozenset(
     {"simd_share", "vector_width", "occupancy", "warp_efficiency", "branch_misses", "branch_miss_rate"}
@@ -18,17 +18,17 @@ EXPLAIN = frozenset(
 
 @dataclass(frozen=True)
 class Counted:
-    """One line: a value, or one of each side with an arrow between."""
+    """One line: one value, or both values with an arrow between."""
 
     benchmark: str
     metric: str
     values: str
 
 
-def counted(rows: Sequence[Benchmark], criteria: Criteria) -> Leading[Counted] | None:
-    """Lines of the rows of such metrics; None where there is none."""
+def counted(rows: Sequence[Benchmark], criteria: Criteria) -> Truncated[Counted] | None:
+    """Return the lines of the rows with such metrics, or None if there are none."""
     found = [row for row in rows if row.metric in EXPLAIN and (row.baseline or row.candidate)]
-    return leading(found).each(lambda row: _line(row, criteria)) if found else None
+    return truncated(found).each(lambda row: _line(row, criteria)) if found else None
 
 
 def _line(row: Benchmark, criteria: Criteria) -> Counted:

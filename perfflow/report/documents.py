@@ -1,4 +1,4 @@
-"""Which sections a report has, and in which order."""
+"""The sections of a report and their order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perfflow.report.page import Page
 
 
 def report_of(page: Page) -> Document:
-    """The whole report, by the template that the workflow names."""
+    """Return the whole report by the workflow's template."""
     analysis = page.template == "analysis"
     title = "Performance Analysis" if analysis else "Performance Report"
     return Document((f"{title}: ", quoted(page.component)), tuple((_analysis if analysis else _report)(page)))

@@ -1,4 +1,4 @@
-"""Bars and distributions drawn with letters: for terminals, logs and Markdown."""
+"""Bars and distributions drawn with characters, for terminals, logs and Markdown."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _FIRST, _LINE, _LAST, _POINT = "├", "━", "┤", "●"
 _BEFORE, _BEYOND = "◂", "▸"
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 LETTERS = 21
-"""Of what is drawn in a cell of Markdown."""
+"""Width of a drawing in a Markdown cell."""
 BLANK = "·"
-"""Where nothing is, in a text whose blanks a reader may take away."""
+"""Background of a drawing in Markdown, whose renderers may drop blanks."""
 
 
 def drawn(picture: Bar | Density, width: int, blank: str = " ") -> str:
-    """The picture in ``width`` letters of one column each."""
+    """Return the picture as ``width`` characters of one column each."""
     return _bar(picture, width, blank) if isinstance(picture, Bar) else _density(picture, width, blank)
 
 
 def _bar(bar: Bar, width: int, blank: str) -> str:
-    """``├━●━┤``, with ``┊`` at a bound and ``│`` at no change; an arrow where the interval goes on beyond the axis.
+    """Return ``├━●━┤`` with ``┊`` at bounds and ``│`` at no change, and an arrow if the interval leaves the axis.
 
-    What lies outside of the interval is drawn outside of it, however near it is.
+    A bound outside of the interval is drawn outside of it, however close it is.
     """
     letters = [blank] * width
     low, high = _cell(bar.low, width), _cell(bar.high, width)
@@ -48,9 +48,9 @@ def _bar(bar: Bar, width: int, blank: str) -> str:
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """Values one after the other as the heights of letters, the newest last; several share a letter by their mean.
+    """Return the values as heights of characters, the newest last. If there are too many, a character shows a mean.
 
-    The lowest stands at the foot and the highest at the top, so a line says nothing about by how much they differ.
+    The heights go from the lowest to the highest value, so they do not show how large the differences are.
     """
     groups = [
         values[len(values) * at // width : len(values) * (at + 1) // width] for at in range(min(width, len(values)))
@@ -69,7 +69,7 @@ def _cell(place: float, width: int) -> int:
 
 
 def _density(density: Density, width: int, blank: str) -> str:
-    """How many of the values lie where, as the height of a letter; any at all are seen."""
+    """Return the density of the values as heights of characters. Even a single value is visible."""
     counts = [0] * width
     for place in density.places:
         counts[min(width - 1, int(place * width))] += 1

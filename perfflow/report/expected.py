@@ -1,4 +1,4 @@
-"""How long a step is expected to take, how long all of them together, and how that is known."""
+"""The expected time of a step and of all steps together, and the source of the estimate."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _MOST_NAMED = 6
 
 @dataclass(frozen=True)
 class Noise:
-    """What the history says of a step's benchmarks, of several the noisiest: the deviation of one sample as a share.
+    """The noise of a step's noisiest benchmark according to the history.
 
-    ``pairs``: about how many tell a change of the share ``change``.
+    ``share``: standard deviation of one sample as a share of the value. ``pairs``: about how many pairs detect a change
+    of the share ``change``.
     """
 
     share: float
@@ -23,21 +24,21 @@ class Noise:
     change: float
 
     def text(self) -> str:
-        """``noise 1.2%, about 40 pairs for 5%``."""
-        return f"noise {self.share:.1%}, about {self.pairs} pairs for {self.change * 100:.3g}%"
+        """Return text such as ``noise 1.2%, about 40 pairs to detect 5%``."""
+        return f"noise {self.share:.1%}, about {self.pairs} pairs to detect {self.change * 100:.3g}%"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return {"noise": self.share, "pairs": self.pairs, "change": self.change}
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is known of the time of one step.
+    """The expected time of one step.
 
-    ``seconds`` is the median of so many earlier ``runs``; with 0 of them it is a limit: ``each`` seconds of measuring
-    for each of its ``benchmarks``, or its timeout where ``each`` is 0. None where a suite has not yet said how many
-    benchmarks it has.
+    ``seconds`` is the median of ``runs`` earlier runs. If ``runs`` is 0, it is a limit: ``each`` seconds for each of
+    the step's ``benchmarks``, or the step's timeout if ``each`` is 0. It is None while the number of a suite's
+    benchmarks is not known.
     """
 
     seconds: float | None
@@ -48,30 +49,30 @@ class Expected:
 
     @property
     def is_limit(self) -> bool:
-        """Whether it may well take less."""
+        """Whether ``seconds`` is an upper limit and not an estimate."""
         return self.runs == 0
 
     def of(self, benchmarks: int) -> Expected:
-        """The same of a suite that has said how many benchmarks it has."""
+        """Return the expected time of a suite that has so many benchmarks."""
         if self.seconds is not None or not self.each:
             return self
         return Expected(self.each * benchmarks, benchmarks=benchmarks, each=self.each, noise=self.noise)
 
     def text(self) -> str:
-        """``about 12 s, from the last run``, ``at most 12 min: 36 benchmarks x 20 s``, and the noise behind it."""
+        """Return text such as ``at most 12 min: 36 benchmarks x 20 s``, followed by the noise if it is known."""
         return f"{self._time_text()}; {self.noise.text()}" if self.noise else self._time_text()
 
     def _time_text(self) -> str:
         if self.seconds is None:
-            return f"at most {span(self.each)} for each benchmark"
+            return f"at most {span(self.each)} per benchmark"
         if self.runs:
             return f"{_about(self.seconds)}, from {_runs(self.runs)}"
         if self.each and self.benchmarks != 1:
             return f"at most {span(self.seconds)}: {self.benchmarks} benchmarks x {span(self.each)}"
-        return f"at most {span(self.seconds)}" + ("" if self.each else ", its timeout")
+        return f"at most {span(self.seconds)}" + ("" if self.each else " (timeout)")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; times in s, null where unknown."""
+        """Return plain data; times are in s, null if unknown."""
         source = "runs" if self.runs else "budget" if self.each else "timeout"
         return {
             "seconds": self.seconds,
@@ -84,11 +85,11 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Whole:
-    """What is known of the time of all steps, one after the other.
+class Total:
+    """The expected time of all steps, one after the other.
 
-    ``seconds`` are those of the steps of which something is known, and a limit where ``is_limit``; ``unknown`` are the
-    others. ``runs``: from how many earlier runs it is, at most.
+    ``seconds`` is the sum over the ``known`` steps, an upper limit if ``is_limit``. ``unknown`` are the other steps.
+    ``runs``: the largest number of earlier runs behind one of the estimates.
     """
 
     seconds: float
@@ -98,19 +99,19 @@ class Whole:
     unknown: tuple[str, ...]
 
     def text(self) -> str:
-        """One sentence without its end, '' where nothing is known."""
+        """Return one sentence without a full stop, or '' if no time is known."""
         if not self.known:
             return ""
         parts = [f"at most {span(self.seconds)}" if self.is_limit else _about(self.seconds)]
         if self.runs:
             parts.append(f"{'partly ' if self.is_limit else ''}from {_runs(self.runs)}")
-        said = ", ".join(parts)
+        text = ", ".join(parts)
         if not self.unknown:
-            return said
-        return f"{said}, for {_listed(self.known)}; not known before a first run: {_listed(self.unknown)}"
+            return text
+        return f"{text}, for {_listed(self.known)}; unknown until the first run: {_listed(self.unknown)}"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; ``seconds`` is null where nothing is known."""
+        """Return plain data; ``seconds`` is null if no time is known."""
         return {
             "seconds": self.seconds if self.known else None,
             "limit": self.is_limit,
@@ -120,10 +121,10 @@ class Whole:
         }
 
 
-def whole(steps: Mapping[str, Expected | None], measuring: frozenset[str], budget: float | None = None) -> Whole:
-    """Add up what is known of each step, None where nothing is.
+def total_of(steps: Mapping[str, Expected | None], measuring: frozenset[str], budget: float | None = None) -> Total:
+    """Return the sum of the expected times of ``steps``; the time of a step is None if nothing is known of it.
 
-    ``budget``: seconds for all ``measuring`` steps together, None without a limit.
+    ``budget``: seconds for all ``measuring`` steps together, None for no limit.
     """
     known = {name: item for name, item in steps.items() if item and item.seconds is not None}
     measured = sum(item.seconds or 0.0 for name, item in known.items() if name in measuring)
@@ -131,11 +132,11 @@ def whole(steps: Mapping[str, Expected | None], measuring: frozenset[str], budge
     unknown = [name for name in steps if name not in known]
     if budget is not None and measuring & steps.keys():
         open_ = [name for name in unknown if name in measuring and steps[name]]
-        # With the limit of them all, it does not matter how many benchmarks a suite has.
+        # The common budget limits the time, however many benchmarks a suite has.
         measured = budget if open_ else min(measured, budget)
         known |= {name: Expected(0.0) for name in open_}
         unknown = [name for name in unknown if name not in open_]
-    return Whole(
+    return Total(
         seconds=measured + others,
         is_limit=any(item.is_limit for item in known.values()),
         runs=max((item.runs for item in known.values()), default=0),
@@ -145,7 +146,7 @@ def whole(steps: Mapping[str, Expected | None], measuring: frozenset[str], budge
 
 
 def span(seconds: float) -> str:
-    """A time for people who wait: ``under 1 s``, ``12 s``, ``4 min``, ``2.5 h``."""
+    """Return a rounded time for people who wait: ``under 1 s``, ``12 s``, ``4 min``, ``2.5 h``."""
     if seconds < 1:
         return "under 1 s"
     if seconds < 1.5 * _MINUTE:
@@ -160,7 +161,7 @@ def _about(seconds: float) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The names, of many the first ones."""
+    """Return the first names, and the number of the others."""
     if len(names) <= _MOST_NAMED:
         return ", ".join(names)
     return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"

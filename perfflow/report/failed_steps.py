@@ -1,4 +1,4 @@
-"""Steps that failed, with the last words of their programs and where the rest of it is."""
+"""Failed steps with the last lines of their logs, and the paths of the logs."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from perfflow.report.sanitize import visible
 
 MOST_LINES = 20
 FEW_LINES = 4
-"""Lines of one program where there is little room."""
+"""Lines of one log on a short page."""
 _LONGEST = 400
-"""Letters of one line."""
+"""Characters of one line."""
 
 
 @dataclass(frozen=True)
 class FailedStep:
-    """A step that failed; ``said`` are the last lines of its log, which is ``log`` in the run's folder.
+    """A failed step; ``log_tail`` are the last lines of its log, ``log`` is the log's path in the run folder.
 
-    ``told`` says that the reasons of the verdict name it already.
+    ``in_reasons``: the reasons of the verdict name the step.
     """
 
     name: str
     reason: str
-    said: tuple[str, ...]
+    log_tail: tuple[str, ...]
     log: str
-    told: bool
+    in_reasons: bool
 
     @property
     def last(self) -> tuple[str, ...]:
-        """The last of the lines, for where there is little room."""
-        return self.said[-FEW_LINES:]
+        """The last few lines, for a short page."""
+        return self.log_tail[-FEW_LINES:]
 
 
 def failed_steps(result: Result) -> Iterator[FailedStep]:
-    """Every step that failed or ran into its time limit, also one that the verdict does not rest on."""
+    """Yield every step that failed or timed out, including steps that do not affect the verdict."""
     for step in result.steps:
         if step.status in ("failed", "timeout"):
-            told = any(step.reason in text for text in result.reasons)
-            yield FailedStep(step.id, step.reason, last_words(step.tail), step.log if step.tail else "", told)
+            in_reasons = any(step.reason in text for text in result.reasons)
+            yield FailedStep(step.id, step.reason, last_words(step.tail), step.log if step.tail else "", in_reasons)
 
 
 def last_words(tail: list[str]) -> tuple[str, ...]:
-    """The last lines of a log as they can be shown, without blank ones at their end."""
+    """Return the last lines of a log, safe for display and without blank lines at the end."""
     lines = [visible(line)[:_LONGEST].rstrip() for line in tail[-MOST_LINES:]]
     while lines and not lines[-1]:
         lines.pop()

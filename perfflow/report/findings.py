@@ -1,4 +1,4 @@
-"""What a gate adds to the page, and what any run may have: advice and a route. Empty parts are left out."""
+"""The sections that a gate adds to a report, and recommendations and routes, which every run may have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.later import dataclass
 from perfflow.model.result import Attribution, Benchmark, Recommendation, Result
 from perfflow.report.regressions import Summary, is_gate, summary_of
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 from perfflow.verdict.told import estimate_of, failure
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Culprit:
-    """A benchmark that fails, a function that it fails for with its share of that, and who touched it last."""
+    """A failing benchmark, the function that is blamed with its share, and the last commit that touched it."""
 
     benchmark: str
     others: str
-    """``and 3 more`` benchmarks that fail for the same function."""
+    """``and 3 more``: other failing benchmarks for which the same function is blamed."""
     change: str
     function: str
     place: str
@@ -35,9 +35,9 @@ class Culprit:
 
 @dataclass(frozen=True)
 class Findings:
-    """The sections after the requirements; ``summary`` and ``blame`` are None where no two revisions were compared.
+    """The sections after the requirements; ``summary`` and ``blame`` are None unless two revisions were compared.
 
-    ``culprits`` are for a short page; ``explained`` are the reasons that they say all of.
+    ``culprits`` are for a short page; ``explained`` are the reasons of the verdict that they replace there.
     """
 
     summary: Summary | None
@@ -50,23 +50,23 @@ class Findings:
     culprits: tuple[Culprit, ...]
     explained: tuple[str, ...]
     others: Mapping[str, int]
-    """How many rows of a long table are left out, by the table's name."""
+    """Number of rows left out of each long table, by the table's name."""
 
     @property
     def any(self) -> bool:
-        """Whether there is anything to show."""
+        """Whether any section has content."""
         tables = (self.impact, self.recommendations, self.actions, self.gates, self.routes)
         return self.summary is not None or self.blame is not None or any(tables)
 
 
 def findings_of(result: Result, criteria: Criteria) -> Findings:
-    """Everything that is known, from the result alone."""
-    advice = leading(result.recommendations)
+    """Return the findings of a result."""
+    advice = truncated(result.recommendations)
     routes = _routes(result)
     if not is_gate(result):
         others = {"recommendations": advice.others}
         return Findings(None, None, (), advice.shown, (), (), routes, (), (), others)
-    # Imported where they are needed: most runs are of one tree.
+    # Imported late, since most runs measure one tree and need none of these.
     from perfflow.report.advice import actions_of
     from perfflow.report.blame import blame_of, place_of
     from perfflow.report.gate_table import gates_of
@@ -80,10 +80,10 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
     causes: dict[tuple[str, str], list[Attribution]] = {}
     for item in blamed:
         causes.setdefault((item.function, place_of(item)), []).append(item)
-    culprits = leading(list(causes.values())).each(
+    culprits = truncated(list(causes.values())).each(
         lambda items: _culprit(items, failing[items[0].benchmark, items[0].metric], criteria)
     )
-    tables: dict[str, Leading[Any]] = {
+    tables: dict[str, Truncated[Any]] = {
         "regressed": summary.regressed,
         "accepted": summary.accepted,
         "refuted": summary.refuted,

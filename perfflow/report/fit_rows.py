@@ -1,4 +1,4 @@
-"""A page in parts that give way to one another until it has no more rows than a terminal shows at once."""
+"""Fits the parts of a page into the rows of a terminal: less important parts are shortened first."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import field
 from perfflow.model.later import dataclass
 
 Line = tuple[str, str]
-"""A text and its colour."""
+"""Text and its colour, an SGR code."""
 
 
 @dataclass
 class RowGroup:
     """Entries of one kind, each of one or more rows.
 
-    ``others`` are those that the page leaves out itself, ``most`` as many lines as are shown of them where there are
-    more. ``least`` lines stay when the part gives way; where that is 0, nothing is said of what is gone. ``what``
-    is what they are called. ``head`` are their titles, which go with the last of them. ``last`` is never cut.
+    ``others``: number of entries that the page itself leaves out. ``most``: entries shown at most, with the line that
+    counts the others. ``least``: the same if the group is shortened; with 0, left out entries are not counted.
+    ``what``: noun for the count. ``head``: titles, shown while an entry is shown. ``last``: entries that always stay.
     """
 
     entries: list[list[Line]]
@@ -34,7 +34,7 @@ class RowGroup:
             self._kept = min(self._kept, self.most - 1)
 
     def rows(self) -> list[Line]:
-        """Its lines, with one that counts what is left out."""
+        """Return the lines of the group, and one that counts the entries left out."""
         shown = [line for entry in self.entries[: self._kept] for line in entry]
         shown = [*self.head, *shown] if shown else []
         left = len(self.entries) - self._kept + self.others
@@ -45,17 +45,17 @@ class RowGroup:
         return [*shown, *(line for entry in self.last for line in entry)]
 
     def give_way(self, rows: int) -> None:
-        """Become shorter by that many rows, or as short as may be."""
+        """Shorten the group by ``rows`` rows, or as far as possible."""
         kept, before = self._kept, len(self.rows())
         while len(self.rows()) > before - rows and self._kept > max(0, self.least - 1):
             self._kept -= 1
         if len(self.rows()) >= before:
-            # Saying that one line is left out takes as many.
+            # The line that counts left out entries takes as much room as they did.
             self._kept = kept
 
 
 def folded(blocks: Sequence[Sequence[RowGroup]], giving_way: Sequence[RowGroup], most: int) -> Iterator[Line]:
-    """Lines of blocks with a blank line between them, at most ``most`` where what may give way is enough for that."""
+    """Yield the lines of all blocks with blank lines between; at most ``most`` if ``giving_way`` groups allow it."""
     for part in giving_way:
         excess = len(_laid_out(blocks)) - most
         if excess <= 0:

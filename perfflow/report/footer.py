@@ -1,4 +1,4 @@
-"""The foot of the page: warnings, how to run it again, and where it ran."""
+"""The end of a report: notes, the commands to reproduce it, and the environment."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, inner_p99
 
 MOST_NAMES = 4
-_NO_P99 = "p99 is left out: a process takes fewer than 100 values, so none may lie beyond it"
+_NO_P99 = "p99 is not shown: a process takes fewer than 100 values, too few for a 99th percentile"
 _OF_THIS_SESSION = (
-    "intervals of single values, by which targets are judged, are about the runs of this session; "
-    "another hour or day may differ by more"
+    "targets are judged by intervals that cover only the variation within this session; "
+    "a session at another time may differ by more"
 )
 
 
 def notes(result: Result) -> Iterator[str]:
-    """Warnings travel to the foot of the page, each once, with what it is about."""
+    """Yield each warning once, with the names of the rows, steps and kernels that it is about."""
     measured = not any(sides_of(result))
     about: dict[str, dict[str, None]] = {}
     for row in result.benchmarks:
@@ -40,13 +40,13 @@ def notes(result: Result) -> Iterator[str]:
         yield f"{listed}{others}: {text}"
     quantiles = {target.statistic for target in result.targets} & (set(QUANTILES) - {"p50"})
     if quantiles:
-        yield "percentiles of a command are taken over its processes"
+        yield "percentiles of a command are computed over its processes"
     if any(item.statistic in (*QUANTILES, "mean") and item.low != item.high for item in result.targets):
         yield _OF_THIS_SESSION
 
 
-def apart(result: Result) -> str:
-    """The note about changes that the values beside them seem to contradict; '' where there are none."""
+def median_note(result: Result) -> str:
+    """Return the note about changes that differ from the change of the medians beside them, or ''."""
     return next((note for note in notes(result) if note.endswith(OTHER_THAN_MEDIANS)), "")
 
 
@@ -60,21 +60,21 @@ def _notes_of(row: Benchmark, *, measured: bool) -> Iterator[str]:
         yield _NO_P99
     few = [side.n for side in sides if side.low is None or side.high is None]
     if few:
-        first = "`runs: 6` gives" if measured else "6 give"
+        key = " (`runs: 6`)" if measured else ""
         counted = f"{min(few)} samples are" if min(few) > 1 else "1 sample is"
-        yield f"{counted} too few for a 95% interval; {first} the first"
+        yield f"{counted} too few for a 95% interval; at least 6 are needed{key}"
     yield from row.warnings
 
 
 def sides_of(result: Result) -> Iterator[tuple[str, str]]:
-    """What was compared, of two stored sets; nothing of a run that measured."""
+    """Yield name and description of both sides of a comparison of stored results; nothing for a run that measured."""
     for name in Side:
         tree = tree_of(result.trees, name)
         if tree.kind == STORED:
-            yield name.value, "; ".join(filter(None, _told(tree)))
+            yield name.value, "; ".join(filter(None, _side_facts(tree)))
 
 
-def _told(tree: TreeFacts) -> Iterator[str]:
+def _side_facts(tree: TreeFacts) -> Iterator[str]:
     yield tree.label
     yield f"{tree.tool} {tree.version}".strip()
     if tree.started:
@@ -89,7 +89,7 @@ def _revision(revision: str, tree: TreeFacts) -> str:
 
 
 def commands_of(result: Result) -> Iterator[str]:
-    """What to type to run it again, and to judge it again; of stored sets, to compare them again."""
+    """Yield the commands that run the workflow again and render the report again, or repeat a stored comparison."""
     if result.run.command:
         yield shlex.join(result.run.command)
         return
@@ -106,17 +106,17 @@ def commands_of(result: Result) -> Iterator[str]:
 
 
 def _setting(value: object) -> str:
-    """A parameter's value as ``--set`` reads it."""
+    """Return a parameter's value in the syntax of ``--set``."""
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(_setting(item) for item in value) if isinstance(value, list) else str(value)
 
 
 def environment_of(result: Result) -> Iterator[tuple[str, str]]:
-    """Where it ran, and on what; of stored sets, which stand with what is known of them, just when."""
+    """Yield the facts of machine, system and run; for a comparison of stored results only its id, version and date."""
     run = result.run
     if any(sides_of(result)):
-        # Of a gate, head was measured by the run that its side names.
+        # In a gate against a stored baseline, another run measured head.
         measured = "head was measured" if run.command[1:2] == ["gate"] else "nothing was measured"
         yield "comparison", f"{run.id}, perfflow {run.version}, {run.started}; {measured}"
         return
@@ -143,9 +143,9 @@ def environment_of(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _took(result: Result) -> str:
-    """What the run took, and for how much of that others had the machine."""
+    """Return the duration of the run, and the time it waited for the machine."""
     if result.run.seconds is None:
         return ""
     waited = result.waited
-    more = f" and {format_quantity(waited, Dimension.TIME)} of waiting for the machine" if waited >= 1 else ""
+    more = f", plus {format_quantity(waited, Dimension.TIME)} waiting for the machine" if waited >= 1 else ""
     return f", took {format_quantity(max(0.0, result.run.seconds - waited), Dimension.TIME)}{more}"

@@ -1,4 +1,4 @@
-"""One table of what several profilers say of each function: a row a function, a column a profile."""
+"""One table for several profilers: a row per function, a column per profile."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from perfflow.report.same_function import Column, Function, functions, profiles
 from perfflow.report.table import NOTHING
 
 MOST_FUNCTIONS = 10
-"""Rows of the table: nobody changes more at once, and each profile's own hotspots are in the result."""
+"""Most rows of the table. The hotspots of each profile are in the result."""
 
 
 @dataclass(frozen=True)
 class JoinedRow:
-    """One function; a cell for each column, ``12%`` or ``12% → 3%`` where both sides were profiled."""
+    """One function with a cell for each column: ``12%``, or ``12% → 3%`` if both sides were profiled."""
 
     function: str
     place: str
@@ -27,7 +27,7 @@ class JoinedRow:
 
 @dataclass(frozen=True)
 class Joined:
-    """What several profilers say of one benchmark. ``others`` are the functions that are left out."""
+    """The profiles of one benchmark by function. ``others`` is the number of functions left out."""
 
     benchmark: str
     columns: tuple[str, ...]
@@ -38,11 +38,11 @@ class Joined:
 
 
 def joined_of(result: Result) -> Iterator[Joined]:
-    """A table for each benchmark that two profilers or more looked at and found the same function, or a place, in."""
+    """Yield a table for each benchmark with functions of at least two profilers that can be joined."""
     thin = {step.id for step in result.steps if any(FEW_SAMPLES in warning for warning in step.warnings)}
     for benchmark in dict.fromkeys(spot.benchmark for spot in result.hotspots):
         spots = [spot for spot in result.hotspots if spot.benchmark == benchmark]
-        # What has no place in the source and is named by one profiler alone joins nothing: a system call, an operator.
+        # A name without a source file that only one profiler reports, such as a system call, cannot be joined.
         found = [item for item in functions(spots) if item.file or len({spot.step for spot in item.spots}) > 1]
         sides = dict(profiles(spot for item in found for spot in item.spots))
         if len({column.source for column in sides}) > 1:
@@ -50,7 +50,7 @@ def joined_of(result: Result) -> Iterator[Joined]:
 
 
 def _table(
-    benchmark: str, found: Sequence[Function], sides: Mapping[Column, tuple[str, ...]], said: tuple[str, ...]
+    benchmark: str, found: Sequence[Function], sides: Mapping[Column, tuple[str, ...]], differences: tuple[str, ...]
 ) -> Joined:
     ranked = sorted(found, key=lambda item: (-_largest(item), item.name, item.file))
     sources = Counter((column.source, column.unit) for column in sides)
@@ -60,18 +60,18 @@ def _table(
         two_sided=any(len(taken) > 1 for taken in sides.values()),
         rows=tuple(_row(item, sides) for item in ranked[:MOST_FUNCTIONS]),
         others=max(0, len(ranked) - MOST_FUNCTIONS),
-        contradictions=said,
+        contradictions=differences,
     )
 
 
 def _largest(function: Function) -> float:
-    """The largest share that any profile gives it, its lines together."""
+    """Return the function's largest share in any profile, summed over its lines."""
     profiles_of = {(spot.step, spot.source, spot.unit, spot.tree) for spot in function.spots}
     return max(function.share(Column(*key[:3]), key[3]) or 0.0 for key in profiles_of)
 
 
 def _title(column: Column, *, alone: bool) -> str:
-    """``py-spy: time``; with its step where several of them ran the same profiler."""
+    """Return a title such as ``py-spy: time``, with the step if several steps ran the same profiler."""
     source = column.source if alone else f"{column.source} ({column.step})"
     return f"{source}: {column.unit}"
 

@@ -1,4 +1,4 @@
-"""The gates table: what each group of rules says, with the figures that it says so by."""
+"""The gates table: the status of each group of rules, with the figures behind it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perfflow.model.targets import matches
 from perfflow.report.bounds import is_about
 from perfflow.report.regressions import not_run
 from perfflow.report.requirements import Requirement, requirement_of
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 from perfflow.tools.adapter import LOOKING_ON
 from perfflow.verdict.one_measurement import told_once
 from perfflow.verdict.told import judged
@@ -21,40 +21,40 @@ MOST_NAMED = 4
 """Rows that the evidence of one gate names."""
 SYMBOLS = {"pass": "✅", "concern": "✅", "accepted": "✅", "unproven": "❔", "error": "❌", "fail": "❌"}
 _STATUSES = tuple(SYMBOLS)
-"""From the best to the worst: the worst of its rows is that of a gate."""
+"""From best to worst. The status of a gate is the worst of its rows."""
 _OF_TARGETS = {"met": "pass", "not met": "fail", "unproven": "unproven", "not measured": "error"}
 
 
 @dataclass(frozen=True)
 class GateLine:
-    """One gate; ``group`` is the glob whose thresholds or targets it is about, '' where it is about all."""
+    """One gate; ``group`` is the glob whose thresholds or targets it covers, '' for all."""
 
     gate: str
     group: str
     status: str
     evidence: str
     counts: str = ""
-    """The evidence without names, where it has some."""
+    """The evidence without names, '' if it has none."""
 
     @property
     def counted(self) -> str:
-        """The evidence for a page whose tables have the names."""
+        """The evidence for a page whose other tables show the names."""
         return self.counts or self.evidence
 
     @property
     def symbol(self) -> str:
-        """The sign of its status."""
+        """The symbol of the status."""
         return SYMBOLS[self.status]
 
 
-def gates_of(result: Result, criteria: Criteria) -> Leading[GateLine]:
-    """The gate itself, then what it rests on: what was measured, correctness, regressions and targets by group.
+def gates_of(result: Result, criteria: Criteria) -> Truncated[GateLine]:
+    """Return the gate itself, then its parts: measured benchmarks, correctness, regressions and targets by group.
 
-    A last one says what else keeps the verdict from a pass: steps that failed, a run that did not end.
+    The last one holds everything else that prevents a pass: failed steps, and a run that did not finish.
     """
     groups = [*_measured(result), *_correctness(result), *_regressions(result, criteria), *_targets(result, criteria)]
     whole = [GateLine(gate.name, "", gate.status, f"the verdict is {result.verdict}") for gate in [result.gate] if gate]
-    return leading([*whole, *groups, *_run(result, groups)], lambda line: -_STATUSES.index(line.status))
+    return truncated([*whole, *groups, *_run(result, groups)], lambda line: -_STATUSES.index(line.status))
 
 
 def _run(result: Result, groups: Sequence[GateLine]) -> Iterator[GateLine]:
@@ -63,10 +63,10 @@ def _run(result: Result, groups: Sequence[GateLine]) -> Iterator[GateLine]:
         for step in result.steps
         if step.status in ("failed", "timeout") and not step.allowed and step.role not in ("check", *LOOKING_ON)
     ]
-    told = ["it did not come to its end"] if result.run.interrupted else []
-    told += [f"step {step.id}: {step.reason}" for step in failed]
-    if told:
-        yield GateLine("run", "", "error", _listed("", told, "; "))
+    texts = ["it did not finish"] if result.run.interrupted else []
+    texts += [f"step {step.id}: {step.reason}" for step in failed]
+    if texts:
+        yield GateLine("run", "", "error", _listed("", texts, "; "))
     elif result.verdict not in ("pass", None) and all(line.status != result.verdict for line in groups):
         reasons = [text for text in result.reasons if not text.startswith(WARNED)]
         yield GateLine("run", "", result.verdict, _listed("", reasons, "; ") or "no reason is stored")
@@ -81,8 +81,8 @@ def _measured(result: Result) -> Iterator[GateLine]:
         return
     lost = len(removed | silent)
     counted = f"{len(names) - lost} of {len(names)} {'benchmarks' if len(names) > 1 else 'benchmark'} measured"
-    told = [_listed(f"{word}: ", list(found)) for word, found in (("removed", removed), ("not run", silent)) if found]
-    yield GateLine("measured", "", "error" if lost else "pass", "; ".join([counted, *told]), counted)
+    texts = [_listed(f"{word}: ", list(found)) for word, found in (("removed", removed), ("not run", silent)) if found]
+    yield GateLine("measured", "", "error" if lost else "pass", "; ".join([counted, *texts]), counted)
 
 
 def _correctness(result: Result) -> Iterator[GateLine]:
@@ -94,13 +94,13 @@ def _correctness(result: Result) -> Iterator[GateLine]:
         word: [check.id for check in checks if check.status == word] for word in ("failed", "not run", "skipped")
     }
     passed = sum(check.status == "passed" for check in checks)
-    told = [_listed(f"{word}: ", names) for word, names in by_status.items() if names]
+    texts = [_listed(f"{word}: ", names) for word, names in by_status.items() if names]
     status = "fail" if by_status["failed"] else "error" if not passed else "pass"
-    yield GateLine("correctness", "", status, "; ".join([f"{passed} of {len(checks)} passed", *told]))
+    yield GateLine("correctness", "", status, "; ".join([f"{passed} of {len(checks)} passed", *texts]))
 
 
 def _regressions(result: Result, criteria: Criteria) -> Iterator[GateLine]:
-    """One gate for the thresholds of all, and one for each glob that has its own."""
+    """Yield one gate for the common thresholds, and one for each glob with its own thresholds."""
     groups: dict[str, list[Benchmark]] = {}
     for row in told_once(result.benchmarks):
         if row.gating and row.change is not None and row.decision not in (None, "new", "removed"):
@@ -114,7 +114,7 @@ def _regressions(result: Result, criteria: Criteria) -> Iterator[GateLine]:
 
 
 def _group(name: str, criteria: Criteria) -> str:
-    """The glob that says by which action threshold a benchmark is judged: that with the most letters of its own."""
+    """Return the glob whose action threshold judges a benchmark: the one with the most literal characters, or ''."""
     globs = [glob for glob, own in criteria.per_glob.items() if "action" in own and matches(glob, name)]
     return max(globs, key=lambda text: (len(text.replace("*", "").replace("?", "")), text), default="")
 
@@ -130,33 +130,33 @@ def _status(row: Benchmark, criteria: Criteria) -> str:
 
 
 def _delta(rows: Sequence[Benchmark], status: str, criteria: Criteria) -> str:
-    """What is known of the rows that decide; of the one that got worst where all pass.
+    """Return the figures of the rows that decide the status, or of the worst row if all pass.
 
-    Of unproven ones the names: the reasons of the verdict say what is open.
+    Unproven rows are only named, since the reasons of the verdict explain them.
     """
     if status == "pass":
         worst = max(rows, key=lambda row: (_estimate(row), row.decision == "unproven"))
-        return f"{_told_row(worst, criteria)}; the worst of {len(rows)}"
+        return f"{_row_text(worst, criteria)} (worst of {len(rows)})"
     deciding = [row for row in rows if _status(row, criteria) == status]
     deciding.sort(key=_estimate, reverse=True)
     counted = f"{len(deciding)} of {len(rows)}"
     if status == "unproven":
         return _listed(f"{counted} unproven: ", [f"{row.name} {row.metric}" for row in deciding])
-    return _listed(f"{counted}: ", [_told_row(row, criteria) for row in deciding], "; ")
+    return _listed(f"{counted}: ", [_row_text(row, criteria) for row in deciding], "; ")
 
 
 def _counted(rows: Sequence[Benchmark], status: str, criteria: Criteria) -> str:
-    said = {"fail": "over the action threshold", "concern": "over the concern threshold"}.get(status, status)
+    word = {"fail": "over the action threshold", "concern": "over the concern threshold"}.get(status, status)
     count = sum(_status(row, criteria) == status for row in rows)
-    return f"{count} of {len(rows)} {said}"
+    return f"{count} of {len(rows)} {word}"
 
 
-def _told_row(row: Benchmark, criteria: Criteria) -> str:
+def _row_text(row: Benchmark, criteria: Criteria) -> str:
     return f"{row.name} {row.metric}: {judged(row, criteria, taken(row, criteria))}"
 
 
 def _estimate(row: Benchmark) -> float:
-    """How much worse a row is by its estimate; one that no share can tell ranks first."""
+    """Return by which share a row got worse; a row without an estimate ranks first."""
     value = row.change.value if row.change else None
     if value is None:
         return float("inf")
@@ -164,7 +164,7 @@ def _estimate(row: Benchmark) -> float:
 
 
 def _targets(result: Result, criteria: Criteria) -> Iterator[GateLine]:
-    """One gate for each benchmark or glob that the workflow gives targets."""
+    """Yield one gate for each benchmark or glob with targets in the workflow."""
     groups: dict[str, list[TargetResult]] = {}
     for target in result.targets:
         groups.setdefault(_owner(target, criteria), []).append(target)
@@ -185,7 +185,7 @@ def _met(
     criteria: Criteria,
     by_key: Mapping[tuple[str, str], Benchmark],
 ) -> str:
-    """How many are met, and what was measured of those that decide."""
+    """Return the number of met targets, and the figures of those that decide the status."""
     deciding = targets if status == "pass" and len(targets) == 1 else []
     if status != "pass":
         deciding = [target for target in targets if _OF_TARGETS[target.status] == status]
@@ -195,16 +195,16 @@ def _met(
     ]
     met = f"{sum(target.status == 'met' for target in targets)} of {len(targets)} met"
     more = f" and {len(deciding) - MOST_NAMED} more" if len(deciding) > MOST_NAMED else ""
-    return "; ".join([*([met] if len(targets) > 1 else []), *map(_told, shown)]) + more
+    return "; ".join([*([met] if len(targets) > 1 else []), *map(_target_text, shown)]) + more
 
 
-def _told(row: Requirement) -> str:
+def _target_text(row: Requirement) -> str:
     figure = f"{row.measured} {row.interval}".rstrip()
-    said = {"met": figure, "not met": figure, "unproven": f"{figure} is unproven"}.get(row.status, row.status)
-    return f"{row.name}: {said}, required {row.required}"
+    measured = {"met": figure, "not met": figure, "unproven": f"{figure} is unproven"}.get(row.status, row.status)
+    return f"{row.name}: {measured}, required {row.required}"
 
 
 def _listed(start: str, names: Sequence[str], between: str = ", ") -> str:
-    """The first few of a list, and how many there are besides."""
+    """Return the first names of a list, and the number of the others."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"{start}{between.join(names[:MOST_NAMED])}{more}"

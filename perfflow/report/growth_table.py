@@ -1,4 +1,4 @@
-"""Growth with a size as text: the class and the exponent of each side, in words."""
+"""Growth with a size as text: class and exponent of each side."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DECISIONS = {"worse": "grows faster", "better": "grows slower", "same": "same",
 
 @dataclass(frozen=True)
 class GrowthLine:
-    """One metric of one benchmark: how each side grows with ``key``, and what is said of the two."""
+    """One metric of one benchmark: the growth of each side with ``key``, and the decision."""
 
     benchmark: str
     metric: str
@@ -25,11 +25,11 @@ class GrowthLine:
     decision: str
     detail: str
     source: Growth
-    """The entry of the result, for what is drawn."""
+    """The entry of the result, for drawings."""
 
 
 def growth_lines(result: Result) -> Iterator[GrowthLine]:
-    """Yield a line for each growth that was fitted on a side."""
+    """Yield a line for each growth that was fitted on at least one side."""
     for item in result.growth:
         if item.baseline or item.candidate:
             yield GrowthLine(
@@ -45,7 +45,7 @@ def growth_lines(result: Result) -> Iterator[GrowthLine]:
 
 
 def grown_text(side: Grown | None) -> str:
-    """``linear, n^1.02 [0.99, 1.05]``; a constant without an exponent."""
+    """Return text such as ``linear, n^1.02 [0.99, 1.05]``; a constant has no exponent."""
     if side is None:
         return NOTHING
     name, exponent = CLASS_NAMES[side.best], side.exponent

@@ -1,6 +1,6 @@
-"""A project's history as tables: a row for each benchmark, or one for each run of a benchmark.
+"""A project's history as tables: a row for each benchmark, or a row for each run of a benchmark.
 
-What is shown is typed here, so that every format renders the same rows; what it is made of lies in the store.
+The row types are here, so that every format renders the same rows. The store holds the data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BY_UNIT = {dimension.base_unit: dimension for dimension in Dimension if dimensi
 
 
 class Weight(StrEnum):
-    """How much a change weighs by the default thresholds of a gate. One below the floor is none to a gate."""
+    """The severity of a change by a gate's default thresholds. A gate ignores a change below the floor."""
 
     ACTION = "action"
     CONCERN = "concern"
@@ -31,7 +31,7 @@ class Weight(StrEnum):
 
 
 def weight_of(change: float, statistic: str) -> Weight:
-    """What a change of that share weighs. Exact figures repeat to the digit, so theirs has hardly a floor."""
+    """Return the severity of a change, given as a share. Exact figures repeat to the digit, so their floor is tiny."""
     size, usual = abs(change), Thresholds()
     floor = min(usual.floor, IDENTICAL_FLOOR) if is_exact(statistic) else usual.floor
     ends = ((usual.action, Weight.ACTION), (usual.concern, Weight.CONCERN), (floor, Weight.SMALL))
@@ -40,7 +40,7 @@ def weight_of(change: float, statistic: str) -> Weight:
 
 @dataclass(frozen=True)
 class Shift:
-    """The last change of a series: its size as a share, since when, whether it is for the better, what it weighs."""
+    """The last change of a series: its size as a share, its start, whether it is good news, and its severity."""
 
     change: float
     since: str
@@ -50,24 +50,24 @@ class Shift:
 
     @property
     def remark(self) -> str:
-        """That a gate would not call it a change; '' of a larger one."""
+        """A note if the change is below a gate's floor, else ''."""
         return "below the floor of a gate" if self.weight is Weight.BELOW_FLOOR else ""
 
     @property
     def brief(self) -> str:
-        """``changed by +5.2%``, for beside the run since which it is so."""
+        """Text such as ``changed by +5.2%`` for the first run after the change."""
         return ", ".join(filter(None, (f"changed by {self.change:+.1%}", self.remark)))
 
     @property
     def text(self) -> str:
-        """``+5.2% since 2026-03-31 (1a2b3c4)``."""
+        """Text such as ``+5.2% since 2026-03-31 (1a2b3c4)``."""
         place = f" ({self.revision[:9]})" if self.revision else ""
         return f"{self.change:+.1%} since {self.since[:10]}{place}"
 
 
 @dataclass(frozen=True)
 class IndexRow:
-    """One benchmark: its newest value, those before, and what changed last. ``apart`` tells it from namesakes."""
+    """One benchmark: its values, the newest one, and the last change. ``apart`` distinguishes series of equal name."""
 
     series: Series
     values: Sequence[float]
@@ -76,12 +76,12 @@ class IndexRow:
     is_flaky: bool
     apart: str = ""
     rebased: object = None
-    """By what values of another machine are among them, as the data has it; ``apart`` says it in words."""
+    """How values of another machine were rebased, as stored; ``apart`` has the same in words."""
 
 
 @dataclass(frozen=True)
 class ChangeRow:
-    """One change: both levels in base units, the share with its 99% interval, and how to find the commit."""
+    """One change: both levels in base units, the share with its 99% interval, and how to find its commit."""
 
     series: Series
     before: float
@@ -95,9 +95,9 @@ class ChangeRow:
 
 @dataclass(frozen=True)
 class SuspicionRow:
-    """What is suspected of the newest points: the level before them in base units, and the shift as a share.
+    """A suspected change at the newest points: the level before it in base units, and the change as a share.
 
-    ``what`` is what became of it, or how to settle it.
+    ``what`` is its outcome, or the way to settle it.
     """
 
     series: Series
@@ -110,7 +110,7 @@ class SuspicionRow:
 
 
 def suspicions(rows: Sequence[SuspicionRow]) -> Table:
-    """Each suspicion with its state."""
+    """Return a row for each suspicion."""
     columns = [
         name("Benchmark"),
         Column("Metric", Kind.NAME),
@@ -138,7 +138,7 @@ def _suspicion_cells(row: SuspicionRow) -> list[str]:
 
 
 def changes(rows: Sequence[ChangeRow], *, of_one: bool = False) -> Table:
-    """Each change with both levels, the newest first. ``of_one``: all are of one series, which stands above."""
+    """Return a row for each change, the newest first. ``of_one``: all belong to one series, named above the table."""
     columns = [
         name("Benchmark"),
         Column("Metric", Kind.NAME),
@@ -168,10 +168,10 @@ def _change_cells(row: ChangeRow) -> list[str]:
 
 @dataclass(frozen=True)
 class Followed:
-    """A series with its points in the order of the code, and what changed in it.
+    """A series with its points in the order of the code, and its changes.
 
-    ``at`` are the first points after each change, ``shifts`` the changes; ``levels`` are stretches between them as
-    first point, the one after the last, and level in base units.
+    ``at`` are the first points after each change, ``shifts`` the changes. ``levels`` are the stretches between changes:
+    first point, the point after the last, and the level in base units.
     """
 
     series: Series
@@ -184,7 +184,7 @@ class Followed:
 
 
 def site_index(rows: Sequence[Followed]) -> Table:
-    """Each series with its newest value and last change, for beside a column that names and draws it."""
+    """Return a row for each series with its newest value and last change, without the column of names and trends."""
     columns = [
         Column("Metric", Kind.NAME),
         value("Runs"),
@@ -210,25 +210,25 @@ def _site_cells(row: Followed) -> list[str]:
 
 
 def dimension_of(series: Series) -> Dimension:
-    """What the values of a series are of."""
+    """Return the dimension of the values of a series."""
     known = METRICS.get(series.metric)
     return known.dimension if known else _BY_UNIT.get(series.unit, Dimension.COUNT)
 
 
 def quantity(value_: float, series: Series) -> str:
-    """A value of a series in the unit that fits."""
+    """Return a value of a series as text in a suitable unit."""
     return format_quantity(value_, dimension_of(series))
 
 
 def tone_of(change: float, better: str) -> Tone:
-    """Whether a change of that sign is good news."""
+    """Return whether a change of that sign is good news."""
     if better not in ("lower", "higher") or change == 0:
         return Tone.STILL
     return Tone.GOOD if (change < 0) == (better == "lower") else Tone.BAD
 
 
 def index(rows: Sequence[IndexRow]) -> Table:
-    """Each benchmark with its trend, newest value and last shift."""
+    """Return a row for each series with its trend, newest value and last change."""
     columns = [
         name("Benchmark"),
         Column("Metric", Kind.NAME),
@@ -245,7 +245,7 @@ def _index_cells(row: IndexRow) -> list[str]:
     remarks = [
         row.shift.remark if row.shift else "",
         row.apart,
-        "flaky: it differs by more than 5% from run to run" if row.is_flaky else "",
+        "flaky: differs by more than 5% from run to run" if row.is_flaky else "",
     ]
     return [
         row.series.benchmark,
@@ -259,7 +259,7 @@ def _index_cells(row: IndexRow) -> list[str]:
 
 
 def runs(series: Series, points: Sequence[Measured], marks: Sequence[str]) -> Table:
-    """Each run of a benchmark, the newest first; ``marks`` stand beside the points, '' for nothing."""
+    """Return a row for each run of a series, the newest first; ``marks`` are remarks on the points, '' for none."""
     columns = [
         mark("Measured"),
         Column("Revision", Kind.NAME),
@@ -271,14 +271,14 @@ def runs(series: Series, points: Sequence[Measured], marks: Sequence[str]) -> Ta
         words("Remark"),
     ]
     pairs = list(zip(points, marks, strict=True))
-    return table(columns, [_run_cells(series, point, said) for point, said in reversed(pairs)])
+    return table(columns, [_run_cells(series, point, remark) for point, remark in reversed(pairs)])
 
 
-def _run_cells(series: Series, point: Measured, said: str) -> list[str]:
+def _run_cells(series: Series, point: Measured, remark: str) -> list[str]:
     known = point.low is not None and point.high is not None
     ends = (quantity(point.low or 0.0, series), quantity(point.high or 0.0, series)) if known else ("", "")
     remarks = [
-        said,
+        remark,
         f"rebased from machine {point.rebased[:12]}" if point.rebased else "",
         "uncommitted changes" if point.dirty else "",
         f"{point.noise} machine" if point.noise == "hostile" else "",

@@ -1,4 +1,4 @@
-"""What a regression means: by how much each value changed, and what that leaves of its targets."""
+"""The impact of regressions: the absolute change of each value, and the remaining distance to its targets."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from perfflow.report.blame import signed
 from perfflow.report.bounds import bound_of
 from perfflow.report.regressions import worst_first
 from perfflow.report.table import NOTHING
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 from perfflow.verdict.told import with_interval
 
 
 @dataclass(frozen=True)
 class Impact:
-    """One row that regressed: what was added to its value, and how far it is from each target, before and now."""
+    """One regression: its absolute change, and the distance to each target before and after."""
 
     benchmark: str
     metric: str
@@ -26,16 +26,16 @@ class Impact:
     headroom: tuple[tuple[str, str], ...]
 
 
-def impact_of(result: Result, criteria: Criteria) -> Leading[Impact]:
-    """A line for each row that regressed."""
-    rows = leading(worst_first(result.benchmarks))
+def impact_of(result: Result, criteria: Criteria) -> Truncated[Impact]:
+    """Return a line for each regression."""
+    rows = truncated(worst_first(result.benchmarks))
     return rows.each(
         lambda row: Impact(row.name, row.metric, _added(row), tuple(_headroom(row, result.targets, criteria)))
     )
 
 
 def _added(row: Benchmark) -> str:
-    """The change as an absolute one: of the baseline's value, since that is what the share is of."""
+    """Return the absolute change: the relative change times the baseline's value."""
     before = row.baseline.value if row.baseline else None
     after = row.candidate.value if row.candidate else None
     if before is None or after is None:
@@ -50,7 +50,7 @@ def _added(row: Benchmark) -> str:
 
 
 def _headroom(row: Benchmark, targets: Sequence[TargetResult], criteria: Criteria) -> Iterator[tuple[str, str]]:
-    """Each target on the row's own statistic, and how far the value is from it."""
+    """Yield each target on the row's own statistic with the distance of both values to it."""
     for target in targets:
         if (target.benchmark, target.metric, target.statistic) != (row.name, row.metric, row.statistic):
             continue
@@ -63,7 +63,7 @@ def _headroom(row: Benchmark, targets: Sequence[TargetResult], criteria: Criteri
 
 
 def _left(requirement: Requirement, value: float) -> float | None:
-    """How far a value is on the right side of a bound, negative on the wrong one; None where only equality counts."""
+    """Return the distance to a bound, negative if the bound is missed; None if only equality is allowed."""
     match requirement.relation:
         case Relation.LESS | Relation.AT_MOST:
             return requirement.bound - value

@@ -1,4 +1,4 @@
-"""Kernels of GPUs as tables: what bounds each, its occupancy and what would lift it, and why its warps waited."""
+"""GPU kernels as tables: bound, occupancy, how to raise it, and the stall reasons of the warps."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from perfflow.model.result import Result
 from perfflow.model.result_kernels import KernelResult, OnGpu, Stall
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.table import NOTHING
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 
 HOTTEST = 3
 """Kernels of each step whose stalls are shown."""
 MOST_REASONS = 5
 LEAST_SHARE = 0.05
-"""The share of a warp's time below which a reason is not worth a line."""
+"""Smallest share of a warp's time for which a stall reason is shown."""
 _SIDES = {"baseline": "before", "candidate": "after"}
 
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One side of one kernel; ``side`` is '' where nothing is compared."""
+    """One side of one kernel; ``side`` is '' if nothing is compared."""
 
     kernel: str
     side: str
@@ -38,7 +38,7 @@ class KernelRow:
 
 @dataclass(frozen=True)
 class StallRow:
-    """A reason for which the warps of a kernel waited, with its share on both sides where both were profiled."""
+    """A stall reason of a kernel's warps, with its share on each profiled side."""
 
     kernel: str
     reason: str
@@ -61,42 +61,42 @@ class GpuRow:
 
 @dataclass(frozen=True)
 class Kernels:
-    """Both tables, and how each bound was told."""
+    """The tables of GPU kernels, and the explanation of each bound."""
 
-    rows: Leading[KernelRow]
-    stalls: Leading[StallRow]
+    rows: Truncated[KernelRow]
+    stalls: Truncated[StallRow]
     because: tuple[tuple[str, str], ...]
     pressing: tuple[tuple[str, str], ...]
-    """Kernels with the reasons that are worth acting on."""
+    """Kernels with the stall reasons that are worth acting on."""
     two_sided: bool
     devices: tuple[str, ...]
-    across: Leading[GpuRow]
+    across: Truncated[GpuRow]
     hottest: tuple[str, ...]
-    """A line for the kernel with the most time, of each step, for a short page."""
+    """One line per step about its kernel with the most time, for a short page."""
 
     @property
-    def tables(self) -> dict[str, Leading[Any]]:
-        """Those that may leave rows out, by their names."""
+    def tables(self) -> dict[str, Truncated[Any]]:
+        """The tables that may leave rows out, by name."""
         return {"kernels": self.rows, "stalls": self.stalls, "across": self.across}
 
 
 def kernels_of(result: Result) -> Kernels | None:
-    """The tables of a result; None where no kernel of a GPU was profiled."""
+    """Return the tables of a result, or None if no GPU kernel was profiled."""
     found = result.kernels
     if not found:
         return None
     both = any(item.tree == "candidate" for item in found)
     devices = tuple(dict.fromkeys(_device(item) for item in found))
-    told = leading(found)
+    first = truncated(found)
     waited = list(_waited(found))
     return Kernels(
-        rows=told.each(lambda item: _row(item, both=both)),
-        stalls=leading([row for group in waited for row in _stall_rows(group)]),
-        because=tuple((_named(item, both=both), item.because) for item in told.shown if item.because)[: 2 * HOTTEST],
+        rows=first.each(lambda item: _row(item, both=both)),
+        stalls=truncated([row for group in waited for row in _stall_rows(group)]),
+        because=tuple((_named(item, both=both), item.because) for item in first.shown if item.because)[: 2 * HOTTEST],
         pressing=tuple(_pressing(group[-1], both=both) for group in waited if _reasons(group[-1])),
         two_sided=both,
         devices=devices,
-        across=leading(result.across_gpus).each(_on_gpu),
+        across=truncated(result.across_gpus).each(_on_gpu),
         hottest=tuple(_in_short(found)),
     )
 
@@ -107,7 +107,7 @@ def _on_gpu(item: OnGpu) -> GpuRow:
 
 
 def _in_short(found: Sequence[KernelResult]) -> Iterator[str]:
-    """The kernel of each step that takes most of what was measured last: its bound, and what its occupancy wants."""
+    """Yield a line for each step's slowest kernel on the side measured last: bound, occupancy, and how to raise it."""
     steps = dict.fromkeys(item.step for item in found)
     for step in steps:
         own = [item for item in found if item.step == step]
@@ -147,9 +147,9 @@ def _row(item: KernelResult, *, both: bool) -> KernelRow:
 
 
 def _occupancy(item: KernelResult) -> str:
-    """What was achieved of what is possible by the tool, and what the model says is possible."""
-    told = f"{_percent(item.occupancy)} / {_percent(item.occupancy_theoretical)}"
-    return f"{told} → {_percent(item.model.occupancy)}" if item.model else told
+    """Return achieved and possible occupancy of the tool, and the occupancy of the model."""
+    measured = f"{_percent(item.occupancy)} / {_percent(item.occupancy_theoretical)}"
+    return f"{measured} → {_percent(item.model.occupancy)}" if item.model else measured
 
 
 def _percent(share: float | None) -> str:
@@ -157,7 +157,7 @@ def _percent(share: float | None) -> str:
 
 
 def _waited(found: Sequence[KernelResult]) -> Iterator[list[KernelResult]]:
-    """The hottest kernels of each step that tells why warps waited, each with its sides in their order."""
+    """Yield the hottest kernels with stall reasons of each step, each with its sides in order."""
     by_kernel: dict[tuple[str, str, str], list[KernelResult]] = {}
     for item in found:
         if item.stalls:
@@ -170,7 +170,7 @@ def _waited(found: Sequence[KernelResult]) -> Iterator[list[KernelResult]]:
 
 
 def _stall_rows(group: Sequence[KernelResult]) -> Iterator[StallRow]:
-    """The reasons of one kernel that are trouble, those of the side that was measured last first."""
+    """Yield the harmful stall reasons of one kernel, ranked by the side that was measured last."""
     by_side = [{stall.reason: stall for stall in _troubles(item)} for item in group]
     ranked: Mapping[str, Stall] = {**by_side[-1], **{key: stall for side in by_side for key, stall in side.items()}}
     large = [name for name in ranked if any(_share(side, name) > LEAST_SHARE for side in by_side)]
@@ -184,7 +184,7 @@ def _share(side: Mapping[str, Stall], name: str) -> float:
 
 
 def _troubles(item: KernelResult) -> list[Stall]:
-    """Stalls without the states in which nothing is lost."""
+    """Return the stalls without the harmless states."""
     known = stalls()
     return [stall for stall in item.stalls if stall.reason not in known or known[stall.reason].trouble]
 

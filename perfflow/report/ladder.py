@@ -1,4 +1,4 @@
-"""What candidates brought, one after the other: how many times better than the baseline each kept one left it."""
+"""The effects of candidates one after the other: times better than the baseline after each kept candidate."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from perfflow.stats.paired_test import Interval
 
 @dataclass(frozen=True)
 class Rung:
-    """One try: from ``start``, what was kept before it, to ``reached``, both times better than the baseline.
+    """One try, from ``start`` (the changes kept before it) to ``reached``; both are times better than the baseline.
 
-    An end of ``reached`` that is not known is 0 or infinite.
+    An unknown end of ``reached`` is 0 or infinite.
     """
 
     name: str
@@ -27,9 +27,9 @@ class Rung:
 
 @dataclass(frozen=True)
 class Ladder:
-    """The tries that one metric of one benchmark judged, and what the kept ones came to when measured together.
+    """The tries that one metric of one benchmark judged.
 
-    ``together`` is None where that was not measured.
+    ``together`` is the speedup of all kept tries measured together, None if that was not measured.
     """
 
     benchmark: str
@@ -39,7 +39,7 @@ class Ladder:
 
 
 def ladders_of(result: Result, criteria: Criteria) -> Iterator[Ladder]:
-    """Yield a ladder for each metric that judged candidates, in the order of the first of them."""
+    """Yield a ladder for each metric that judged candidates, in order of appearance."""
     rows = {(row.name, row.metric): row for row in result.benchmarks}
     judged = [item for item in result.optimizations if item.effect and item.effect.value is not None]
     for benchmark, metric in dict.fromkeys((item.benchmark, item.metric) for item in judged):
@@ -51,7 +51,7 @@ def ladders_of(result: Result, criteria: Criteria) -> Iterator[Ladder]:
 
 
 def _rungs(tries: Sequence[Optimization], *, higher: bool) -> Iterator[Rung]:
-    """Each try on what was kept before it; alternatives of one candidate all start from the same."""
+    """Yield each try on top of the changes kept before it; alternatives of one candidate share their start."""
     level, group, after = 1.0, "", 1.0
     for item in tries:
         if item.id.partition("[")[0] != group:
@@ -71,7 +71,7 @@ def _rungs(tries: Sequence[Optimization], *, higher: bool) -> Iterator[Rung]:
 
 
 def _times(share: float, *, higher: bool) -> float:
-    """An effect as a ratio: of a time it is the share that is gone."""
+    """Return an effect as a ratio; the effect on a time is the share of time saved."""
     if higher:
         return max(0.0, 1 + share)
     return 1 / (1 - share) if share < 1 else math.inf

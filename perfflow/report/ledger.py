@@ -1,4 +1,4 @@
-"""The optimization ledger as text: what was planned and how far it could get, what was tried, kept and reverted."""
+"""The optimization ledger as text: planned candidates with their bounds, and the tries that were kept or reverted."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from perfflow.model.units import format_change, format_quantity
 from perfflow.report.failed_steps import last_words
 from perfflow.report.table import NOTHING
 from perfflow.report.technique_order import before_each
-from perfflow.report.truncate import leading
+from perfflow.report.truncate import truncated
 
 CANDIDATE = "candidate"
-"""Role of a step that is a candidate."""
+"""Role of a candidate step."""
 MOST_DIFF_LINES = 120
-"""Lines of one diff that a report shows; the file in the run's folder has all."""
+"""Lines of one diff that a report shows; the file in the run folder has all."""
 MOST_DIFF_TEXT = 200_000
-"""Characters of all diffs together, those of what was kept first: GitHub cuts a summary at 1 MB."""
+"""Characters of all diffs together, kept changes first: GitHub cuts a summary at 1 MB."""
 _WORDS = {"accepted": "kept", "rejected": "reverted", "skipped": "not tried"}
 _SYMBOLS = {"accepted": "✅", "rejected": "❌", "skipped": "❔"}
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One line of the plan: a candidate with all of its alternatives or attempts, or a technique that is ruled out."""
+    """One line of the plan: a candidate with all its alternatives or attempts, or a technique that is ruled out."""
 
     priority: str
     name: str
@@ -45,7 +45,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Diff:
-    """The lines of a change that are shown, how many are not, and the file that has all of them."""
+    """The shown lines of a diff, the number of the other lines, and the file that has all of them."""
 
     lines: tuple[str, ...]
     left_out: int
@@ -54,7 +54,7 @@ class Diff:
 
 @dataclass(frozen=True)
 class Try:
-    """One try and what became of it; ``where`` is what it was judged by."""
+    """One try and its outcome; ``where`` is the benchmark and metric that judged it."""
 
     name: str
     technique: str
@@ -66,37 +66,37 @@ class Try:
     values: str
     pairs: str
     reason: str
-    said: tuple[str, ...]
-    """The last lines of the command for which it was rejected, which are in ``log`` of the run's folder."""
+    log_tail: tuple[str, ...]
+    """The last lines of the command that failed; the whole log is the file ``log`` in the run folder."""
     log: str
     diff: Diff
     settings: tuple[str, ...]
     revision: str
     source: Optimization
-    """The entry of the result, for what is drawn."""
+    """The entry of the result, for drawings."""
 
     @property
     def kept(self) -> bool:
-        """Whether what comes after was built on it."""
+        """Whether the later tries were built on it."""
         return self.decision == _WORDS["accepted"]
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """Everything of the optimize stage that a report shows.
+    """The content of the optimize stage in a report.
 
-    ``settings`` are lines of YAML, what was kept beside the code, and ``file`` is the workflow they belong into.
-    ``look`` shows the commits of ``branch``, ``take`` takes them over. ``own_changes``: the first commit is what was
-    not committed, and is not for taking over. ``no_branch`` says why there is none although code was kept.
+    ``settings`` are YAML lines of the kept settings, ``file`` is the workflow they belong to. ``look`` is the command
+    that shows the commits of ``branch``, ``take`` the command that takes them over. ``own_changes``: the first commit
+    holds the user's uncommitted changes and is not taken over. ``no_branch`` is the reason why kept code has no branch.
     """
 
     plan: tuple[Planned, ...]
     accept: str
     tries: tuple[Try, ...]
     others: int
-    """Tries that are left out, since there are too many for one table."""
+    """Number of tries left out of a long table."""
     before: tuple[tuple[str, str, str], ...]
-    """Of each try its name and technique, and what had become of the cheaper ones."""
+    """Name and technique of a try, and the outcome of the cheaper techniques before it."""
     settings: tuple[str, ...]
     file: str
     branch: str
@@ -107,30 +107,30 @@ class Ledger:
 
     @property
     def kept(self) -> tuple[Try, ...]:
-        """The tries that what comes after was built on."""
+        """The tries that were kept."""
         return tuple(item for item in self.tries if item.kept)
 
     @property
     def reverted(self) -> tuple[Try, ...]:
-        """The tries of which nothing remains."""
+        """The tries that were reverted or not tried."""
         return tuple(item for item in self.tries if not item.kept)
 
 
 def starts_with_own_changes(result: Result) -> bool:
-    """Whether the branch with what was kept begins with a commit of the user's uncommitted files."""
+    """Return whether the branch with the kept changes begins with a commit of the user's uncommitted files."""
     start = tree_of(result.trees, Side.BASELINE)
     return bool(start.dirty or start.untracked)
 
 
 def taking_over(result: Result) -> str | None:
-    """The command that brings the kept changes onto the user's branch; None where there is no branch with them.
+    """Return the command that brings the kept changes onto the user's branch, or None if there is no such branch.
 
-    A merge would also bring a commit of the user's uncommitted files, over which git refuses it.
+    A merge would also bring the commit of the user's uncommitted files, and git refuses that.
     """
     branch = tree_of(result.trees, Side.CANDIDATE).branch or ""
     if not branch:
         return None
-    # Counted from the branch, since a run that was resumed has made its first commits anew.
+    # Count back from the end of the branch: a resumed run makes its first commits anew.
     count = sum(1 for item in result.optimizations if item.decision == "accepted" and item.files)
     if starts_with_own_changes(result) and count:
         return shlex.join(["git", "cherry-pick", f"{branch}~{count}..{branch}"])
@@ -138,11 +138,11 @@ def taking_over(result: Result) -> str | None:
 
 
 def ledger_of(result: Result, criteria: Criteria) -> Ledger | None:
-    """The ledger of a result; None of a run that had no candidates."""
+    """Return the ledger of a result, or None if the run had no candidates."""
     plan = tuple(_plan(result))
     if not plan:
         return None
-    tries = leading(result.optimizations, lambda item: item.decision != "accepted")
+    tries = truncated(result.optimizations, lambda item: item.decision != "accepted")
     diffs = dict(_diffs(tries.shown))
     kept = [item for item in result.optimizations if item.decision == "accepted"]
     code = any(item.files for item in kept)
@@ -169,7 +169,7 @@ def ledger_of(result: Result, criteria: Criteria) -> Ledger | None:
 
 
 def _settings(key: str, values: Mapping[str, Any]) -> Iterator[str]:
-    """A key of the workflow file with its values; JSON's scalars are YAML's."""
+    """Yield a key of the workflow file with its values as YAML; JSON scalars are valid YAML."""
     if values:
         yield f"{key}:"
         yield from (f"  {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
@@ -179,11 +179,11 @@ def _why_no_branch(result: Result) -> str:
     if result.run.interrupted:
         return "the run was interrupted"
     failed = [item.id for item in result.verification if item.status == "failed"]
-    return f"{', '.join(failed)} failed on what was kept" if failed else "it could not be made"
+    return f"{', '.join(failed)} failed on the kept changes" if failed else "it could not be created"
 
 
 def _plan(result: Result) -> Iterator[Planned]:
-    """In the order of the hierarchy: candidates by their place in the file, and what is ruled out of each technique."""
+    """Yield the plan in the order of the hierarchy: candidates in file order, and the techniques that are ruled out."""
     tried: dict[str, list[Optimization]] = {}
     owners = [step.id for step in result.steps if step.role == CANDIDATE]
     for item in result.optimizations:
@@ -197,7 +197,7 @@ def _plan(result: Result) -> Iterator[Planned]:
         found = tried.get(name, [])
         first = found[0] if found else None
         technique, why = (first.technique, first.why) if first else (step.technique, step.why)
-        expected = _expected(first.bound) if first else f"not tried: {step.reason or 'the run ended before'}"
+        expected = _expected(first.bound) if first else f"not tried: {step.reason or 'the run ended first'}"
         rows.append((rank(technique), Planned("", name, technique, why, _remark(found, owners), expected)))
     for technique, why in result.run.ruled_out.items():
         rows.append((rank(technique), Planned(NOTHING, "", technique, "", "", f"ruled out: {why}")))
@@ -208,7 +208,7 @@ def _plan(result: Result) -> Iterator[Planned]:
 
 
 def _group(name: str, owners: Sequence[str]) -> str:
-    """The step of the file that a try belongs to: ``level[n=2]`` is a cell of it, ``propose.2`` its second attempt."""
+    """Return the step of a try: ``level[n=2]`` is a cell of ``level``, ``propose.2`` an attempt of ``propose``."""
     step = name if name in owners else name.rpartition(".")[0]
     return step.partition("[")[0]
 
@@ -220,9 +220,9 @@ def _remark(found: Sequence[Optimization], owners: Sequence[str]) -> str:
 
 
 def _expected(bound: float | None) -> str:
-    """Amdahl's bound from the share of time that the hotspot takes."""
+    """Return Amdahl's bound as text, from the share of time that the hotspot takes."""
     if bound is None:
-        return "no profile bounds it"
+        return "unknown: no profile of its hotspot"
     if bound >= 1:
         return "no bound: its hotspot takes all of the time"
     share = f"{bound:.0%}" if bound >= 0.01 else f"{bound:.1%}"
@@ -241,7 +241,7 @@ def _try(item: Optimization, criteria: Criteria, diff: Diff, *, with_commit: boo
         values=_values(item, criteria),
         pairs=str(item.pairs) if item.pairs else NOTHING,
         reason=item.reason,
-        said=last_words(item.tail),
+        log_tail=last_words(item.tail),
         source=item,
         log=item.log,
         diff=diff,
@@ -258,7 +258,7 @@ def _word(value: object) -> str:
 
 
 def _effect(item: Optimization) -> str:
-    """``+28.1% [+26.0%, +30.3%]``; without the interval where the figure is exact."""
+    """Return text such as ``+28.1% [+26.0%, +30.3%]``, without an interval for an exact figure."""
     effect = item.effect
     if effect is None or effect.value is None:
         return NOTHING
@@ -276,7 +276,7 @@ def _values(item: Optimization, criteria: Criteria) -> str:
 
 
 def _diffs(tries: Sequence[Optimization]) -> Iterator[tuple[str, Diff]]:
-    """The diff of each try by its id, as long as there is room."""
+    """Yield the diff of each try with its id, cut to the room that is left."""
     room = MOST_DIFF_TEXT
     for item in sorted(tries, key=lambda item: item.decision != "accepted"):
         found = _diff(item, room)
@@ -285,7 +285,7 @@ def _diffs(tries: Sequence[Optimization]) -> Iterator[tuple[str, Diff]]:
 
 
 def _diff(item: Optimization, room: int) -> Diff:
-    """The diff's beginning. A result leaves out one that is very long: then all of it is in the file alone."""
+    """Return the beginning of a diff. A result does not store a very long diff: it is only in the file."""
     lines = item.diff.removesuffix("\n").split("\n") if item.diff else []
     ends = accumulate(map(len, lines))
     shown = sum(end <= room for end in islice(ends, MOST_DIFF_LINES))

@@ -1,4 +1,4 @@
-"""Which machines of a cluster measured what, a row for each."""
+"""The machines of a cluster with the benchmarks that each measured."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from perfflow.model.result import Result
 from perfflow.model.result_nodes import NodeResult
 
 MOST_NAMED = 6
-"""Benchmarks of one machine that are named."""
+"""Most benchmarks of one machine that are named."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine, what it is, its jobs by the engine's numbers, and what it measured."""
+    """A machine, its description, its job numbers, and the benchmarks that it measured."""
 
     name: str
     about: str
@@ -23,7 +23,7 @@ class Machine:
 
 
 def machines_of(result: Result) -> Iterator[Machine]:
-    """The machines of a run that was shared out."""
+    """Yield the machines of a run that was distributed over a cluster."""
     for node in result.nodes:
         names = list(dict.fromkeys(row.name for row in result.benchmarks if row.node == node.name))
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""

@@ -1,4 +1,4 @@
-"""The page as GitHub-flavoured Markdown. Names are code spans, other text is escaped: no ping, no broken table."""
+"""The page as GitHub-flavoured Markdown. Names are code spans, other text is escaped: no mentions, no broken tables."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _LONGEST_NAME = 120
 
 
 def render(result: Result) -> str:
-    """Return the report of a result."""
+    """Return the report of a result as Markdown."""
     return document_text(report_of(page_of(result)))
 
 
 def document_text(document: Document) -> str:
-    """A whole report."""
+    """Return a document as Markdown."""
     parts = [f"## {_prose(document.title)}"]
     for section in document.sections:
         parts += [f"### {section.title}"] if section.title else []
@@ -58,7 +58,7 @@ def _prose(content: Text) -> str:
 
 
 def table_text(table: Table) -> str:
-    """A table, and how many of its rows are left out."""
+    """Return a table, followed by the number of rows that are left out."""
     titles = (_cell((column.title,), Column("")) for column in table.columns)
     head = "".join(f" {title} |" if title else " |" for title in titles)
     line = "".join("--:|" if column.right else "---|" for column in table.columns)
@@ -80,17 +80,17 @@ def _cell(content: Cell, column: Column) -> str:
 
 
 def fence(lines: Sequence[str]) -> str:
-    """A fence that none of the lines can end: longer than any run of backticks in them."""
+    """Return a fence that is longer than any run of backticks in the lines, so that none can end it."""
     return "`" * max(3, 1 + max((len(run) for line in lines for run in re.findall("`+", line)), default=0))
 
 
 def verbatim(line: str) -> str:
-    """A line of a diff: as it is, tabs included, less what acts instead of being shown."""
+    """Return a line of a diff with its tabs, and with control characters spelled out."""
     return "\t".join(visible(part) for part in line.removesuffix("\r").split("\t"))
 
 
 def code(name: str) -> str:
-    """A name as a code span, with a fence longer than any run of backticks in it."""
+    """Return a name as a code span whose fence is longer than any run of backticks in it."""
     shown = shortened(name, _LONGEST_NAME) or " "
     fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
@@ -98,17 +98,17 @@ def code(name: str) -> str:
 
 
 def cell(name: str) -> str:
-    r"""A name as a code span in a table, where a bar would end the cell even inside code.
+    r"""Return a name as a code span in a table, where a bar would end the cell even inside code.
 
-    Readers differ on what a backslash before ``\|`` does, so the two are kept apart.
+    Markdown readers treat a backslash before ``\|`` differently, so the two are kept apart.
     """
     return re.sub(r"\\(?=\|)", r"\\ ", code(name)).replace("|", "\\|")
 
 
 def text(words: str) -> str:
-    """Words as plain text: Markdown's and HTML's characters escaped, mentions, references and links defused.
+    """Return plain text with the characters of Markdown and HTML escaped, and mentions, references and links broken up.
 
-    An entity alone would not do: GitHub looks for them in the rendered text, so a zero-width space breaks them up.
+    GitHub finds mentions in the rendered text, where an entity alone does not help, so a zero-width space splits them.
     """
     escaped = _SPECIAL.sub(r"\\\1", visible(words).strip().replace("&", "&amp;"))
     escaped = escaped.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\#", f"&#35;{_GAP}")
@@ -129,6 +129,6 @@ _IN_PROSE: Mapping[Kind, Callable[[str], str]] = {
     Kind.ASIDE: str,
     Kind.DRAWN: str,
 }
-"""How a text of each kind is written."""
+"""How text of each kind is written."""
 _IN_CELL: Mapping[Kind, Callable[[str], str]] = {**_IN_PROSE, Kind.NAME: cell}
-"""The same where a bar would end the cell."""
+"""The same inside a table cell."""

@@ -1,4 +1,4 @@
-"""What every format shows: each number formatted once, each word chosen once. Formats only lay it out and escape it."""
+"""The page model: every number and word of a report as text. Formats only lay it out and escape it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from perfflow.report.bars import requirement_bar
 from perfflow.report.counters import Counted, counted
 from perfflow.report.failed_steps import FailedStep, failed_steps
 from perfflow.report.findings import Findings, findings_of
-from perfflow.report.footer import apart, commands_of, environment_of, notes, sides_of
+from perfflow.report.footer import commands_of, environment_of, median_note, notes, sides_of
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
 from perfflow.report.rows import Comparison, Figure, comparison_of, figures_of, grown_memory
 from perfflow.report.table import NOTHING
-from perfflow.report.truncate import MOST_ROWS, Leading, leading, rank_of_row, rank_of_target
+from perfflow.report.truncate import MOST_ROWS, Truncated, rank_of_row, rank_of_target, truncated
 from perfflow.verdict.one_measurement import told_once
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ VERDICT_SYMBOLS = {"pass": "✅", "fail": "❌", "unproven": "❔", "error": "�
 CHECK_SYMBOLS = {"passed": "✅", "failed": "❌", "skipped": "❔", "not run": "❔"}
 TOP_HOTSPOTS = 3
 MANY = 12
-"""Benchmarks, above which only those rows are compared in the first table that a verdict rests on."""
+"""Number of benchmarks above which the first table has only rows that the verdict rests on."""
 MOST_OPENING = 10
-"""Lines of evidence that a report opens with; more would hide the verdict, and are folded at its end."""
+"""Evidence lines at the start of a report. More would hide the verdict, so they are folded at the end."""
 
 
 @dataclass(frozen=True)
 class Spot:
-    """One hotspot, with its share on both sides where both were profiled."""
+    """One hotspot, with its share on both sides if both were profiled."""
 
     rank: int
     location: str
@@ -51,12 +51,12 @@ class Spot:
     cause: str
     before: float | None
     after: float | None
-    """Its share on each side, 0 to 1, for what is drawn; None where it was not profiled, or not among its hotspots."""
+    """The share on each side, 0 to 1, for drawings; None if the side has no profile or does not list this hotspot."""
 
 
 @dataclass(frozen=True)
 class ProfileTable:
-    """The top hotspots one step found."""
+    """The top hotspots of one profile."""
 
     step: str
     benchmark: str
@@ -69,14 +69,14 @@ class ProfileTable:
 
 @dataclass(frozen=True)
 class Page:
-    """Everything a report shows, in order."""
+    """The content of a report."""
 
     template: str
     component: str
     workflow: str
     run_id: str
     verdict: str
-    """In capitals; '' where nothing is judged, and then symbol and gate are '' as well."""
+    """In capitals; '' if nothing is judged, and then ``symbol`` and ``gate`` are '' as well."""
     symbol: str
     gate: str
     headline: str
@@ -84,7 +84,7 @@ class Page:
     evidence: tuple[str, ...]
     reasons: tuple[str, ...]
     warned: tuple[str, ...]
-    """What passes with a warning."""
+    """Reasons that pass with a warning."""
     sides: tuple[tuple[str, str], ...]
     cautions: tuple[str, ...]
     compared: bool
@@ -96,48 +96,48 @@ class Page:
     profiles: tuple[ProfileTable, ...]
     roofline: Roofline | None
     kernels: Kernels | None
-    """Kernels of GPUs, and why their warps waited."""
-    counters: Leading[Counted] | None
-    """What stands beside profiles: SIMD, cache misses, occupancy, before → after."""
+    """GPU kernels and their warp stalls."""
+    counters: Truncated[Counted] | None
+    """Counters beside the profiles: SIMD, cache misses, occupancy, before → after."""
     ledger: Ledger | None
     before: tuple[Figure, ...]
-    """Everything of the baseline in which better and worse can be told."""
+    """All figures of the baseline whose metric has a direction."""
     after: tuple[Figure, ...]
-    """The same where it was measured of what was kept of the candidates, too."""
+    """The same figures for rows that were also measured with the kept changes."""
     requirements: tuple[Requirement, ...]
     findings: Findings
     checks: tuple[tuple[str, str, str, str], ...]
     troubles: tuple[tuple[str, str, str], ...]
     failed: tuple[FailedStep, ...]
     notes: tuple[str, ...]
-    apart: str
-    """Of the notes the one that explains why changes and the values beside them do not agree."""
+    median_note: str
+    """The note that explains why changes and the values beside them differ, or ''."""
     reproduce: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
     machines: tuple[Machine, ...]
-    """Those of a cluster that measured the run's parts; none where it was measured on the machine that it began on."""
+    """The machines of a cluster that measured parts of the run; empty for a run on one machine."""
     counts: Mapping[str, int]
     others: Mapping[str, int]
-    """How many rows of a long table are left out, by the table's name."""
+    """Number of rows left out of each long table, by the table's name."""
 
     @property
     def opening(self) -> tuple[str, ...]:
-        """The evidence where it is short enough to open a report with."""
+        """The evidence if it is short enough for the start of a report, else ()."""
         return self.evidence if len(self.evidence) <= MOST_OPENING else ()
 
     @property
     def gated(self) -> bool:
-        """Whether two revisions were compared: then the sides are base and head, and what is told is the change."""
+        """Whether two revisions were compared: then the sides are base and head, and tables show the change."""
         return self.findings.summary is not None
 
 
 def page_of(result: Result, most: int = MOST_ROWS) -> Page:
-    """Build the page of a result with at most so many rows a table; the same result gives the same page."""
+    """Return the page of a result with at most ``most`` rows per table; equal results give equal pages."""
     criteria = criteria_from_json(result.criteria)
-    rows, targets = _together(result.benchmarks), leading(result.targets, rank_of_target, most)
+    rows, targets = _together(result.benchmarks), truncated(result.targets, rank_of_target, most)
     sides = tuple(sides_of(result))
     compared, measured, further = _tables(rows, most, stored=bool(sides))
-    evidence, ledger = leading(result.evidence), _ledger(result, criteria)
+    evidence, ledger = truncated(result.evidence), _ledger(result, criteria)
     reasons, warned = (_reasons(result, warned=is_warned) for is_warned in (False, True))
     before, after = _before_and_after(result, rows, ledger)
     findings, roofline, kernels = findings_of(result, criteria), _roofline(result), _kernels(result)
@@ -176,7 +176,7 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         troubles=tuple(_troubles(result)),
         failed=tuple(failed_steps(result)),
         notes=tuple(text for text in noted if UNREAD_OUTPUT not in text),
-        apart=apart(result),
+        median_note=median_note(result),
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),
         machines=_machines(result),
@@ -185,12 +185,12 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
             findings.others,
             {"comparisons": compared, "figures": measured, "further": further, "before": before, "after": after},
             {"requirements": targets, "evidence": evidence, "reasons": reasons, "warned": warned},
-            {"roofline": roofline.rows if roofline else leading([]), **(kernels.tables if kernels else {})},
+            {"roofline": roofline.rows if roofline else truncated([]), **(kernels.tables if kernels else {})},
         ),
     )
 
 
-# The modules of tables that few runs have are imported with the first that has one.
+# Modules of tables that few runs have are imported only when needed.
 
 
 def _growth(result: Result) -> tuple[GrowthLine, ...]:
@@ -241,18 +241,18 @@ def _roofline(result: Result) -> Roofline | None:
     return roofline_of(result)
 
 
-def _reasons(result: Result, *, warned: bool) -> Leading[str]:
-    """Why the verdict is none to pass, or what passes with a warning."""
-    return leading([text for text in result.reasons if text.startswith(WARNED) is warned])
+def _reasons(result: Result, *, warned: bool) -> Truncated[str]:
+    """Return the reasons why the verdict is not a pass, or the warnings if ``warned``."""
+    return truncated([text for text in result.reasons if text.startswith(WARNED) is warned])
 
 
 def _tables(
     rows: Sequence[Benchmark], most: int, *, stored: bool
-) -> tuple[Leading[Benchmark], Leading[Benchmark], Leading[Benchmark]]:
-    """What was compared, what was measured of one side, and the rest."""
-    # Of stored sets nothing gates, so whatever is compared stands in one table.
+) -> tuple[Truncated[Benchmark], Truncated[Benchmark], Truncated[Benchmark]]:
+    """Return the compared rows, the rows of one side, and the further rows."""
+    # In a comparison of stored results no row gates, so all compared rows are in one table.
     whole = {id(row) for row in rows if stored and row.baseline and row.candidate}
-    # Wall time beside what a verdict rests on is good to know of a few, and hides the verdicts of many.
+    # Wall time beside the deciding metric is useful for a few benchmarks, but hides the decisions of many.
     few = len({row.name for row in rows}) <= MANY
     first = [
         row
@@ -262,19 +262,19 @@ def _tables(
     single = [row for row in rows if not row.decision and row.better != "none" and id(row) not in whole]
     shown = {id(row) for row in (*first, *single)}
     return (
-        leading(first, rank_of_row, most),
-        leading(single, most=most),
-        leading([row for row in rows if id(row) not in shown]),
+        truncated(first, rank_of_row, most),
+        truncated(single, most=most),
+        truncated([row for row in rows if id(row) not in shown]),
     )
 
 
 def _before_and_after(
     result: Result, rows: Sequence[Benchmark], ledger: Ledger | None
-) -> tuple[Leading[Benchmark], Leading[Benchmark]]:
-    """Rows of the baseline, and those with both sides where the report is about them."""
+) -> tuple[Truncated[Benchmark], Truncated[Benchmark]]:
+    """Return the rows of the baseline, and those with both sides in an analysis or if a change was kept."""
     before = [row for row in rows if row.better != "none" and row.baseline]
-    told = result.run.template == "analysis" or (ledger is not None and ledger.kept)
-    return leading(before), leading([row for row in before if row.candidate and told])
+    has_after = result.run.template == "analysis" or (ledger is not None and ledger.kept)
+    return truncated(before), truncated([row for row in before if row.candidate and has_after])
 
 
 def _requirements(
@@ -287,7 +287,7 @@ def _requirements(
 
 
 def _marks(result: Result) -> list[str]:
-    """What stands beside the decisions on stored sets."""
+    """Return the marks beside the decisions of a comparison of stored results."""
     unpaired = ["unpaired"] if any(sides_of(result)) else []
     return unpaired + (["across machines"] if result.run.across_machines else [])
 
@@ -296,12 +296,12 @@ def _counts(result: Result) -> dict[str, int]:
     return {status: sum(item.status == status for item in result.targets) for status in STATUS_SYMBOLS}
 
 
-def _others(also: Mapping[str, int], *tables: Mapping[str, Leading[Any]]) -> dict[str, int]:
+def _others(also: Mapping[str, int], *tables: Mapping[str, Truncated[Any]]) -> dict[str, int]:
     return {name: found.others for lists in tables for name, found in lists.items()} | dict(also)
 
 
 def _together(rows: Sequence[Benchmark]) -> list[Benchmark]:
-    """Rows of one benchmark stand together, in the order benchmarks came in, their metrics in the order of the list."""
+    """Return the rows grouped by benchmark in order of appearance, with metrics in the order of `METRICS`."""
     names = {name: number for number, name in enumerate(dict.fromkeys(row.name for row in rows))}
     metrics = {name: number for number, name in enumerate(METRICS)}
     return sorted(rows, key=lambda row: (names[row.name], metrics.get(row.metric, len(metrics))))
@@ -314,31 +314,31 @@ def _troubles(result: Result) -> Iterator[tuple[str, str, str]]:
 
 
 def _headline(result: Result, criteria: Criteria) -> str:
-    """One sentence: targets by status, decisions by kind, memory that grew."""
+    """Return one line: targets by status, decisions by kind, and memory that grew."""
     targets = [item.status for item in result.targets]
     rows = told_once(result.benchmarks)
     decisions = [row.decision for row in rows if (row.gating or row.leading) and row.decision]
     parts = [f"{targets.count(status)} {status}" for status in STATUS_SYMBOLS if status in targets]
     found = [f"{decisions.count(word)} {word}" for word in dict.fromkeys(decisions)]
-    said = []
+    texts = []
     if parts:
-        said.append("targets: " + ", ".join(parts))
+        texts.append("targets: " + ", ".join(parts))
     if found:
         unpaired = any(row.leading for row in result.benchmarks)
         across = ", across machines" if result.run.across_machines else ""
-        said.append((f"unpaired{across}: " if unpaired else "comparisons: ") + ", ".join(found))
+        texts.append((f"unpaired{across}: " if unpaired else "comparisons: ") + ", ".join(found))
         if unpaired:
-            said.append("no change gates" if result.verdict else "nothing is judged")
-    said += [f"concern: {text}" for text in grown_memory(result, criteria)]
+            texts.append("changes do not affect the verdict" if result.verdict else "nothing is judged")
+    texts += [f"concern: {text}" for text in grown_memory(result, criteria)]
     if result.run.interrupted:
-        said.append("interrupted")
+        texts.append("interrupted")
     count = len(result.benchmarks)
     figures = f"{count} {'figures' if count > 1 else 'figure'}" if count else "nothing"
-    return "; ".join(said) or f"{figures} measured"
+    return "; ".join(texts) or f"{figures} measured"
 
 
 def _by_location(spots: Iterable[HotspotResult]) -> dict[str, HotspotResult]:
-    """Each place by its largest share: a profiler of lines has several of a function."""
+    """Return the largest hotspot of each function, since a line profiler lists several lines of one function."""
     found: dict[str, HotspotResult] = {}
     for spot in spots:
         known = found.get(spot.location)
@@ -348,9 +348,9 @@ def _by_location(spots: Iterable[HotspotResult]) -> dict[str, HotspotResult]:
 
 
 def _profiles(hotspots: list[HotspotResult]) -> Iterator[ProfileTable]:
-    """Top hotspots of each profile by the baseline's shares, and what leads the candidate's where it is another one.
+    """Yield the top hotspots of each profile by the baseline's shares, and the candidate's top one if it is another.
 
-    A step may profile several benchmarks, or one by several tools. What two steps tell alike is shown once.
+    A step may profile several benchmarks, or one benchmark with several tools. Equal tables are shown once.
     """
     groups: dict[tuple[str, str, str, str], list[HotspotResult]] = {}
     for spot in hotspots:
@@ -360,13 +360,13 @@ def _profiles(hotspots: list[HotspotResult]) -> Iterator[ProfileTable]:
         before, after = (_by_location(spot for spot in own if spot.tree == tree) for tree in ("baseline", "candidate"))
         leading = [*before.values()][:TOP_HOTSPOTS] or [*after.values()][:TOP_HOTSPOTS]
         spots = [_spot(rank, spot, before, after) for rank, spot in enumerate(leading, 1)]
-        # The first of the candidate's, where it is none of those that led before.
+        # The candidate's first hotspot, unless it is among the leading ones of the baseline.
         risen = [spot for spot in [*after.values()][:1] if spot.location not in {item.location for item in leading}]
         spots += [_spot(len(spots) + 1, spot, before, after) for spot in risen]
         caused = any(spot.cause for spot in spots)
         table = ProfileTable(step, benchmark, source, unit, bool(before and after), caused, tuple(spots))
-        if (told := (benchmark, source, unit, table.spots)) not in seen:
-            seen.add(told)
+        if (key := (benchmark, source, unit, table.spots)) not in seen:
+            seen.add(key)
             yield table
 
 

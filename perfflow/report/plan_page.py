@@ -10,26 +10,24 @@ from typing import Any
 from perfflow.report.sanitize import fitted, visible, wrapped
 
 MOST_LINES = 6
-"""Of one command on a terminal; elsewhere all of it is shown."""
+"""Lines of one command on a terminal; elsewhere all lines are shown."""
 _INDENT = " " * 7
 _FURTHER = " " * 4
 _OUTCOMES: Mapping[str, str] = {
     "runs": "runs",
     "left out": "left out by its `if`",
     "skipped": "skipped",
-    "fails": "fails, which is allowed",
-    "nothing is run": "missing, so that nothing is run",
+    "fails": "fails (allowed)",
+    "nothing is run": "missing, so nothing is run",
 }
-"""What is said of the steps with each outcome of a preview, in this order."""
+"""Text for each outcome of a preview, in the order of the output."""
 Steps = Sequence[Mapping[str, Any]]
 
 
 def lines(steps: Steps, width: int, expected: str = "") -> Iterator[str]:
-    """One block a stage, one line a step, its commands below; what has the machine alone is marked.
+    """Yield one block per stage and one line per step, with its commands below. Steps that need the machine are marked.
 
-    ``expected`` is what is known of the time that all take.
-
-    No line is wider than ``width`` columns.
+    ``expected`` is the expected time of all steps. No line is wider than ``width`` columns.
     """
     stage = ""
     for number, step in enumerate(steps, 1):
@@ -54,12 +52,12 @@ def lines(steps: Steps, width: int, expected: str = "") -> Iterator[str]:
         if step["missing"]:
             yield from wrapped(f"{_INDENT}missing: {visible(step['missing'])}", width, _INDENT)
         yield from _time(step, width)
-    yield from wrapped(f"time in all: {visible(expected)}", width, _FURTHER) if expected else ()
+    yield from wrapped(f"total time: {visible(expected)}", width, _FURTHER) if expected else ()
     yield from _here(steps, width)
 
 
 def _here(steps: Steps, width: int) -> Iterator[str]:
-    """What becomes of the plan on this machine where something is missing: what runs, what does not, and why."""
+    """Yield which steps run on this machine and which do not, and why, if something is missing."""
     if not any(step["lacks"] for step in steps):
         return
     yield "on this machine:"
@@ -67,29 +65,29 @@ def _here(steps: Steps, width: int) -> Iterator[str]:
     for step in steps:
         for reason in step["lacks"] if step["outcome"] != "left out" else ():
             without.setdefault(reason, []).append(step["id"])
-    for outcome, said in _OUTCOMES.items():
+    for outcome, text in _OUTCOMES.items():
         if ids := [step["id"] for step in steps if step["outcome"] == outcome]:
-            yield from wrapped(f"  {said}: {visible(', '.join(ids))} ({len(ids)} of {len(steps)})", width, _FURTHER)
+            yield from wrapped(f"  {text}: {visible(', '.join(ids))} ({len(ids)} of {len(steps)})", width, _FURTHER)
     for reason, ids in without.items():
         steps_without = "1 step" if len(ids) == 1 else f"{len(ids)} steps"
-        yield from wrapped(f"  why, of {steps_without}: {visible(reason)}", width, _FURTHER)
+        yield from wrapped(f"  reason for {steps_without}: {visible(reason)}", width, _FURTHER)
 
 
 def _time(step: Mapping[str, Any], width: int) -> Iterator[str]:
-    """How long a step is expected to take, where anything is known of it."""
+    """Yield the expected time of a step, if it is known."""
     if step.get("expected"):
         yield from wrapped(f"{_INDENT}time: {step['expected']['text']}", width, _INDENT)
 
 
 def _kind(step: Mapping[str, Any]) -> str:
-    """The tool of a step, the technique of a candidate."""
+    """Return the tool of a step, or the technique of a candidate."""
     if step["role"] == "compare":
-        return "what was kept against the original"
+        return "kept changes against the baseline"
     return str(step.get("technique") or step["tool"])
 
 
 def _block(text: str, width: int) -> Iterator[str]:
-    """A text in as many lines as are shown of one."""
+    """Yield the wrapped text, at most `MOST_LINES` lines of it."""
     shown = wrapped(text, width, _INDENT)
     yield from shown[:MOST_LINES]
     if len(shown) > MOST_LINES:
@@ -97,7 +95,7 @@ def _block(text: str, width: int) -> Iterator[str]:
 
 
 def mermaid(steps: Steps) -> str:
-    """A Mermaid flowchart; labels are quoted, since ids may hold anything."""
+    """Return a Mermaid flowchart; labels are quoted, since ids may hold any character."""
     numbers = {step["id"]: f"s{number}" for number, step in enumerate(steps)}
     lines = ["flowchart TD"]
     for step in steps:
@@ -110,7 +108,7 @@ def mermaid(steps: Steps) -> str:
 
 
 def dot(steps: Steps) -> str:
-    """A Graphviz digraph."""
+    """Return a Graphviz digraph."""
     ids = {step["id"] for step in steps}
     lines = ["digraph workflow {"]
     lines += [f"  {json.dumps(step['id'])} [label={json.dumps(step['stage'] + ': ' + step['id'])}];" for step in steps]

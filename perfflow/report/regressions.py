@@ -1,4 +1,4 @@
-"""What a gate compared, counted by what was decided, and what regressed, against its thresholds."""
+"""The rows of a gate, counted by decision, and the regressions with their thresholds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perfflow.model.result import Benchmark, Result
 from perfflow.model.targets import Names
 from perfflow.model.tree_facts import KEPT, STORED, tree_of
 from perfflow.report.rows import values_of
-from perfflow.report.truncate import Leading, leading, rank_of_row
+from perfflow.report.truncate import Truncated, rank_of_row, truncated
 from perfflow.verdict.one_measurement import told_once
 from perfflow.verdict.told import change_of, percent
 from perfflow.verdict.tradeoffs import taken
@@ -24,7 +24,7 @@ _SYMBOLS = {"action": "❌", "concern": "❔"}
 
 @dataclass(frozen=True)
 class Regressed:
-    """One row that got worse: both values, the change, what it was judged by, and what became of it."""
+    """One regression: both values, the change, its thresholds, and a remark on its confirmation."""
 
     benchmark: str
     metric: str
@@ -39,26 +39,26 @@ class Regressed:
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything a gate compared: how many of each kind, and by name what got worse.
+    """The rows of a gate: the number of each kind, and the regressions.
 
-    ``accepted`` are rows that pass by a trade-off, and which; ``refuted`` what stood out at first, and what the fresh
-    pairs say of it.
+    ``accepted`` are rows that pass by a trade-off, with that trade-off; ``refuted`` are suspected rows that fresh pairs
+    did not confirm, with their decision.
     """
 
     counts: tuple[tuple[str, int], ...]
-    regressed: Leading[Regressed]
-    accepted: Leading[tuple[str, str]]
-    refuted: Leading[tuple[str, str]]
+    regressed: Truncated[Regressed]
+    accepted: Truncated[tuple[str, str]]
+    refuted: Truncated[tuple[str, str]]
 
 
 def is_gate(result: Result) -> bool:
-    """Whether two revisions were compared, each in a tree of its own."""
+    """Return whether two revisions were compared, each in its own tree."""
     kinds = [tree_of(result.trees, side).kind for side in Side]
     return all(kind and kind not in (STORED, KEPT) for kind in kinds)
 
 
 def summary_of(result: Result, criteria: Criteria) -> Summary:
-    """Count the rows a verdict rests on. What should have been measured and was not is counted, too."""
+    """Count the rows that the verdict rests on, including expected benchmarks that were not measured."""
     rows = [row for row in told_once(result.benchmarks) if row.gating]
     confirmed = {(item.get("benchmark"), item.get("metric")): item for item in result.confirmations}
     passing = {id(row): item for row in rows if (item := taken(row, criteria))}
@@ -70,26 +70,26 @@ def summary_of(result: Result, criteria: Criteria) -> Summary:
             for kind in (*_COUNTED, _BELOW, _ACCEPTED)
             if kind in _COUNTED or kind in counted
         ),
-        regressed=leading(worst_first(rows), rank_of_row).each(
+        regressed=truncated(worst_first(rows), rank_of_row).each(
             lambda row: _regressed(row, criteria, confirmed.get((row.name, row.metric)), accepted=id(row) in passing)
         ),
-        accepted=leading([row for row in rows if id(row) in passing]).each(
+        accepted=truncated([row for row in rows if id(row) in passing]).each(
             lambda row: (f"{row.name} {row.metric}", f"{change_of(row, criteria)}, {trade_off(passing[id(row)])}")
         ),
-        refuted=leading(refuted).each(
+        refuted=truncated(refuted).each(
             lambda row: (f"{row.name} {row.metric}", f"{row.decision}, {_fresh(confirmed[row.name, row.metric])}")
         ),
     )
 
 
 def worst_first(rows: Sequence[Benchmark]) -> list[Benchmark]:
-    """The gating rows that are proven to be worse: those that fail first, of equals those that lost most."""
+    """Return the proven regressions of gating rows: failures first, then the largest change."""
     worse = [row for row in told_once(rows) if row.gating and row.decision == "regressed"]
     return sorted(worse, key=lambda row: (rank_of_row(row), -(worst_of(row) or 0.0)))
 
 
 def worst_of(row: Benchmark) -> float | None:
-    """How much worse a row is, as a share of the baseline: the estimate, or the far end where nothing is proven."""
+    """Return by which share of the baseline a row got worse: the estimate, or the far end if unproven."""
     if row.change is None:
         return None
     far = row.change.low if row.better == "higher" else row.change.high
@@ -98,7 +98,7 @@ def worst_of(row: Benchmark) -> float | None:
 
 
 def not_run(result: Result) -> Iterator[str]:
-    """What should have been measured and gave nothing: expected benchmarks, steps that failed, rows without a value."""
+    """Yield what is missing: expected benchmarks, failed measure steps, and rows that were not measured."""
     names = Names(row.name for row in result.benchmarks)
     measured = {row.step for row in result.benchmarks}
     for step in result.steps:
@@ -111,7 +111,7 @@ def not_run(result: Result) -> Iterator[str]:
 
 
 def trade_off(item: Accepted) -> str:
-    """Up to where, until when and why a regression passes."""
+    """Return the limit, the end date and the reason of an accepted regression."""
     return f"accepted up to {percent(item.change)} until {item.until}: {item.why}"
 
 

@@ -1,4 +1,4 @@
-"""Targets as text: what was measured against what is required, in the unit the author wrote."""
+"""Targets as text: measured and required values, in the unit that the workflow uses."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from perfflow.report.rows import is_bound
 from perfflow.report.table import NOTHING, Bar, Tone
 
 LONG_REASON = 60
-"""Columns, above which what many targets wait for alike is told once."""
+"""Characters of a reason above which a reason that several targets share is printed once."""
 STATUS_SYMBOLS = {"met": "✅", "not met": "❌", "unproven": "❔", "not measured": "❔"}
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """One target: what was measured against what is required."""
+    """One target as texts: the measured value, its interval and the requirement."""
 
     symbol: str
     status: str
@@ -31,12 +31,12 @@ class Requirement:
     required: str
     detail: str
     bar: Bar | None
-    """Its interval against the bound; it is drawn for what a page shows."""
+    """The interval against the bound, for formats that draw it."""
     tone: Tone
 
 
 def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | None) -> Requirement:
-    """The line of one target; ``row`` is what was measured of its metric."""
+    """Return the line of one target; ``row`` is the measured row of its benchmark and metric."""
     side = (row.candidate or row.baseline) if row else None
     bound = target.statistic not in COMPARED_STATISTICS and side is not None and is_bound(side)
     texts = _target_texts(target, criteria)
@@ -55,23 +55,23 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
     )
 
 
-def told_once(rows: Iterable[Requirement]) -> Iterator[Requirement]:
-    """The rows with a long reason, such as a GPU that is not there, at the first of all that wait for it."""
-    told = set()
+def without_repeated_reasons(rows: Iterable[Requirement]) -> Iterator[Requirement]:
+    """Yield the rows; a long reason that several rows share, such as a missing GPU, stays only in the first."""
+    seen = set()
     for row in rows:
         step, _, reason = row.detail.partition(": ")
         long = len(reason) > LONG_REASON
-        yield replace(row, detail=f"{step}: for the same reason") if long and reason in told else row
-        told.add(reason)
+        yield replace(row, detail=f"{step}: for the same reason") if long and reason in seen else row
+        seen.add(reason)
 
 
 def target_name(target: TargetResult) -> str:
-    """``decode time p50``; of exact metrics, whose statistic is the value, without it."""
+    """Return a name such as ``decode time p50``; exact metrics have no statistic in their name."""
     return f"{target.benchmark} {target.metric}" + ("" if target.statistic == "value" else f" {target.statistic}")
 
 
 def _target_texts(target: TargetResult, criteria: Criteria) -> list[str]:
-    """Measured, low and high in the unit the author wrote, where they read well in it."""
+    """Return measured, low and high in the unit of the requirement, unless that makes the numbers long."""
     values = (target.measured, target.low, target.high)
     if target.statistic == "change":
         return [UNBOUNDED if value is None else format_change(value) for value in values]
@@ -89,12 +89,12 @@ def _target_texts(target: TargetResult, criteria: Criteria) -> list[str]:
 
 
 def _reads_well(value: float, unit: str) -> bool:
-    """Whether a value has neither leading zeros nor a long tail of digits in the unit the author wrote."""
+    """Return whether a value is between 0.1 and 1000 in the unit of the requirement."""
     return unit in UNITS and 0.1 <= abs(value) / float(UNITS[unit][1]) < 1000
 
 
 def _written_unit(requirement: str) -> tuple[str, bool]:
-    """The unit the author wrote and whether it is per operation, so that measured and required can be compared."""
+    """Return the unit of the requirement, and whether it is per operation."""
     try:
         quantity = parse_quantity(requirement.lstrip("<>=≤≥ "))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The roofline as a table: each kernel's intensity, what it attains of what it could, and what stands in its way."""
+"""The roofline as a table: intensity, attained and attainable performance, and bound of each kernel."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from perfflow.model.readings import Peak
 from perfflow.model.result import PeakResult, Result, RooflinePoint
 from perfflow.model.units import Dimension, format_quantity, significant
 from perfflow.report.table import NOTHING
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 
 
 @dataclass(frozen=True)
 class RoofRow:
-    """One side of one kernel; ``side`` is '' where nothing is compared."""
+    """One side of one kernel; ``side`` is '' if nothing is compared."""
 
     benchmark: str
     side: str
@@ -29,24 +29,24 @@ class RoofRow:
 
 @dataclass(frozen=True)
 class Roofline:
-    """The peaks that make the roof, each with its source, and the kernels under it."""
+    """The peaks that form the roof, each with its source, and the kernels under it."""
 
     peaks: tuple[tuple[str, str, str], ...]
-    rows: Leading[RoofRow]
+    rows: Truncated[RoofRow]
     two_sided: bool
 
 
 def roofline_of(result: Result) -> Roofline | None:
-    """The table of a result; None where no kernel is placed under a roof, and no step looked for one."""
+    """Return the table of a result, or None if no kernel is under a roof and no step measured peaks."""
     if not result.roofline and not any(item.step for item in result.peaks):
         return None
     both = any(point.tree == "candidate" for point in result.roofline)
-    rows = leading([_row(point, both=both) for point in result.roofline])
+    rows = truncated([_row(point, both=both) for point in result.roofline])
     return Roofline(tuple(_peak(item) for item in _in_use(result.peaks, result.roofline)), rows, both)
 
 
 def _in_use(peaks: Sequence[PeakResult], points: Sequence[RooflinePoint]) -> list[KnownPeak]:
-    """Of several peaks of one kind the one that counts; of published ones those alone that a kernel is held against."""
+    """Return the peak in use of each kind; published peaks only if a kernel is compared with them."""
     found = [(item.step, _as_peak(item)) for item in peaks if item.step]
     published = [_as_peak(item) for item in peaks if not item.step and item.how]
     declared = {key_of(item.metric, item.precision): item.value for item in peaks if not item.step and not item.how}
@@ -67,7 +67,7 @@ def _as_peak(item: PeakResult) -> Peak:
 def _peak(known: KnownPeak) -> tuple[str, str, str]:
     peak = known.peak
     value = format_quantity(peak.value, PEAK_DIMENSIONS[peak.metric])
-    # That of a published one begins with its source.
+    # The description of a published peak begins with its source.
     sources = (known.source, peak.how) if known.step else (peak.how or known.source,)
     return key_of(peak.metric, peak.precision, peak.device), value, ": ".join(filter(None, sources))
 

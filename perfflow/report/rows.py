@@ -1,4 +1,4 @@
-"""Measured rows as text: each value with its interval, each decision with its word."""
+"""Measured rows as text: values with their intervals, and decisions as words."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from perfflow.verdict.told import change_of, estimate_of, percent
 from perfflow.verdict.tradeoffs import taken
 
 MOST_GROWN = 3
-"""Rows of memory that a headline names."""
+"""Memory rows that a headline names."""
 WIDE = 0.1
-"""An interval whose half is more than this share of the value is shown by its ends."""
+"""An interval is shown by its ends if half its width is more than this share of the value."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One line of the benchmarks table: two sides and what is said of them."""
+    """One line of the benchmarks table: both sides, the change and the decision."""
 
     operation: str
     metric: str
@@ -42,21 +42,21 @@ class Comparison:
     remark: str
     level: str
     explained: bool
-    """Whether a reason of the verdict says the remark as well."""
+    """Whether a reason of the verdict repeats the remark."""
     gating: bool
     first: bool
-    """Whether a short page shows it: what a verdict rests on, or would rest on."""
+    """Whether a short page shows it: rows that the verdict rests on, or would rest on."""
     source: Benchmark
-    """The row of the result, for what is drawn."""
+    """The row of the result, for drawings."""
     dimension: Dimension
     bound: float | None
-    """The relative change at which the action threshold lies; None of a metric without a better and a worse."""
+    """The action threshold as a relative change; None for a metric without a direction."""
     tone: Tone
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of a metric table: a value of each side where there are two, the change, and from how many samples."""
+    """One line of a metric table: the value of each measured side, the change, and the number of samples."""
 
     benchmark: str
     metric: str
@@ -67,14 +67,14 @@ class Figure:
     gating: bool
 
 
-OTHER_THAN_MEDIANS = "the change is that of runs side by side; the values beside it are each side's own medians"
+OTHER_THAN_MEDIANS = "the change is computed from pairs of runs, the values beside it are the medians of each side"
 _TONES = {"improved": Tone.GOOD, "regressed": Tone.BAD, "removed": Tone.BAD, "same": Tone.STILL, "new": Tone.STILL}
 _APART = 0.05
 _OPPOSITE = 0.01
 
 
 def differ_from_medians(row: Benchmark) -> bool:
-    """Whether the change is so far from that of the values shown, or so clearly on the other side, that it puzzles."""
+    """Return whether the change is far from the change of the two medians, or has the opposite sign."""
     if row.statistic != "p50" or not row.change or row.change.value is None or not row.baseline or not row.candidate:
         return False
     if not row.baseline.value or row.candidate.value is None or row.change.value <= -1:
@@ -89,7 +89,7 @@ def _dimension(row: Benchmark, criteria: Criteria) -> Dimension:
 
 
 def value_with_interval(sample: Sample | None, dimension: Dimension) -> str:
-    """``25.3 ms ±2.1%``; a wide interval by its ends, ``3.9 ms [1.2 ms, 7.9 ms]``; without one the samples' number."""
+    """Return text such as ``25.3 ms ±2.1%``, ``3.9 ms [1.2 ms, 7.9 ms]`` if wide, or ``3 ms (n=3)`` if unknown."""
     if sample is None or sample.value is None:
         return NOTHING
     text = format_quantity(sample.value, dimension)
@@ -107,19 +107,19 @@ def value_with_interval(sample: Sample | None, dimension: Dimension) -> str:
 
 
 def is_bound(sample: Sample) -> bool:
-    """Whether a value is only known as an upper bound."""
+    """Return whether a value is only known as an upper bound."""
     return any(item.get("at_most") for item in sample.readings or [])
 
 
 def value_of(sample: Sample | None, dimension: Dimension) -> str:
-    """The value of one side, without its interval."""
+    """Return the value of one side without its interval."""
     if sample is None or sample.value is None:
         return NOTHING
     return ("≤ " if is_bound(sample) else "") + format_quantity(sample.value, dimension)
 
 
 def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ()) -> Comparison:
-    """The line of one row that compares two sides; ``marks`` stand beside the decision where there are two."""
+    """Return the line of one compared row; ``marks`` are added to the decision if both sides were measured."""
     dimension = _dimension(row, criteria)
     word, own, remark = _decision(row, criteria)
     shown = [*own, *(marks if row.baseline and row.candidate else ())]
@@ -155,12 +155,12 @@ def _tone_of(row: Benchmark) -> Tone:
 
 
 def values_of(row: Benchmark, criteria: Criteria) -> str:
-    """``3.98 ms → 4.58 ms``, without intervals."""
+    """Return both values without intervals: ``3.98 ms → 4.58 ms``."""
     return " → ".join(value_of(side, _dimension(row, criteria)) for side in (row.baseline, row.candidate))
 
 
 def speedup_text(row: Benchmark) -> str:
-    """``1.62x [1.55x, 1.70x]``; a dash where nothing is compared."""
+    """Return text such as ``1.62x [1.55x, 1.70x]``, or a dash if nothing is compared."""
     speedup = row.speedup
     if speedup is None:
         return NOTHING
@@ -172,15 +172,21 @@ def speedup_text(row: Benchmark) -> str:
 
 
 def grown_memory(result: Result, criteria: Criteria) -> list[str]:
-    """``decode rss +203.1%`` of memory that grew and decides nothing; without names where there is one benchmark."""
+    """Return texts such as ``decode rss +203.1%`` for memory growth that is only a concern.
+
+    The benchmark's name is left out if there is only one benchmark.
+    """
     rows = list(memory.concerns(result.benchmarks, criteria))
     alone = len({row.name for row in result.benchmarks}) == 1
-    told = [f"{'' if alone else f'{row.name} '}{row.metric} {estimate_of(row, criteria)}" for row in rows]
-    return [*told[:MOST_GROWN], *([f"{len(told) - MOST_GROWN} more of memory"] if len(told) > MOST_GROWN else [])]
+    texts = [f"{'' if alone else f'{row.name} '}{row.metric} {estimate_of(row, criteria)}" for row in rows]
+    return [
+        *texts[:MOST_GROWN],
+        *([f"{len(texts) - MOST_GROWN} more memory metrics"] if len(texts) > MOST_GROWN else []),
+    ]
 
 
 def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
-    """The word for a row, what marks it, and what else a reader should know."""
+    """Return the decision of a row, its marks, and a remark."""
     decision, remark = row.decision or "", ""
     marks: list[str] = []
     if decision == "unproven":
@@ -190,18 +196,18 @@ def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
         remark = "; ".join(filter(None, (excluded, remaining(row), told(row.expected))))
         marks = ["ok"] if row.level == "ok" else []
         if row.layouts:
-            remark = "; ".join((f"between layouts ±{row.layouts.deviation:.0%}", *filter(None, (remark,))))
+            remark = "; ".join((f"layouts differ by ±{row.layouts.deviation:.0%}", *filter(None, (remark,))))
     elif row.level in ("concern", "action"):
         marks = [row.level]
     elif row.layouts and row.layouts.built.change and any(text.startswith(ACCIDENT) for text in row.warnings):
-        remark = f"{format_change(row.layouts.built.change.value or 0.0)} as built is {ACCIDENT}"
+        remark = f"{format_change(row.layouts.built.change.value or 0.0)} as built: {ACCIDENT}"
     if row.layouts and row.gating:
         marks = [*marks, f"{row.layouts.n} layouts"]
     return decision, marks, remark
 
 
 def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:
-    """Yield the row's own statistic, and the 99th percentile where each process took many values."""
+    """Yield the row's own statistic, and the 99th percentile if each process took many values."""
     dimension = _dimension(row, criteria)
     name = row.metric if row.statistic == "value" else f"{row.metric} {row.statistic}"
     change = NOTHING
@@ -215,7 +221,7 @@ def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:
     tails = [inner_p99(side) for side in sides]
     if any(tail is not None for tail in tails):
         texts = [NOTHING if tail is None else format_quantity(tail, dimension) for tail in tails]
-        # What stands out inside a batch is lost in its mean.
+        # The mean of a batch hides the outliers in it.
         of_what = " of batch means" if any(map(_is_of_batches, sides)) else ""
         yield Figure(row.name, f"{row.metric} p99{of_what}", texts[0], texts[1], NOTHING, samples, row.gating)
 
@@ -226,7 +232,10 @@ def _is_of_batches(sample: Sample | None) -> bool:
 
 
 def inner_p99(sample: Sample | None, least: float = 100.0) -> float | None:
-    """The usual p99 of processes that take at least as many values as give it one beyond it; None without such."""
+    """Return the median of the p99 of all processes that took at least ``least`` values, or None if none did.
+
+    With fewer than 100 values, no value lies beyond p99.
+    """
     inner = [item.get("inner") or {} for item in (sample.readings or [] if sample else [])]
     values = [item["p99"] for item in inner if "p99" in item and item.get("n", math.inf) >= least]
     return quantile(values, 0.5) if values else None

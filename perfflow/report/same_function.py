@@ -1,8 +1,8 @@
-"""Hotspots of several profilers by function: the same place in the code, however each of them names it.
+"""Hotspots of several profilers joined by function, although each profiler names functions in its own way.
 
-A profiler of functions gives a function's first line, or the costliest one in it; one of lines gives each line; names
-come with and without classes, parameters and libraries. Where the source was read (Python in the tree), the function
-around the line decides; else the file and the name do.
+A function profiler reports the first or the costliest line of a function, a line profiler each line. Names come with
+and without classes, parameters and libraries. If the source was read (Python in the tree), the function around the line
+decides; otherwise file and name do.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from perfflow.tools.adapter import Way
 _LIBRARY = late_pattern(r" \([^()]*\.(?:so|dll|dylib)[^()]*\)$")
 _PARAMETERS = late_pattern(r"\((?!anonymous namespace\)|\.\.\.).*\)(?: const)?$")
 _ROOT = late_pattern(r"'\d+$")
-"""What callgrind adds to a function that calls itself."""
+"""Suffix that callgrind adds to a recursive function."""
 
 
 @dataclass(frozen=True, order=True)
 class Column:
-    """One profile: the step that took it, the profiler, and what its shares are of."""
+    """One profile: the step that took it, the profiler, and the unit of its shares."""
 
     step: str
     source: str
@@ -33,7 +33,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Function:
-    """One function with its hotspots; several of one profile are its lines. ``line`` is 0 where unknown."""
+    """One function with its hotspots; several hotspots of one profile are its lines. ``line`` is 0 if unknown."""
 
     name: str
     file: str
@@ -41,12 +41,12 @@ class Function:
     spots: tuple[HotspotResult, ...]
 
     def share(self, column: Column, tree: str) -> float | None:
-        """Its own share of a profile of one side, its lines together; None where the profile does not list it."""
+        """Return the own share in a profile of one side, summed over lines; None if the profile does not list it."""
         found = [spot.share for spot in self.spots if (column_of(spot), spot.tree) == (column, tree)]
         return min(1.0, sum(found)) if found else None
 
     def inclusive(self, column: Column, tree: str) -> float | None:
-        """The same with all that it calls; None where the profiler does not tell."""
+        """Return the share including callees, or None if the profiler does not report it."""
         own = [spot for spot in self.spots if (column_of(spot), spot.tree) == (column, tree)]
         return max((spot.inclusive_share for spot in own if spot.inclusive_share is not None), default=None)
 
@@ -55,14 +55,14 @@ _Key = tuple[str, str, int]
 
 
 def column_of(spot: HotspotResult) -> Column:
-    """The profile that a hotspot is from."""
+    """Return the profile of a hotspot."""
     return Column(spot.step, spot.source, spot.unit)
 
 
 def functions(spots: Sequence[HotspotResult]) -> list[Function]:
-    """Join hotspots of one benchmark, in the order in which they come.
+    """Join the hotspots of one benchmark by function, in order of appearance.
 
-    What has no file is the function of that name if there is only one, such as in a profile without debug information.
+    A hotspot without a file, as in a profile without debug information, joins the only function of its name.
     """
     begins = _beginnings(spots)
     keyed = [(_key(spot, begins), spot) for spot in spots]
@@ -86,14 +86,14 @@ def _key(spot: HotspotResult, begins: dict[tuple[str, str], list[int]]) -> _Key:
 
 
 def _bare(spot: HotspotResult) -> str:
-    """A name without what only some profilers add: of Python the classes, of others library and parameters."""
+    """Return a name without parts that only some profilers add: classes in Python, else library and parameters."""
     if spot.file.endswith(".py"):
         return spot.location.rpartition(".")[2]
     return _PARAMETERS.sub("", _LIBRARY.sub("", _ROOT.sub("", spot.location))) or spot.location
 
 
 def _beginnings(spots: Iterable[HotspotResult]) -> dict[tuple[str, str], list[int]]:
-    """First lines of functions that share file and name, as the one profiler gives them that knows them."""
+    """Return the first lines of functions with equal file and name, as reported by the profiler of calls."""
     found: dict[tuple[str, str], set[int]] = defaultdict(set)
     for spot in spots:
         if registry.way(spot.source) is Way.CALLS and not spot.function and spot.file and spot.line:
@@ -102,16 +102,13 @@ def _beginnings(spots: Iterable[HotspotResult]) -> dict[tuple[str, str], list[in
 
 
 def _line(key: _Key, spots: Sequence[HotspotResult]) -> int:
-    """Where it begins, else the line that its largest hotspot gives."""
+    """Return the first line of a function, else the line of its largest hotspot."""
     known = [spot for spot in spots if spot.line]
     return key[2] or (max(known, key=lambda spot: spot.share).line if known and key[0] else 0)
 
 
 def profiles(spots: Iterable[HotspotResult]) -> Iterator[tuple[Column, tuple[str, ...]]]:
-    """Each profile with the sides that it was taken of, the baseline first.
-
-    Profiles of time come first and those of bytes last.
-    """
+    """Yield each profile with its sides, the baseline first. Profiles of time come first, those of bytes last."""
     sides: dict[Column, set[str]] = defaultdict(set)
     for spot in spots:
         sides[column_of(spot)].add(spot.tree)

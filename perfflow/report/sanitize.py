@@ -1,4 +1,4 @@
-"""Text from tools and files made safe to look at, and cut to a width: control and bidirectional characters show."""
+"""Text from tools and files made safe for display: control and bidirectional characters are spelled out, lines cut."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import unicodedata
 from perfflow.model.later import late_pattern
 
 NO_EDGE = sys.maxsize
-"""The width of what is no terminal: a log or a file, where nothing is cut."""
+"""The width of a log or a file, where nothing is cut."""
 MARKS = {"✅": ("✓", "+"), "❌": ("✗", "x"), "❔": ("?", "?")}
-"""Of a symbol on the page, the mark that a terminal shows, and the one that any terminal can show."""
+"""For each symbol of the page: the mark on a terminal, and the mark in ASCII."""
 _ASCII = {
     "μ": "u",
     "≤": "<=",
@@ -30,8 +30,8 @@ _WORDS = late_pattern(r"\s*\S+")
 
 
 def visible(text: str) -> str:
-    r"""Return one line without characters that act instead of being shown; ``\u202e`` and its like are spelled out."""
-    # Not printable are control, format (bidi, zero width), surrogate, unassigned and private characters, and blanks.
+    r"""Return one line in which characters that are not printable are spelled out, such as ``\u202e``."""
+    # Not printable: control, format (bidi, zero width), surrogate, unassigned, private characters, and other blanks.
     return text if text.isprintable() else "".join(c if c.isprintable() else _spelled(c) for c in text)
 
 
@@ -43,8 +43,8 @@ def _spelled(letter: str) -> str:
 
 
 def cells(text: str) -> int:
-    """Columns a text takes on a terminal: wide letters two, marks that combine with the letter before them none."""
-    # Of most texts every letter takes one, and the tables of Unicode need not be asked.
+    """Return the columns of a text on a terminal: wide letters take two, combining marks none."""
+    # Most texts are ASCII, which needs no Unicode tables.
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
@@ -55,19 +55,19 @@ def _cells(letter: str) -> int:
 
 
 def padded(text: str, width: int) -> str:
-    """The text with blanks up to ``width`` columns."""
+    """Return the text padded with blanks to ``width`` columns."""
     return text + " " * max(0, width - cells(text))
 
 
 def fitted(text: str, width: int, dots: str = "…") -> str:
-    """The beginning of a text that is wider than ``width`` columns, with dots."""
+    """Return the text, cut at its end with dots if it is wider than ``width`` columns."""
     if cells(text) <= width:
         return text
     return _head(text, width - len(dots)) + dots
 
 
 def shortened(name: str, width: int) -> str:
-    """A visible name of at most ``width`` columns, cut in its middle, where names differ least."""
+    """Return a visible name of at most ``width`` columns, cut in its middle, where names differ least."""
     name = visible(name)
     if cells(name) <= width:
         return name
@@ -77,9 +77,9 @@ def shortened(name: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """The text as lines of at most ``width`` columns, all but the first after ``indent``; nothing of it is lost.
+    """Return the whole text as lines of at most ``width`` columns, all but the first indented by ``indent``.
 
-    It is broken at blanks, and inside a word only where the word is longer than a line, which starts it on this one.
+    Lines break at blanks. A word that is longer than a line starts on the current line and is broken inside.
     """
     if cells(text) <= width:
         return [text]
@@ -92,7 +92,7 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
         else:
             line += word
         while cells(line) > width:
-            # At least one letter a line, even where a wide one has no room.
+            # Put at least one letter on each line, even if a wide letter does not fit.
             least = len(indent) + 1 if lines else 1
             head = line[: max(least, len(_head(line, width)))]
             lines.append(head)
@@ -110,7 +110,7 @@ def _head(text: str, width: int) -> str:
 
 
 def ascii_text(line: str) -> str:
-    """Text for a terminal that knows no other characters."""
+    """Return a line in ASCII."""
     for symbol, (fancy, plain) in MARKS.items():
         line = line.replace(fancy, plain).replace(symbol, plain)
     for fancy, plain in _ASCII.items():

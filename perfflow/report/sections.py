@@ -1,4 +1,4 @@
-"""The sections of a report, a function each. A section without data is left out."""
+"""The sections of a report, one function each. A section without data is left out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RESULT = named("result.json")
 
 
 def opening(page: Page) -> Section:
-    """The verdict, how the counts stand, and the lines that machines read."""
+    """Return the verdict, the headline, and the evidence lines for programs."""
     verdict = (strong(f"{page.symbol} {page.verdict}"), " ") if page.verdict else ()
     blocks: list[Block] = [Prose((*verdict, quoted(page.headline)))]
     if page.judged_by:
@@ -39,20 +39,20 @@ def opening(page: Page) -> Section:
 
 
 def reasons(page: Page) -> Iterator[Section]:
-    """Why the verdict is what it is, and what passes with a warning."""
+    """Yield the reasons of the verdict, and the warnings."""
     for title, texts, name in (("Why", page.reasons, "reasons"), ("Warnings", page.warned, "warned")):
         if texts:
             yield Section(title, (*quotes(texts), *more(page.others.get(name, 0))))
 
 
 def compared(page: Page) -> Iterator[Section]:
-    """What two stored sets are."""
+    """Yield the description of two stored results."""
     if page.sides:
         yield Section("Compared", (tables.sides(page),))
 
 
 def benchmarks(page: Page) -> Iterator[Section]:
-    """What was compared, what was measured of one side, and the rest, folded."""
+    """Yield the comparisons, the figures of one side, and further figures, folded."""
     if page.comparisons:
         yield Section(
             "Benchmarks", (tables.comparisons(page, page.comparisons, left_out=_others(page, "comparisons")),)
@@ -71,34 +71,32 @@ def benchmarks(page: Page) -> Iterator[Section]:
 
 
 def baseline(page: Page) -> Iterator[Section]:
-    """Everything of the baseline in which better and worse can be told."""
+    """Yield all figures of the baseline whose metric has a direction."""
     if page.before:
         yield Section("Baseline", (tables.figures(page.before, _others(page, "before")),))
 
 
 def machines(page: Page) -> Iterator[Section]:
-    """Which machines of a cluster measured what."""
+    """Yield the machines of a cluster with the benchmarks that each measured."""
     if page.machines:
         yield Section("Machines", (tables.machines(page.machines),))
 
 
 def growth(page: Page) -> Iterator[Section]:
-    """How benchmarks of several sizes grow."""
+    """Yield the growth of benchmarks that were measured at several sizes."""
     if page.growth:
-        note = (
-            "Fitted over all sizes that were measured: the class, and the exponent of the size with its 95% interval."
-        )
+        note = "The growth class and the exponent, with its 95% interval, are fitted over all measured sizes."
         yield Section("Growth", (tables.growth(page), Prose(note)))
 
 
 def profiles(page: Page, heading: str = "Profiling Results") -> Iterator[Section]:
-    """Each function in every profile, then each profile by itself, and what stands beside them."""
+    """Yield a table of each function in all profiles, then each profile by itself with its counters."""
     if page.joined:
         blocks: list[Block] = []
         for found in page.joined:
             sides = " before → after" if found.two_sided else ""
             blocks += [
-                Prose((named(found.benchmark), f" by function: its own share{sides} in each profile")),
+                Prose((named(found.benchmark), f": own share of each function{sides}, by profile")),
                 tables.functions(found),
             ]
             if found.contradictions:
@@ -115,13 +113,13 @@ def profiles(page: Page, heading: str = "Profiling Results") -> Iterator[Section
 
 
 def kernels(page: Page) -> Iterator[Section]:
-    """Kernels of GPUs, why their warps waited, and how they did on several GPUs."""
+    """Yield the GPU kernels, their warp stalls, and the kernels that ran on several GPUs."""
     found = page.kernels
     if not found:
         return
     means = (
-        ". Time is the median of a launch, its share that of all kernels' time. Achieved and possible occupancy are "
-        "the tool's, the model is perfflow's."
+        ". Time is the median of all launches, share is the part of the time of all kernels. Achieved and possible "
+        "occupancy come from the tool; the model value is computed by perfflow."
     )
     explained = ("Measured on ", quoted("; ".join(found.devices)), means)
     because = tuple((named(name), ": ", quoted(why)) for name, why in found.because)
@@ -134,21 +132,21 @@ def kernels(page: Page) -> Iterator[Section]:
             blocks += [Prose("Worth acting on:"), Bullets(pressing)]
         yield Section("Warp Stalls", tuple(blocks))
     if found.across.shown:
-        note = "Each GPU is its own yardstick: what differs between them is no regression, and no verdict rests on it."
+        note = "Differences between GPUs are not regressions and do not affect the verdict."
         yield Section("Across GPUs", (tables.across(found.across.shown, _others(page, "across")), Prose(note)))
 
 
 def roofline(page: Page) -> Iterator[Section]:
-    """What each benchmark attains of what the machine can do."""
+    """Yield each benchmark's performance as a share of the roof."""
     found = page.roofline
     if found:
         rows = (tables.roofline(found, _others(page, "roofline")),) if found.rows.shown else ()
         roof = tuple((f"{name}: {value}, ", quoted(source)) for name, value, source in found.peaks)
-        yield Section("Roofline", (*rows, *((Prose("The roof:"), Bullets(roof)) if roof else ())))
+        yield Section("Roofline", (*rows, *((Prose("Peaks that form the roof:"), Bullets(roof)) if roof else ())))
 
 
 def optimizations(page: Page) -> Iterator[Section]:
-    """The plan, what became of each candidate, and where what was kept is."""
+    """Yield the plan, the outcome of each candidate, and the location of the kept changes."""
     ledger = page.ledger
     if ledger:
         yield Section("Optimization Plan", (tables.plan(ledger.plan),))
@@ -162,13 +160,13 @@ def optimizations(page: Page) -> Iterator[Section]:
 def _tries(ledger: Ledger) -> Iterator[Block]:
     if ledger.accept:
         yield Prose(
-            f"A change is kept when the whole interval of its effect is beyond {ledger.accept}, correctness holds on "
-            "it, and nothing that is guarded got worse."
+            f"A change is kept if the whole confidence interval of its effect is beyond {ledger.accept}, all "
+            "correctness steps pass, and no guarded benchmark regressed."
         )
     yield tables.tries(ledger.tries, ledger.others)
     if ledger.before:
-        yield Prose("What cheaper techniques had come to before each costlier one:")
-        before = ((named(name), " (", quoted(by), "): ", quoted(said)) for name, by, said in ledger.before)
+        yield Prose("Outcome of the cheaper techniques before each costlier one was tried:")
+        before = ((named(name), " (", quoted(by), "): ", quoted(outcome)) for name, by, outcome in ledger.before)
         yield Bullets(tuple(before))
     for row in ledger.kept:
         why = (": ", quoted(row.why)) if row.why else ()
@@ -179,14 +177,14 @@ def _tries(ledger: Ledger) -> Iterator[Block]:
         yield Prose("Nothing was kept.")
     yield from _taking(ledger)
     if ledger.reverted:
-        yield Fold("What was not kept", tuple(block for row in ledger.reverted for block in _reverted(row)))
+        yield Fold("Changes that were not kept", tuple(block for row in ledger.reverted for block in _reverted(row)))
 
 
 def _reverted(row: Try) -> Iterator[Block]:
     yield Prose((named(row.name), f" ({row.decision}): ", quoted(row.reason)))
-    if row.said:
-        yield Prose(("The last lines of ", named(row.log), " in the run's folder:"))
-        yield from code(row.said)
+    if row.log_tail:
+        yield Prose(("Last lines of ", named(row.log), " in the run folder:"))
+        yield from code(row.log_tail)
     yield from _diff(row)
 
 
@@ -194,50 +192,50 @@ def _diff(row: Try) -> Iterator[Block]:
     diff = row.diff
     yield from code(diff.lines, "diff")
     if diff.left_out and diff.lines:
-        yield Prose((f"{diff.left_out} more lines are in ", named(diff.file), " of the run's folder."))
+        yield Prose((f"{diff.left_out} more lines are in ", named(diff.file), " in the run folder."))
     elif diff.file and not diff.lines:
-        yield Prose(("The diff is in ", named(diff.file), " of the run's folder."))
+        yield Prose(("The diff is in ", named(diff.file), " in the run folder."))
     if row.settings:
         parts = [part for line in row.settings for part in (", ", named(line))][1:]
-        yield Prose(("Set with it: ", *parts))
+        yield Prose(("Settings: ", *parts))
 
 
 def _taking(ledger: Ledger) -> Iterator[Block]:
-    """Where what was kept is: a branch, and settings that belong into the workflow."""
+    """Yield the branch with the kept changes, and the kept settings for the workflow file."""
     if ledger.branch:
         own = (
-            ", the first of them with what was not committed, which is left out below (git refuses where the same "
-            "files have uncommitted changes: commit those before)"
+            " The first commit holds your uncommitted changes. The second command leaves it out, and fails if the same "
+            "files have uncommitted changes: commit those first."
             if ledger.own_changes
             else ""
         )
         yield Prose(
-            f"What was kept is on a branch of its own, one commit a change{own}. To look at it, and to take it over:"
+            f"The kept changes are on a separate branch, one commit per change.{own} To review and to take them over:"
         )
         yield Code((ledger.look, ledger.take), "sh")
     elif ledger.no_branch:
-        yield Prose(("There is no branch with what was kept: ", quoted(ledger.no_branch), "."))
+        yield Prose(("There is no branch with the kept changes: ", quoted(ledger.no_branch), "."))
     if ledger.settings:
         file = named(ledger.file) if ledger.file else "the workflow"
-        apply = (" (", named("perfflow run --apply"), " does it; of a parameter it is the default):")
-        yield Prose(("Settings that were kept, to be written into ", file, *apply))
+        apply = (" (", named("perfflow run --apply"), " writes them; a parameter becomes the default):")
+        yield Prose(("Kept settings for ", file, *apply))
         yield Code(ledger.settings, "yaml")
 
 
 def verification(page: Page) -> Iterator[Section]:
-    """The steps that check whether the code is correct."""
+    """Yield the steps that check correctness."""
     if page.checks:
         yield Section("Verification", (tables.checks(page),))
 
 
 def requirements(page: Page) -> Iterator[Section]:
-    """Each target with what was measured."""
+    """Yield each target with the measured value."""
     if page.requirements:
         yield Section("Requirements Met", (tables.requirements(page.requirements, _others(page, "requirements")),))
 
 
 def summary(page: Page) -> Iterator[Section]:
-    """How many rows a gate compared, by what was decided, and what got worse."""
+    """Yield the rows of a gate, counted by decision, and the regressions."""
     found = page.findings.summary
     if not found:
         return
@@ -246,7 +244,7 @@ def summary(page: Page) -> Iterator[Section]:
         blocks.append(tables.regressed(found.regressed.shown, _others(page, "regressed")))
     for title, name, rows in (
         ("Accepted:", "accepted", found.accepted),
-        ("Stood out at first, and was not confirmed:", "refuted", found.refuted),
+        ("Suspected at first, not confirmed by fresh pairs:", "refuted", found.refuted),
     ):
         if rows.shown:
             items = tuple((named(row), " ", quoted(what)) for row, what in rows.shown)
@@ -255,7 +253,7 @@ def summary(page: Page) -> Iterator[Section]:
 
 
 def blame(page: Page) -> Iterator[Section]:
-    """The functions that got slower, and who touched them."""
+    """Yield the functions that got slower, and the commits that touched them."""
     found = page.findings.blame
     if not found or not (found.functions.shown or found.unexplained.shown):
         return
@@ -264,9 +262,9 @@ def blame(page: Page) -> Iterator[Section]:
         blocks += [
             Prose(
                 (
-                    "What got slower: the function's own cost, per operation where ",
+                    "Functions that got slower: own cost, per operation if ",
                     named("ops"),
-                    " says how many there are, and its share of all that the benchmark lost.",
+                    " is set, and share of the benchmark's regression.",
                 )
             ),
             tables.blamed(found, _others(page, "blamed")),
@@ -275,36 +273,37 @@ def blame(page: Page) -> Iterator[Section]:
         blocks += [Bullets(notes)] if notes else []
     if found.unexplained.shown:
         rows = tuple((named(name), " ", named(metric)) for name, metric in found.unexplained.shown)
-        said = (
-            "No function stands out: each that profiles of both sides saw differs by no more than noise, or by too "
-            "small a part of what was lost."
+        note = (
+            "No function stands out: each function in the profiles of both sides differs by no more than noise, or "
+            "by too small a part of the regression."
         )
-        blocks += [Prose(said), Bullets(rows), *more(_others(page, "unexplained"))]
+        blocks += [Prose(note), Bullets(rows), *more(_others(page, "unexplained"))]
     yield Section("Hotspot Analysis", tuple(blocks))
 
 
 def impact(page: Page) -> Iterator[Section]:
-    """What the regressions add, and what that leaves of their targets."""
+    """Yield the absolute change of each regression, and the remaining distance to its targets."""
     found = page.findings
     if found.impact:
         blocks: list[Block] = [tables.impact(found.impact, _others(page, "impact"))]
         if found.blame and found.blame.areas.shown:
             areas = tables.areas(found.blame.areas.shown, _others(page, "areas"))
-            blocks += [Prose("By area, in one operation of each of its benchmarks:"), areas]
+            blocks += [Prose("By area, for one operation of each of its benchmarks:"), areas]
         yield Section("Impact Assessment", tuple(blocks))
 
 
 def advice(page: Page) -> Iterator[Section]:
-    """What rules say of the findings, and what to do next."""
+    """Yield the recommendations of rules, and the task list."""
     found = page.findings
     if found.recommendations:
         items = []
         for item in found.recommendations:
             of = (named(item.benchmark), ": ") if item.benchmark else ()
             if item.source:
-                gain = "" if item.gain is None else f", which estimates a gain of {100 * item.gain:.0f}%"
-                by = (quoted(item.source), "'s rule ", named(item.rule), gain, ")")
-                items.append((*of, quoted(item.source), " says: ", quoted(item.advice), " (", *by))
+                gain = "" if item.gain is None else f", estimated gain {100 * item.gain:.0f}%"
+                items.append(
+                    (*of, quoted(item.advice), " (", quoted(item.source), " rule ", named(item.rule), gain, ")")
+                )
             else:
                 rule = ("; rule ", named(item.rule)) if item.rule else ()
                 why = (" (evidence: ", quoted(item.evidence), *rule, ")")
@@ -323,13 +322,13 @@ def advice(page: Page) -> Iterator[Section]:
 
 
 def gates(page: Page, *, short: bool = False) -> Iterator[Section]:
-    """What each group of rules says. ``short``: without the names, which other tables of the page have."""
+    """Yield the status of each gate. ``short``: without names of rows, for a page whose other tables show them."""
     if page.findings.gates:
         yield Section("Gates", (tables.gates(page.findings.gates, short=short, left_out=_others(page, "gates")),))
 
 
 def routing(page: Page) -> Iterator[Section]:
-    """Where the run goes next, with what whoever takes it needs to begin."""
+    """Yield the next route with its brief."""
     if not page.findings.routes:
         return
     blocks: list[Block] = []
@@ -343,13 +342,13 @@ def routing(page: Page) -> Iterator[Section]:
 
 
 def troubles(page: Page, *, short: bool = False) -> Iterator[Section]:
-    """The steps that did not run or failed, with their last words; of each a few lines in a ``short`` text."""
+    """Yield the steps that did not run or failed, with the last lines of their logs; a few lines each if ``short``."""
     words: list[Block] = []
     for item in page.failed:
-        if item.said:
-            rest = (" (all of it is in ", named(item.log), " of the run's folder):")
-            words.append(Prose(("The last lines of ", named(item.name), *rest)))
-            words += code(item.last if short else item.said)
+        if item.log_tail:
+            rest = (" (full log: ", named(item.log), " in the run folder):")
+            words.append(Prose(("Last lines of ", named(item.name), *rest)))
+            words += code(item.last if short else item.log_tail)
     if page.troubles:
         yield Section("Steps that did not run or failed", (tables.troubles(page), *words))
     elif words:
@@ -357,25 +356,25 @@ def troubles(page: Page, *, short: bool = False) -> Iterator[Section]:
 
 
 def evidence(page: Page) -> Iterator[Section]:
-    """The lines of evidence, folded where there are too many to open with."""
+    """Yield the evidence lines, folded, unless the report opens with them."""
     if page.evidence and not page.opening:
         yield Section("", (Fold("Evidence", (*code(page.evidence), *more(_others(page, "evidence")))),))
 
 
 def notes(page: Page) -> Iterator[Section]:
-    """What a reader should know."""
+    """Yield cautions and notes."""
     if page.notes or page.cautions:
         yield Section("Notes", quotes((*page.cautions, *page.notes)))
 
 
 def reproduce(page: Page) -> Iterator[Section]:
-    """The commands that do it again."""
+    """Yield the commands that reproduce the run."""
     if page.reproduce:
         yield Section("How to reproduce it", code(page.reproduce, "sh"))
 
 
 def environment(page: Page) -> Iterator[Section]:
-    """Where it was measured, folded."""
+    """Yield the environment of the run, folded."""
     if page.environment:
         items = tuple((quoted(name), ": ", quoted(value)) for name, value in page.environment)
         yield Section("", (Fold("Environment", (Bullets(items),)),))

@@ -1,4 +1,4 @@
-"""What ``perfflow show`` prints of a workflow and of a tool."""
+"""The output of ``perfflow show`` for a workflow and for a tool."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Facts = Mapping[str, Any]
 
 
 def workflow(facts: Facts, width: int) -> Iterator[str]:
-    """Name, how to run it, parameters, targets, steps and tools, in lines of at most ``width`` columns."""
+    """Yield name, command, parameters, targets, steps and tools of a workflow, in lines of ``width`` columns."""
     library = facts["origin"] != "project"
     whose = "ships with perfflow" if facts["origin"].startswith("lib:") else f"from {facts['origin']}"
     yield from wrapped(
-        f"{visible(facts['name'])}  (workflow, {visible(whose) if library else 'of this project'})", width
+        f"{visible(facts['name'])}  (workflow, {visible(whose) if library else 'from this project'})", width
     )
-    yield from _said(facts["description"], width)
-    yield from _said(f"file: {facts['path']}", width)
+    yield from _line(facts["description"], width)
+    yield from _line(f"file: {facts['path']}", width)
     if facts["extends"]:
         parents = facts["extends"]
-        yield from _said(f"extends: {parents if isinstance(parents, str) else ', '.join(parents)}", width)
+        yield from _line(f"extends: {parents if isinstance(parents, str) else ', '.join(parents)}", width)
     name = facts["origin"] if library else facts["path"]
     words = [word for param in facts["params"] if param["required"] for word in ("--set", f"{param['name']}=...")]
-    yield from _said(f"run it: {shlex.join(['perfflow', 'run', name, *words])}", width)
+    yield from _line(f"run it: {shlex.join(['perfflow', 'run', name, *words])}", width)
     yield from _table("parameters", facts["params"], width)
     if facts["targets"]:
         yield "targets:"
@@ -43,33 +43,33 @@ def workflow(facts: Facts, width: int) -> Iterator[str]:
 _ROLES = {
     "measure": "measures",
     "profile": "profiles",
-    "machine": "finds out what the machine can do",
-    "check": "checks",
-    "work": "works",
+    "machine": "measures the peak performance of the machine",
+    "check": "checks correctness",
+    "work": "runs commands",
 }
 
 
 def tool(facts: Facts, width: int) -> Iterator[str]:
-    """What it is used for, its program, metrics and keys, in lines of at most ``width`` columns."""
+    """Yield purpose, program, metrics and keys of a tool, in lines of ``width`` columns."""
     yield from wrapped(f"{visible(facts['name'])}  (tool, from {visible(facts['origin'])})", width)
-    yield from _said(facts["description"], width)
-    always = ", the same digits every time" if facts["deterministic"] else ""
-    yield from _said(f"it {_ROLES[facts['role']]}{always}", width)
-    yield from _said(f"program: {_installed(facts)}", width)
+    yield from _line(facts["description"], width)
+    always = ", with the same result every time" if facts["deterministic"] else ""
+    yield from _line(f"role: {_ROLES[facts['role']]}{always}", width)
+    yield from _line(f"program: {_installed(facts)}", width)
     if facts["metrics"]:
-        yield from _said(f"metrics: {', '.join(facts['metrics'])}", width)
+        yield from _line(f"metrics: {', '.join(facts['metrics'])}", width)
     if facts["step"]:
-        yield from _said(f"keys of the step: {', '.join(facts['step'])}", width)
+        yield from _line(f"keys of the step: {', '.join(facts['step'])}", width)
     yield from _table("with", facts["with"], width)
 
 
-def _said(text: str, width: int) -> list[str]:
+def _line(text: str, width: int) -> list[str]:
     return wrapped(f"  {visible(text)}", width, "    ") if text else []
 
 
 def _installed(item: Facts) -> str:
     if not item["program"]:
-        return "none of its own"
+        return "none needed"
     if item["available"]:
         remark = f"({item['remark']})" if item["remark"] else ""
         return visible(" ".join(filter(None, (item["program"], item["version"], remark))))

@@ -1,4 +1,4 @@
-"""A comparison of two commands in one sentence and a few lines, with the samples of both."""
+"""The output of ``perfflow compare``: one sentence with the result, a few figures, and the samples of both commands."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SHOWN = ("time", "cpu", "uncontended", "rss")
 
 
 def render(result: Result, folder: str = "", *, width: int = NO_EDGE) -> str:
-    """Return the answer: which is faster, by how much, how sure; then the figures and the samples of both.
+    """Return the answer (which is faster, by how much, its interval), then the figures and samples of both commands.
 
-    ``folder`` is the run's, for the logs of what failed. No table and no sentence is wider than ``width`` columns.
+    ``folder`` is the run folder, for the paths of logs. No line is wider than ``width`` columns.
     """
     return "".join(f"{part}\n" for line in _lines(result, folder, width) for part in wrapped(line, width, "  "))
 
@@ -48,21 +48,21 @@ def _lines(result: Result, folder: str, width: int) -> Iterator[str]:
 
 
 def deciding(result: Result) -> Benchmark | None:
-    """Return the row that the answer is about; None where nothing could be measured."""
+    """Return the row that decides the answer, or None if nothing could be measured."""
     gating = [row for row in result.benchmarks if row.gating and row.change]
-    # A clock that proves a regression says more than one that shows no difference.
+    # If one clock proves a regression, it decides over a clock that shows no difference.
     return min(gating, key=lambda row: row.decision != "regressed", default=None)
 
 
 def shown_rows(result: Result) -> Iterator[Benchmark]:
-    """Yield the rows whose figures stand below the answer."""
+    """Yield the rows whose figures are printed below the answer."""
     for row in result.benchmarks:
         if row.metric in _SHOWN and row.baseline is not None and row.candidate is not None:
             yield row
 
 
 def _failed(result: Result, folder: str) -> Iterator[str]:
-    """The last words of what failed, and where the rest is."""
+    """Yield the last lines of each failed step's log, and the path of the log."""
     for item in failed_steps(result):
         yield from (f"    | {line}" for line in item.last)
         if item.log:
@@ -70,17 +70,17 @@ def _failed(result: Result, folder: str) -> Iterator[str]:
 
 
 def _unfinished(result: Result) -> str:
-    """Why there is no answer although something was measured; '' where there is one."""
+    """Return why the comparison has no final answer, or '' if it has one."""
     failed = next((step for step in result.steps if step.status in ("failed", "timeout")), None)
     if failed:
-        return f"could not compare them: {visible(failed.reason)}; so far:"
-    return "interrupted before the difference was settled; so far:" if result.run.interrupted else ""
+        return f"comparison failed: {visible(failed.reason)}; results so far:"
+    return "interrupted before the difference was settled; results so far:" if result.run.interrupted else ""
 
 
 def _sentence(row: Benchmark) -> str:
     speedup = row.speedup
     if speedup is None or speedup.value is None or speedup.low is None or speedup.high is None:
-        return "; ".join(filter(None, ("unproven: too few pairs to tell", remaining(row, options=True))))
+        return "; ".join(filter(None, ("unproven: too few pairs", remaining(row, options=True))))
     interval = f"[{significant(speedup.low)}x, {significant(speedup.high)}x]"
     if row.decision == "improved":
         return f"the second is {significant(speedup.value)}x faster {interval}"
@@ -89,10 +89,10 @@ def _sentence(row: Benchmark) -> str:
         return f"the second is {significant(1 / speedup.value)}x slower [{low}x, {high}x]"
     if row.decision == "same":
         return f"no difference that matters: {significant(speedup.value)}x {interval}"
-    said = [f"unproven: {significant(speedup.value)}x {interval}"]
+    parts = [f"unproven: {significant(speedup.value)}x {interval}"]
     if row.level == "ok":
-        said.append("a slowdown that matters is excluded")
-    return "; ".join(filter(None, (*said, remaining(row, options=True))))
+        parts.append("no slowdown that matters")
+    return "; ".join(filter(None, (*parts, remaining(row, options=True))))
 
 
 def _figures(result: Result) -> Iterator[str]:

@@ -7,39 +7,39 @@ from dataclasses import dataclass
 from enum import Enum
 
 NOTHING = "–"
-"""What stands in a cell that has no value."""
+"""Text of a cell without a value."""
 
 
 class Kind(Enum):
-    """What a text is, by which each format escapes and sets it."""
+    """The kind of a text. It decides how a format escapes and sets the text."""
 
     NAME = "name"
-    """A name that somebody gave: of a benchmark, a file, a function."""
+    """A name given by a user or a tool: of a benchmark, a file, a function."""
     WORDS = "words"
-    """Words that may hold text of tools and files."""
+    """Words that may include text of tools and files."""
     VALUE = "value"
     """A number or a word of perfflow's own."""
     STRONG = "strong"
-    """The same where it stands out."""
+    """A value that is emphasized."""
     ASIDE = "aside"
-    """A value that may be left out where there is no room for it: the interval behind an estimate."""
+    """A value that may be left out for lack of room: the interval after an estimate."""
     DRAWN = "drawn"
-    """A drawing that says no more than the values beside it."""
+    """A drawing that repeats the values beside it."""
 
 
 class Tone(Enum):
-    """Whether something is good news. A format may colour it, and says nothing by colour alone."""
+    """Whether something is good news. A format may colour it, but shows nothing by colour alone."""
 
     GOOD = "good"
     BAD = "bad"
     UNSURE = "unsure"
     STILL = "still"
-    """It is as it was."""
+    """Unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a cell that is of another kind than its column."""
+    """A part of a cell whose kind differs from its column's."""
 
     text: str
     kind: Kind
@@ -49,8 +49,8 @@ class Span:
 class Bar:
     """An interval on an axis. Places are shares of the axis's length: 0 is its left end, 1 its right end.
 
-    An interval may reach beyond the axis. ``bounds`` are what it is held against, ``none`` is where no change is,
-    ``allowed`` is the part of the axis that a requirement allows. ``point`` is the estimate.
+    An interval may reach beyond the axis. ``point`` is the estimate, ``bounds`` are the thresholds, ``none`` is the
+    place of no change, ``allowed`` is the part of the axis that a requirement allows.
     """
 
     low: float
@@ -72,17 +72,17 @@ class Density:
 Text = str | tuple[str | Span, ...]
 """A text; with parts of other kinds, one after the other."""
 Cell = Text | Bar | Density
-"""The text of a cell, or what is drawn in it."""
+"""The text or the drawing of a cell."""
 AXIS = " … "
-"""In the title of drawings that share an axis, what stands between the values at its ends."""
+"""Separator between the end values of an axis in the title of its drawings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its title, with the unit where all its values share one, what its cells are, and their alignment.
+    """A column: its title, the kind of its cells, and their alignment.
 
-    A title that is a text of perfflow's own is of kind VALUE; one that a tool gave is a Span. Where there is no room
-    for all columns, those of the highest ``rank`` are left out first; those of rank 0 stay.
+    A title that comes from a tool is a Span, others are perfflow's own text. If there is no room for all columns, those
+    of the highest ``rank`` are left out first; those of rank 0 stay.
     """
 
     title: str | Span
@@ -93,9 +93,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns, rows of as many cells, how many further rows are left out, and of each row its tone, where it has any.
+    """Columns, rows of as many cells, the number of rows left out, and the tone of each row or none.
 
-    The last column, if its cells are words, is a remark on its row, and may stand below it.
+    A last column of words is a remark on its row, and may be placed below the row.
     """
 
     columns: tuple[Column, ...]
@@ -110,7 +110,7 @@ def table(
     left_out: int = 0,
     tones: Iterable[Tone] = (),
 ) -> Table:
-    """Make a table. A column that is None is left out, and so is its cell in each row."""
+    """Return a table. A column that is None is left out, with its cell in each row."""
     wanted = [number for number, column in enumerate(columns) if column]
     is_whole = len(wanted) == len(columns)
     shown = tuple(tuple(row) if is_whole else tuple(row[number] for number in wanted) for row in rows)
@@ -118,36 +118,36 @@ def table(
 
 
 def name(title: str) -> Column:
-    """A column of names."""
+    """Return a column of names."""
     return Column(title, Kind.NAME)
 
 
 def words(title: str) -> Column:
-    """A column of words."""
+    """Return a column of words."""
     return Column(title, Kind.WORDS)
 
 
 def value(title: str, rank: int = 0) -> Column:
-    """A column of numbers, which end below each other."""
+    """Return a right-aligned column of numbers."""
     return Column(title, right=True, rank=rank)
 
 
 def mark(title: str, rank: int = 0) -> Column:
-    """A column of words of perfflow's own: a decision, a status."""
+    """Return a column of perfflow's own words, such as a decision or a status."""
     return Column(title, rank=rank)
 
 
 def drawn(title: str, cells: Iterable[Cell], rank: int = 1) -> Column | None:
-    """A column of drawings; None where all of its cells are empty."""
+    """Return a column of drawings, or None if all its cells are empty."""
     return Column(title, Kind.DRAWN, rank=rank) if any(cells) else None
 
 
 def with_aside(text: str) -> Text:
-    """``1.62x [1.55x, 1.70x]``, of which the interval may be left out."""
+    """Return a text such as ``1.62x [1.55x, 1.70x]`` with the interval marked as an aside."""
     estimate, bracket, rest = text.partition(" [")
     return (estimate, Span(bracket + rest, Kind.ASIDE)) if bracket else text
 
 
 def optional(text: str, kind: Kind = Kind.NAME) -> Text:
-    """A name that may be missing: a dash stands for it."""
+    """Return a name, or a dash if it is ''."""
     return (Span(text, kind),) if text else (Span(NOTHING, Kind.VALUE),)

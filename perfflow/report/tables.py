@@ -1,4 +1,4 @@
-"""Every table of a report, a function each. Formats render the `Table` and know nothing of what is in it."""
+"""Every table of a report, one function each. Formats render `Table` and do not depend on its content."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ ADDED, ADDED_BY_ALL = (Column(title, Kind.WORDS, right=True) for title in ("Abso
 
 
 def sides(page: Page) -> Table:
-    """What two stored sets are."""
-    return table([mark("Side"), words("What it is")], page.sides)
+    """Return the descriptions of two stored results."""
+    return table([mark("Side"), words("Description")], page.sides)
 
 
 def comparisons(page: Page, rows: Iterable[Comparison], *, short: bool = False, left_out: int = 0) -> Table:
-    """Both sides of each benchmark, and what is said of them.
+    """Return both sides of each row with its change and decision.
 
-    ``short``: the reasons are not on the same page, and a benchmark is named in the first of its rows.
+    ``short``: the page does not show the reasons, and a benchmark is named only in its first row.
     """
     rows = tuple(rows)
     titles = (
@@ -87,7 +87,7 @@ def comparisons(page: Page, rows: Iterable[Comparison], *, short: bool = False, 
 
 
 def _change_bars(page: Page, rows: Sequence[Comparison]) -> tuple[str, list[Cell]]:
-    """The bars of what the column beside them says: the change, or the speedup."""
+    """Return the title and the bars of the change, or of the speedup, as in the column beside them."""
     if page.gated:
         return on_one_axis([ratio_of_change(row.source.change, row.bound, row.tone) for row in rows], percent=True)
     speedups = []
@@ -99,7 +99,7 @@ def _change_bars(page: Page, rows: Sequence[Comparison]) -> tuple[str, list[Cell
 
 
 def distributions(row: Benchmark, dimension: Dimension, names: Sequence[str], title: str | Span) -> Iterator[Table]:
-    """The samples of both sides on one axis; nothing where there are none, or all are the same."""
+    """Yield a table with the samples of both sides on one axis; nothing if there are too few or all are equal."""
     sides = [side for side in (row.baseline, row.candidate) if side]
     found = densities(sides, dimension) if len(sides) == len(names) else None
     if not found:
@@ -134,19 +134,19 @@ def distributions(row: Benchmark, dimension: Dimension, names: Sequence[str], ti
 
 
 def figures(rows: Iterable[Figure], left_out: int = 0) -> Table:
-    """Values of one side."""
+    """Return the values of one side."""
     cells = ((row.benchmark, row.metric, row.baseline, row.samples) for row in rows)
     return table([BENCHMARK, METRIC, value("Value"), value("Samples", rank=3)], cells, left_out)
 
 
 def two_sided_figures(rows: Iterable[Figure], titles: Sequence[str], left_out: int = 0) -> Table:
-    """Values of both sides, which ``titles`` name."""
+    """Return the values of both sides; ``titles`` are the names of the sides."""
     cells = ((row.benchmark, row.metric, row.baseline, row.candidate, row.change, row.samples) for row in rows)
     return table([BENCHMARK, METRIC, *map(value, titles), value("Change"), value("Samples")], cells, left_out)
 
 
 def requirements(rows: Iterable[Requirement], left_out: int = 0) -> Table:
-    """Each target with what was measured, and its interval against the bound."""
+    """Return each target with the measured value, and its interval against the bound."""
     rows = tuple(rows)
     columns = [
         mark(""),
@@ -173,17 +173,17 @@ def requirements(rows: Iterable[Requirement], left_out: int = 0) -> Table:
 
 
 def checks(page: Page) -> Table:
-    """The steps that check whether the code is correct."""
+    """Return the steps that check correctness."""
     return table([mark(""), name("Check"), mark("Status"), words("Detail")], page.checks, page.others.get("checks", 0))
 
 
 def troubles(page: Page) -> Table:
-    """The steps that did not run or failed."""
+    """Return the steps that did not run or failed."""
     return table([name("Step"), mark("Status"), words("Reason")], page.troubles, page.others.get("troubles", 0))
 
 
 def gates(rows: Iterable[GateLine], *, short: bool = False, left_out: int = 0) -> Table:
-    """What each group of rules says. ``short``: without the names, which other tables of the page have."""
+    """Return the status of each gate. ``short``: without names of rows, for a page whose other tables show them."""
     cells = (
         (
             (row.gate, *((Span(" ", Kind.VALUE), Span(row.group, Kind.NAME)) if row.group else ())),
@@ -196,12 +196,12 @@ def gates(rows: Iterable[GateLine], *, short: bool = False, left_out: int = 0) -
 
 
 def counts(found: Sequence[tuple[str, int]]) -> Table:
-    """How many rows are of each kind."""
+    """Return the number of rows of each kind."""
     return table([value(kind.capitalize()) for kind, _ in found], [[str(count) for _, count in found]])
 
 
 def regressed(rows: Iterable[Regressed], left_out: int = 0) -> Table:
-    """What got slower, with its thresholds."""
+    """Return the regressions with their thresholds."""
     columns = [
         mark(""),
         BENCHMARK,
@@ -226,7 +226,7 @@ def regressed(rows: Iterable[Regressed], left_out: int = 0) -> Table:
 
 
 def blamed(found: Blame, left_out: int = 0) -> Table:
-    """The functions that got slower; a benchmark is named in the first of its rows."""
+    """Return the functions that got slower; a benchmark is named only in its first row."""
     columns = [
         BENCHMARK,
         METRIC,
@@ -236,7 +236,7 @@ def blamed(found: Blame, left_out: int = 0) -> Table:
         name("Region") if found.has_regions else None,
         Column("Cost base → head", Kind.WORDS, right=True),
         value("Share"),
-        name("By"),
+        name("Tool"),
         words("Commits"),
     ]
     rows = found.functions.shown
@@ -270,7 +270,7 @@ def _commits(row: Blamed) -> Cell:
 
 
 def impact(rows: Iterable[Impact], left_out: int = 0) -> Table:
-    """What a regression adds, and how far its targets are."""
+    """Return the absolute change of each regression, and the distance to its targets."""
     columns = [BENCHMARK, METRIC, ADDED, mark("Distance to its targets, base → head")]
     return table(columns, ((row.benchmark, row.metric, row.added, _headroom(row)) for row in rows), left_out)
 
@@ -284,7 +284,7 @@ def _headroom(row: Impact) -> Cell:
 
 
 def areas(rows: Iterable[Area], left_out: int = 0) -> Table:
-    """What a crate or a region costs more."""
+    """Return the added cost of each crate or region."""
     columns = [
         mark("Area"),
         METRIC,
@@ -306,7 +306,7 @@ def areas(rows: Iterable[Area], left_out: int = 0) -> Table:
 
 
 def growth(page: Page) -> Table:
-    """How metrics grow with a size."""
+    """Return the growth of each metric with a size."""
     titles = ("Base", "Head") if page.gated else ("Baseline", "Optimized")
     two_sided = any(row.source.candidate for row in page.growth)
     columns = [
@@ -326,7 +326,7 @@ def growth(page: Page) -> Table:
 
 
 def kernels(found: Kernels, left_out: int = 0) -> Table:
-    """Kernels of GPUs: how long, what bounds them, and how full they keep the GPU."""
+    """Return the GPU kernels with their time, bound and occupancy."""
     columns = [
         name("Kernel"),
         mark("Side") if found.two_sided else None,
@@ -336,7 +336,7 @@ def kernels(found: Kernels, left_out: int = 0) -> Table:
         mark("Bound"),
         mark("Occupancy achieved / possible → model"),
         words("Limited by"),
-        words("What lifts it"),
+        words("How to raise it"),
     ]
     cells = (
         (row.kernel, row.side, row.device, row.time, row.share, row.bound, row.occupancy, row.limiter, row.lifts)
@@ -346,34 +346,34 @@ def kernels(found: Kernels, left_out: int = 0) -> Table:
 
 
 def stalls(rows: Iterable[StallRow], *, two_sided: bool, left_out: int = 0) -> Table:
-    """Why warps of kernels waited."""
+    """Return the stall reasons of the kernels' warps."""
     columns = [
         name("Kernel"),
         name("Reason"),
         value("Share before → after" if two_sided else "Share"),
-        words("What a warp does"),
-        words("What usually lowers it"),
+        words("Meaning"),
+        words("How to lower it"),
     ]
     return table(columns, ((row.kernel, row.reason, row.share, row.means, row.lowers) for row in rows), left_out)
 
 
 def across(rows: Iterable[GpuRow], left_out: int = 0) -> Table:
-    """The same kernels on several GPUs."""
+    """Return the kernels that ran on several GPUs."""
     columns = [
         name("Kernel"),
         words("GPU"),
-        *map(value, ("Time", "Of its roof", "Time by the fastest", "Share by the best")),
+        *map(value, ("Time", "Share of roof", "Time vs fastest", "Share vs best")),
     ]
     cells = ((row.kernel, row.device, row.time, row.share, row.slower, row.of_best) for row in rows)
     return table(columns, cells, left_out)
 
 
 def roofline(found: Roofline, left_out: int = 0) -> Table:
-    """What each benchmark attains of what the machine can do."""
+    """Return each benchmark's performance as a share of the roof."""
     columns = [
         BENCHMARK,
         mark("Side") if found.two_sided else None,
-        *map(value, ("Intensity", "Attained", "Attainable", "Of the roof")),
+        *map(value, ("Intensity", "Attained", "Attainable", "Share of roof")),
         mark("Bound"),
     ]
     cells = (
@@ -392,13 +392,13 @@ def roofline(found: Roofline, left_out: int = 0) -> Table:
 
 
 def machines(rows: Iterable[Machine]) -> Table:
-    """The machines of a cluster that measured."""
-    columns = [name("Machine"), words("What it is"), words("Jobs"), words("Benchmarks")]
+    """Return the machines of a cluster that measured."""
+    columns = [name("Machine"), words("Description"), words("Jobs"), words("Benchmarks")]
     return table(columns, ((row.name, row.about, row.jobs, row.benchmarks) for row in rows))
 
 
 def plan(rows: Iterable[Planned]) -> Table:
-    """The candidates in the order of what they promise."""
+    """Return the candidates in their planned order."""
     cells = ((row.priority, _change(row), row.expected) for row in rows)
     return table([value("Priority"), words("Change"), words("Expected Impact")], cells)
 
@@ -412,7 +412,7 @@ def _change(row: Planned) -> Cell:
 
 
 def tries(rows: Iterable[Try], left_out: int = 0) -> Table:
-    """What became of each candidate."""
+    """Return the outcome of each candidate."""
     rows = tuple(rows)
     columns = [
         mark(""),
@@ -439,13 +439,13 @@ def tries(rows: Iterable[Try], left_out: int = 0) -> Table:
 
 
 def functions(found: Joined) -> Table:
-    """Each function's own share in each profile."""
+    """Return each function's own share in each profile."""
     columns = [name("Function"), LOCATION, *(Column(Span(title, Kind.WORDS), right=True) for title in found.columns)]
     return table(columns, ((row.function, optional(row.place), *row.cells) for row in found.rows), found.others)
 
 
 def hotspots(found: ProfileTable) -> Table:
-    """The top of one profile."""
+    """Return the top hotspots of one profile."""
     columns = [
         value("#"),
         name("Hotspot"),
@@ -462,6 +462,6 @@ def hotspots(found: ProfileTable) -> Table:
 
 
 def counters(rows: Iterable[Counted], left_out: int = 0) -> Table:
-    """What stands beside profiles, before and after."""
+    """Return the counters beside the profiles, before and after."""
     cells = ((row.benchmark, row.metric, row.values) for row in rows)
     return table([BENCHMARK, METRIC, value("Before → after")], cells, left_out)

@@ -1,4 +1,4 @@
-"""What was ruled out before each costlier technique was tried, as text."""
+"""The outcome of cheaper techniques before each costlier technique was tried, as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from perfflow.model.result import Cheaper, Optimization
 
 
 def before_each(tries: Sequence[Optimization]) -> Iterator[tuple[str, str, str]]:
-    """Name, technique, and the cheaper ones; of tries in a row of which the same is true, the first alone."""
+    """Yield name, technique and the outcome of the cheaper techniques; only for the first of consecutive equal ones."""
     last: tuple[str, list[Cheaper]] = ("", [])
     for item in tries:
         if item.cheaper and item.decision != "skipped" and (item.technique, item.cheaper) != last:

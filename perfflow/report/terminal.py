@@ -1,4 +1,4 @@
-"""The page as a short text for a terminal: the verdict and why, requirements, comparisons, and where the rest is."""
+"""The page as a short text for a terminal: verdict, reasons, requirements, comparisons, and the report's path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perfflow.report import tables
 from perfflow.report.failed_steps import FEW_LINES, FailedStep
 from perfflow.report.fit_rows import Line, RowGroup, folded
 from perfflow.report.page import Page, ProfileTable, page_of
-from perfflow.report.requirements import told_once
+from perfflow.report.requirements import without_repeated_reasons
 from perfflow.report.sanitize import MARKS, NO_EDGE, ascii_text, cells, fitted, shortened, visible, wrapped
 from perfflow.report.table import Kind, Span, Table, Tone
 from perfflow.report.text_table import LONGEST_NAME, LONGEST_NOTE, laid_out
@@ -28,22 +28,22 @@ _HEAD = "2"
 _SIDES = {"baseline": "  baseline   ", "candidate": "  candidate  "}
 _STATUSES = ("not met", "not measured", "unproven", "met")
 MOST_ROWS = 25
-"""Rows of the text. Targets that are not met, and sides of stored sets, are shown even where it takes more."""
+"""Rows of the text. Unmet targets and the sides of stored results are shown even if that takes more rows."""
 MOST_LINES = 8
 MOST_PROFILES = 3
 MOST_SAMPLES = 2
-"""Comparisons of two stored sets of which the samples are drawn."""
+"""Stored comparisons whose samples are drawn."""
 MOST_CULPRITS = 4
 MOST_FAILED = 3
 _FAILED = ("target not met: ", "regressed: ", "correctness step failed: ")
-"""How reasons begin that fail a run."""
+"""Beginnings of reasons that fail a run."""
 NARROWEST = 20
 GROWTH = 6
-"""Columns by which a row of figures may get wider when its arrow and bounds are written in ASCII."""
+"""Columns by which arrows and bounds written in ASCII may widen a row of figures."""
 
 
 def render(result: Result, *, width: int, color: bool, unicode: bool, where: str = "") -> str:
-    """Return the verdict as text, no line wider than ``width``; with NO_EDGE no text is cut, only rows are folded."""
+    """Return the page as text, no line wider than ``width``. With NO_EDGE no text is cut, but rows are still folded."""
     lines: list[str] = []
     for line, paint in _lines(page_of(result), max(NARROWEST, width), where, 0 if unicode else GROWTH):
         shown = fitted(visible(line) if unicode else ascii_text(visible(line)), width, "…" if unicode else "...")
@@ -68,14 +68,14 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     )
     warned = RowGroup(_noted(page.warned, width), page.others["warned"], MOST_LINES, least=1, what="warnings")
     comparisons, samples = _comparisons(page, width - growth), _samples(page, width - growth)
-    apart = RowGroup([_wrapped("  note: ", page.apart, width)] if page.apart else [], least=0)
+    median_note = RowGroup([_wrapped("  note: ", page.median_note, width)] if page.median_note else [], least=0)
     figures = _figures(page, width - growth)
     hotspots = RowGroup(
         [*(_hotspots(table, width) for table in page.profiles[:MOST_PROFILES]), *_of_gpus(page, width)], least=0
     )
     tries = _tries(page, width - growth, where)
     taking = RowGroup([_wrapped("  ", text, width) for text in _taking(page)])
-    failing = [_failed(item, width, where) for item in page.failed if item.said or not item.told]
+    failing = [_failed(item, width, where) for item in page.failed if item.log_tail or not item.in_reasons]
     failed = RowGroup(failing, most=MOST_FAILED, what="failed steps")
     skipped = RowGroup(
         [_wrapped("  skipped: ", text, width, _YELLOW) for text in _skipped(page)],
@@ -83,7 +83,7 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
         what="skipped steps",
     )
     cautions = RowGroup(_noted(page.cautions, width), most=MOST_LINES, what="notes")
-    # Where none of it has room it goes without a word: it repeats the tables, for programs, which read the report.
+    # Evidence repeats the tables for programs, which read the report, so it may disappear without a count.
     values = [_wrapped("perf: ", line.removeprefix("perf: "), width) for line in page.evidence]
     evidence = RowGroup(values, page.others["evidence"], MOST_LINES, 0, "values")
     following = [
@@ -95,24 +95,24 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
         [RowGroup([_head(page, width)]), culprits, reasons, failed, warned, skipped],
         [RowGroup([_wrapped(_SIDES[name], text, width) for name, text in page.sides])],
         [requirements],
-        [comparisons, apart, figures],
+        [comparisons, median_note, figures],
         [samples],
         [tries, taking],
         [hotspots, cautions],
         [RowGroup([*gate, *following]), evidence, RowGroup([_whole(f"report: {where}", width)] if where else [])],
     ]
-    details = (evidence, apart, hotspots, tries, figures, samples, cautions)
+    details = (evidence, median_note, hotspots, tries, figures, samples, cautions)
     giving_way = (*details, failed, warned, reasons, skipped, comparisons, culprits)
     yield from folded(blocks, giving_way, MOST_ROWS)
 
 
 def _whys(page: Page) -> list[str]:
-    """The reasons without those that a row of the requirements repeats, which says by how much, too."""
-    told = tuple(f"target {row.status}: {row.name} {row.required}" for row in page.requirements)
-    told += page.findings.explained
-    whys = [reason for reason in page.reasons if not reason.startswith(told)] if told else list(page.reasons)
+    """Return the reasons without those that a row of the requirements shows with its figures."""
+    shown = tuple(f"target {row.status}: {row.name} {row.required}" for row in page.requirements)
+    shown += page.findings.explained
+    whys = [reason for reason in page.reasons if not reason.startswith(shown)] if shown else list(page.reasons)
     if whys and page.reasons[0] not in whys and not whys[0].startswith(_FAILED) and not page.findings.culprits:
-        # Else it would seem that the run fails for what is only unproven, or could not be measured.
+        # Without the first reason, the run would seem to fail because of something unproven or not measured.
         whys.insert(0, page.reasons[0])
     return whys
 
@@ -122,7 +122,7 @@ def _noted(texts: Sequence[str], width: int) -> list[list[Line]]:
 
 
 def _skipped(page: Page) -> list[str]:
-    """The steps that were skipped, those of one reason together."""
+    """Return the skipped steps, grouped by reason."""
     names: dict[str, list[str]] = {}
     for name, how, why in page.troubles:
         if how == "skipped":
@@ -131,29 +131,29 @@ def _skipped(page: Page) -> list[str]:
 
 
 def _failed(item: FailedStep, width: int, where: str) -> list[Line]:
-    """A step that failed, why where nothing before says it, its program's last words, and the log as a path."""
-    head = item.name if item.told else f"{item.name}: {item.reason}"
+    """Return a failed step, its reason unless shown before, the last lines of its log, and the log's path."""
+    head = item.name if item.in_reasons else f"{item.name}: {item.reason}"
     lines = _wrapped("  failed: ", head, width, _RED)
     lines += [line for text in item.last for line in _wrapped("    | ", text, width)]
     return lines + (_whole(f"    log: {_in_folder(item.log, where)}", width) if item.log else [])
 
 
 def _in_folder(file: str, report: str) -> str:
-    """The path of a file that lies in the folder of a run, whose report is ``report``."""
+    """Return the path of a file in the folder of the run whose report is ``report``."""
     folder = report.rpartition("/")[0]
     return f"{folder}/{file}" if folder else file
 
 
 def _of_gpus(page: Page, width: int) -> list[list[Line]]:
-    """What holds the kernels of GPUs that take most time."""
+    """Return one entry for each of the hottest GPU kernels: its bound and occupancy."""
     return [_wrapped("  ", text, width) for text in page.kernels.hottest] if page.kernels else []
 
 
 def _head(page: Page, width: int) -> list[Line]:
-    """The verdict in one line, or its counts below it where they do not fit beside it."""
+    """Return the verdict with its counts, on one line if they fit."""
     paint = f"1;{_COLORS[page.symbol]}" if page.symbol else "1"
-    said = f"{MARKS[page.symbol][0]} {page.verdict}  " if page.symbol else ""
-    start = f"{said}{_name(page.component, width)}"
+    mark = f"{MARKS[page.symbol][0]} {page.verdict}  " if page.symbol else ""
+    start = f"{mark}{_name(page.component, width)}"
     line = f"{start}   {page.headline}"
     lines = [(line, paint)]
     if cells(line) > width:
@@ -166,7 +166,7 @@ def _head(page: Page, width: int) -> list[Line]:
 
 
 def _wrapped(start: str, text: str, width: int, paint: str = "") -> list[Line]:
-    """A text that goes on in next lines, since its end matters; in a narrow terminal a long one loses its middle."""
+    """Return a text wrapped over several lines, since its end matters. A very long text loses its middle."""
     indent = " " * min(cells(start), width // 2)
     if width != NO_EDGE:
         text = shortened(text, min(LONGEST_NOTE, 3 * max(1, width - len(indent))))
@@ -174,7 +174,7 @@ def _wrapped(start: str, text: str, width: int, paint: str = "") -> list[Line]:
 
 
 def _whole(text: str, width: int) -> list[Line]:
-    """What is copied, such as a path: broken at the edge, as the terminal itself would."""
+    """Return text for copying, such as a path, broken at the edge as the terminal itself would break it."""
     text = visible(text)
     if width == NO_EDGE:
         return [(text, "")]
@@ -186,7 +186,7 @@ def _name(name: str, width: int) -> str:
 
 
 def _culprit(item: Culprit, width: int) -> str:
-    """``decode +25.0% in parse_object src/parse.rs:214 (61% of it) by 3fa2c1d "Parse twice"``; names give way."""
+    """Return text such as ``decode +25.0% in parse src/parse.rs:214 (61% of it) by 3fa2c1d "Parse twice"``."""
     share = f"({item.share} of it)" if item.share else ""
     place = f"{_name(item.function, width)} {_name(item.place, width)}".rstrip()
     by = f"by {_name(item.commit, width)}" if item.commit else ""
@@ -194,8 +194,11 @@ def _culprit(item: Culprit, width: int) -> str:
 
 
 def _requirements(page: Page, width: int) -> RowGroup:
-    """What failed comes first and is always shown, unless not even the report has all; met ones fold into a count."""
-    rows = list(told_once(sorted(page.requirements, key=lambda row: _STATUSES.index(row.status))))
+    """Return the targets, unmet ones first. These are always shown, unless even the report leaves some out.
+
+    Met targets become a count if there are many targets.
+    """
+    rows = list(without_repeated_reasons(sorted(page.requirements, key=lambda row: _STATUSES.index(row.status))))
     if len(rows) > MOST_LINES:
         rows = [row for row in rows if row.status != "met"]
     head, entries = _table(tables.requirements(rows), width)
@@ -206,7 +209,7 @@ def _requirements(page: Page, width: int) -> RowGroup:
 
 
 def _table(table: Table, width: int, *, titles: bool = False) -> tuple[list[Line], list[list[Line]]]:
-    """The titles of a table that needs them, and the lines of each of its rows, in the colour of the row."""
+    """Return the title line of a table, if it needs one, and the lines of each row in the row's colour."""
     laid = laid_out(table, width, titles=titles)
     colors = [_TONES[tone] for tone in table.tones] or [""] * len(table.rows)
     rows = zip(laid.entries, colors, strict=True)
@@ -214,7 +217,7 @@ def _table(table: Table, width: int, *, titles: bool = False) -> tuple[list[Line
 
 
 def _comparisons(page: Page, width: int) -> RowGroup:
-    """What a verdict rests on, what got worse first; why a row is unproven is among the reasons."""
+    """Return the rows that the verdict rests on, regressions first. The reasons explain the unproven rows."""
     rows = sorted(
         (replace(row, remark="") for row in page.comparisons if row.first),
         key=lambda row: (row.decision.split(" ")[0] in ("same", "improved"), row.level != "action"),
@@ -224,7 +227,7 @@ def _comparisons(page: Page, width: int) -> RowGroup:
 
 
 def _samples(page: Page, width: int) -> RowGroup:
-    """How the values of two stored sets are distributed, where they have samples."""
+    """Return the distributions of two stored results that have samples."""
     found = (
         table
         for row in page.comparisons
@@ -241,31 +244,31 @@ def _samples(page: Page, width: int) -> RowGroup:
 
 
 def _figures(page: Page, width: int) -> RowGroup:
-    """Measurements without a second side."""
+    """Return the measurements of one side."""
     head, entries = _table(tables.figures(row for row in page.figures if row.gating), width)
     return RowGroup(entries, page.others["figures"], MOST_LINES, what="figures", head=head)
 
 
 def _tries(page: Page, width: int, where: str) -> RowGroup:
-    """What was kept, each with its effect, then of what nothing remains, each with the reason."""
+    """Return the kept candidates with their effects, then the others with their reasons."""
     if page.ledger is None:
         return RowGroup([])
-    told = (replace(row, name=f"kept {row.name}", reason="") for row in page.ledger.kept)
-    head, kept = _table(tables.tries(told), width)
+    kept_rows = (replace(row, name=f"kept {row.name}", reason="") for row in page.ledger.kept)
+    head, kept = _table(tables.tries(kept_rows), width)
     reverted = [[(text, "") for text in _reverted(row, where)] for row in page.ledger.reverted]
     return RowGroup([*kept, *reverted], page.ledger.others, MOST_LINES, what="candidates", head=head if kept else [])
 
 
 def _reverted(row: Try, where: str) -> Iterator[str]:
-    """Why nothing remains of a try, and the last words of the command for which it was rejected."""
+    """Yield the reason why a try was not kept, and the last lines of the command that failed."""
     yield f"  - {shortened(row.name, LONGEST_NAME)}: {row.reason}"
-    yield from (f"      | {line}" for line in row.said[-FEW_LINES:])
-    if row.said:
+    yield from (f"      | {line}" for line in row.log_tail[-FEW_LINES:])
+    if row.log_tail:
         yield f"      log: {_in_folder(row.log, where)}"
 
 
 def _taking(page: Page) -> Iterator[str]:
-    """Where what was kept is: a branch, and settings that belong into the workflow."""
+    """Yield the branch with the kept changes, and the kept settings for the workflow file."""
     if page.ledger is None:
         return
     if not page.ledger.kept:
@@ -279,7 +282,7 @@ def _taking(page: Page) -> Iterator[str]:
 
 
 def _hotspots(table: ProfileTable, width: int) -> list[Line]:
-    """The top of a profile, as many places as fit in one line; where they are is in the report."""
+    """Return one line with as many of the top hotspots as fit. Their locations are in the report."""
     line = f"  {_name(table.benchmark, width)} {table.unit} ({table.source}):"
     for number, spot in enumerate(table.spots):
         more = f"{',' if number else ''} {spot.share} {_name(spot.location, width)}"

@@ -1,4 +1,4 @@
-"""A table as lines of text, no wider than a terminal: the one layout of tables that are not Markdown or HTML."""
+"""Tables as lines of text for a terminal width. Everything but Markdown and HTML uses this layout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perfflow.report.table import AXIS, NOTHING, Bar, Cell, Column, Density, Kin
 LONGEST_NAME = 36
 LEAST_NAME, HALF_A_NAME = 12, 18
 LONGEST_NOTE = 300
-"""Columns of a remark below its row."""
+"""Longest remark below its row, in columns."""
 LEAST_DRAWN, USUAL_DRAWN, MOST_DRAWN = 11, 21, 31
 _GAP, _INDENT, _BELOW = "  ", "  ", "    "
 _BESIDE = "   "
@@ -21,7 +21,7 @@ _NUMBER = late_pattern(r"(?:≤ ?)?[-+]?[\d.]+")
 
 @dataclass(frozen=True)
 class TextTable:
-    """The titles in one line, and of each row its line, with those of a remark that has no room beside it."""
+    """The title line, and the lines of each row: the row itself, then its remark if that does not fit beside it."""
 
     head: str
     entries: tuple[tuple[str, ...], ...]
@@ -29,7 +29,7 @@ class TextTable:
 
 @dataclass(frozen=True)
 class _Laid:
-    """A column as texts. ``short`` are those without what may be left out; ``pictures`` is of what is drawn."""
+    """A column as texts. ``short`` are the texts without asides; ``pictures`` are the drawings."""
 
     column: Column
     title: str
@@ -42,24 +42,24 @@ class _Laid:
         return self.column.kind is Kind.DRAWN
 
     def shorter(self) -> _Laid:
-        """The same without what may be left out."""
+        """Return the column without asides."""
         return _Laid(self.column, self.title, self.short, self.short, self.pictures)
 
     @property
     def gives_way(self) -> bool:
-        """Whether its texts may lose their middle."""
+        """Whether its texts may be cut in the middle."""
         return self.column.kind in (Kind.NAME, Kind.WORDS)
 
 
 def laid_out(table: Table, width: int = NO_EDGE, *, titles: bool = True) -> TextTable:
-    """Lay out a table for ``width`` columns; with NO_EDGE whole.
+    """Lay out a table for ``width`` columns; NO_EDGE means no limit.
 
-    Where there is no room, columns of a high rank are left out, then names lose their middle, then what is beside an
-    estimate goes, then drawings. A remark stands below its row where it does not fit beside it. A row of nothing but
-    figures may still be wider than a very narrow terminal.
+    If the table is too wide, columns of a high rank are left out, then names are cut in the middle, then intervals
+    beside estimates are left out, then drawings. A remark that does not fit beside its row goes below it. A row that
+    has only figures may still be wider than a very narrow terminal.
 
-    Without ``titles`` there are some only above a table with an axis, if there is room; without room the ends of the
-    axis stand alone. Columns of rank 3 say nothing without a title, and go with it.
+    Without ``titles``, only a table with an axis has titles, if there is room; otherwise only the ends of the axis are
+    shown. Columns of rank 3 mean nothing without a title, so they are left out together with the titles.
     """
     columns = [_laid(column, [row[at] for row in table.rows], width) for at, column in enumerate(table.columns)]
     marks = columns.pop(0).texts if len(columns) > 1 and _has_marks(columns[0]) else ()
@@ -67,17 +67,17 @@ def laid_out(table: Table, width: int = NO_EDGE, *, titles: bool = True) -> Text
     if len(columns) > 1 and columns[-1].column.kind is Kind.WORDS:
         notes = columns.pop().texts
     starts = [f"{mark[:1]:1} " for mark in marks] if marks else [_INDENT] * len(table.rows)
-    said = [item for item in columns if _says_something(item)] or columns[:1]
-    head, rows = _lines(said, width - len(_INDENT), titles=titles)
+    filled = [item for item in columns if _has_content(item)] or columns[:1]
+    head, rows = _lines(filled, width - len(_INDENT), titles=titles)
     entries = (
         tuple(_with_note(start + row, note, width)) for start, row, note in zip(starts, rows, notes, strict=True)
     )
     return TextTable(f"{_INDENT}{head}" if head else "", tuple(entries))
 
 
-def _lines(said: Sequence[_Laid], width: int, *, titles: bool) -> tuple[str, list[str]]:
-    """The line of titles, and a line for each row."""
-    shown, widths, titled = _fitting(said, width, titles=titles)
+def _lines(filled: Sequence[_Laid], width: int, *, titles: bool) -> tuple[str, list[str]]:
+    """Return the title line and one line for each row."""
+    shown, widths, titled = _fitting(filled, width, titles=titles)
     padded_columns = [
         _padded(item, size, titled=titled or AXIS in item.title) for item, size in zip(shown, widths, strict=True)
     ]
@@ -112,8 +112,8 @@ def _laid(column: Column, content: Sequence[Cell], width: int) -> _Laid:
 
 def _text(cell: str | tuple[str | Span, ...], *, whole: bool) -> str:
     parts = (cell,) if isinstance(cell, str) else cell
-    said = (part if isinstance(part, str) else part.text for part in parts if whole or not _is_aside(part))
-    text = visible("".join(said))
+    shown = (part if isinstance(part, str) else part.text for part in parts if whole or not _is_aside(part))
+    text = visible("".join(shown))
     return MARKS[text[0]][0] + text[1:] if text[:1] in MARKS else text
 
 
@@ -122,22 +122,22 @@ def _is_aside(part: str | Span) -> bool:
 
 
 def _has_marks(item: _Laid) -> bool:
-    """Whether each cell is a mark, perhaps with a word that says the same."""
+    """Return whether each cell is a mark, alone or followed by a word."""
     return not item.title and all(cells(text.partition(" ")[0]) <= 1 for text in item.texts)
 
 
-def _says_something(item: _Laid) -> bool:
+def _has_content(item: _Laid) -> bool:
     return any(item.pictures) or any(text.strip() not in ("", NOTHING) for text in item.texts)
 
 
 def by_number(texts: Sequence[str]) -> list[str]:
-    """Values one below the other with their numbers ending, and so their units beginning, in the same column."""
+    """Return the values padded so that all numbers end, and all units begin, in the same column."""
     ends = [cells(found[0]) if (found := _NUMBER.match(text)) else cells(text) for text in texts]
     return [" " * (max(ends) - end) + text for end, text in zip(ends, texts, strict=True)]
 
 
 def _fitting(columns: Sequence[_Laid], width: int, *, titles: bool) -> tuple[Sequence[_Laid], list[int], bool]:
-    """The columns that are shown, how wide each is, and whether all have their titles."""
+    """Return the shown columns, their widths, and whether they have titles."""
     shown, titled, widths = columns, titles, [0]
     for shown, least, titled in _choices(columns, titles=titles):
         widths = _widths(shown, width, least, titled=titled)
@@ -152,7 +152,7 @@ def _fitting(columns: Sequence[_Laid], width: int, *, titles: bool) -> tuple[Seq
 
 
 def _choices(columns: Sequence[_Laid], *, titles: bool) -> Iterator[tuple[Sequence[_Laid], int, bool]]:
-    """Ever fewer columns, the least width of a name in them, and whether they have titles."""
+    """Yield choices that need less and less room: columns, least width of a name, and whether there are titles."""
     may_have = titles or any(AXIS in item.title for item in columns)
     for limit in sorted({item.column.rank for item in columns} | {1, 2}, reverse=True)[:-1]:
         shown = [item for item in columns if item.column.rank <= limit]
@@ -161,7 +161,7 @@ def _choices(columns: Sequence[_Laid], *, titles: bool) -> Iterator[tuple[Sequen
         if limit == 2:
             yield shown, LONGEST_NAME, titles
     shown = [item for item in columns if item.column.rank <= 1]
-    # Half a name tells more than a figure that is not there.
+    # Half a name is more useful than a missing figure.
     yield shown, HALF_A_NAME, titles
     yield [item.shorter() for item in shown], HALF_A_NAME, titles
     few = [item.shorter() for item in columns if not item.column.rank] or columns[:1]
@@ -174,9 +174,9 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _widths(shown: Sequence[_Laid], width: int, least: int, *, titled: bool) -> list[int]:
-    """Each column's width: names lose what is too much, the widest first, and drawings are as narrow as may be.
+    """Return each column's width. Names are cut, the widest first, and drawings are as narrow as possible.
 
-    Where names are as short as they may get, words of perfflow's own lose their ends.
+    With the least width of names, perfflow's own words are cut too.
     """
     widths = [_least_width(item, titled=titled) for item in shown]
     excess = _total(widths) - width
@@ -194,13 +194,13 @@ def _widths(shown: Sequence[_Laid], width: int, least: int, *, titled: bool) -> 
 
 def _least_width(item: _Laid, *, titled: bool) -> int:
     if item.is_drawn:
-        # The ends of the axis stand above it.
+        # The ends of the axis are in the title.
         return max(LEAST_DRAWN, cells(item.title.replace(AXIS, " ")))
     return max(cells(item.title) if titled else 0, *map(cells, item.texts), 0)
 
 
 def _padded(item: _Laid, width: int, *, titled: bool) -> list[str]:
-    """The title and the texts of a column, each as wide as the column."""
+    """Return the title and the texts of a column, each padded to the column's width."""
     title = item.title if titled else ""
     if item.is_drawn:
         low, _, high = title.partition(AXIS)
@@ -208,6 +208,6 @@ def _padded(item: _Laid, width: int, *, titled: bool) -> list[str]:
         texts = [drawn(picture, width) if picture else "" for picture in item.pictures]
     else:
         texts = [(shortened if item.gives_way else fitted)(text, width) for text in item.texts]
-    # Numbers end below the end of a title that is wider than they are.
+    # Numbers end below the end of a wider title.
     left = width - max(map(cells, texts), default=0) if item.column.right else 0
     return [padded(shortened(title, width), width), *(padded(" " * left + text, width) for text in texts)]

@@ -1,4 +1,4 @@
-"""What a page shows of a long list: what matters most, in the list's order, and how many are left out."""
+"""Truncation of long lists: the most important entries in the list's order, and the number of the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perfflow.model.later import dataclass
 from perfflow.model.result import Benchmark, TargetResult
 
 MOST_ROWS = 200
-"""Rows of one table: more than that nobody reads, and GitHub cuts a summary at 1 MB. All are in result.json."""
+"""Most rows of one table, since GitHub cuts a summary at 1 MB. All rows are in result.json."""
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -19,27 +19,27 @@ _DECISIONS = ("removed", "not measured", "regressed", "unproven", "improved", "n
 
 
 @dataclass(frozen=True)
-class Leading(Generic[T]):
-    """The part of a list that is shown, and the number of the others."""
+class Truncated(Generic[T]):
+    """The shown entries of a list, and the number of the others."""
 
     shown: tuple[T, ...]
     others: int
 
-    def each(self, line: Callable[[T], U]) -> Leading[U]:
-        """The same with a line for each value that is shown."""
-        return Leading(tuple(map(line, self.shown)), self.others)
+    def each(self, line: Callable[[T], U]) -> Truncated[U]:
+        """Return the same with ``line`` applied to each shown entry."""
+        return Truncated(tuple(map(line, self.shown)), self.others)
 
 
-def leading(values: Sequence[T], rank: Callable[[T], int] = lambda _: 0, most: int = MOST_ROWS) -> Leading[T]:
-    """Keep what ranks lowest, of equals what comes first, in the order of the list."""
+def truncated(values: Sequence[T], rank: Callable[[T], int] = lambda _: 0, most: int = MOST_ROWS) -> Truncated[T]:
+    """Keep the ``most`` entries of lowest rank, the first of equals, in the order of the list."""
     if len(values) <= most:
-        return Leading(tuple(values), 0)
+        return Truncated(tuple(values), 0)
     kept = sorted(range(len(values)), key=lambda index: rank(values[index]))[:most]
-    return Leading(tuple(values[index] for index in sorted(kept)), len(values) - most)
+    return Truncated(tuple(values[index] for index in sorted(kept)), len(values) - most)
 
 
 def rank_of_row(row: Benchmark) -> int:
-    """What fails a run comes first, what only is as it was comes last; rows that are only shown after all others."""
+    """Return a rank: failures first, unchanged rows last, and rows that do not gate after all others."""
     word = _DECISIONS.index(row.decision) if row.decision else len(_DECISIONS)
     ahead = {"action": -3, "concern": -1}.get(
         row.level or "", -2 if row.decision == "unproven" and not row.level else 0
@@ -48,5 +48,5 @@ def rank_of_row(row: Benchmark) -> int:
 
 
 def rank_of_target(target: TargetResult) -> int:
-    """Those that are met come last."""
+    """Return a rank by status; met targets come last."""
     return _TARGETS.index(target.status)

@@ -1,4 +1,4 @@
-"""A project with a stored run whose figures are known: programs print them, whatever the clock says."""
+"""A project with a stored run of known figures, which the programs print."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ stages:
 
 
 def project_in(folder: Path) -> Path:
-    """A repository with one run in it."""
+    """Return a repository with one run."""
     folder.mkdir(parents=True, exist_ok=True)
     write(folder, FLOW)
     git(folder, "init", "-q", "-b", "main")

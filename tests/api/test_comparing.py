@@ -1,4 +1,4 @@
-"""``perfflow.compare``: the same comparison as the command's, as a typed answer that shows itself."""
+"""``perfflow.compare``: the comparison of the command as a typed object with its own display."""
 
 from __future__ import annotations
 
@@ -121,5 +121,5 @@ def test_an_interruption_is_raised_and_what_was_measured_is_kept(here: Path, tmp
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
-    assert f"KeyboardInterrupt: what was measured is in {tmp_path / 'out'}" in told
+    assert f"KeyboardInterrupt: the results so far are in {tmp_path / 'out'}" in told
     assert perfflow.load(tmp_path / "out").interrupted

@@ -1,4 +1,4 @@
-"""Every public name has a docstring with an example, and what the examples show is what happens."""
+"""Every public name has a docstring with an example, and the examples are correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as data frames of pandas and polars, and what is said where neither is installed."""
+"""Tables as data frames of pandas and polars, and the error if neither is installed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_frame_holds_what_the_rows_hold(name: str, library: Library) -> None:
 
 
 def plain(column: object) -> list[object]:
-    """The values of a column, those that are missing as None."""
+    """Return the values of a column, missing ones as None."""
     values: list[object] = column.to_list()  # type: ignore[attr-defined]
     return [None if type(value).__name__ in ("NAType", "NoneType") else value for value in values]
 
@@ -67,7 +67,7 @@ def test_pandas_comes_first_and_words_are_checked(here: Path) -> None:
     ],
 )
 def test_what_is_not_installed_is_told_with_a_remedy(missing: list[str], call: str, said: str, here: Path) -> None:
-    # None in its place is how Python marks a module that cannot be imported.
+    # None in sys.modules marks a module that cannot be imported.
     absent = f"import sys; sys.modules |= dict.fromkeys({missing})"
     code = f"{absent}; import perfflow; print(type(perfflow.load().{call}))"
     done = subprocess.run([sys.executable, "-c", code], cwd=here, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""``import perfflow`` brings nothing but itself, and every name is there when it is used."""
+"""``import perfflow`` imports no other package, and every public name is loaded on use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 
 
 def imported(code: str) -> set[str]:
-    """The modules that code imports in an interpreter of its own, which has imported nothing but what it needs."""
+    """Return the modules that code imports in a separate interpreter, without those of the interpreter itself."""
     done = subprocess.run(
         [sys.executable, "-S", "-c", _PROBE.format(code=code)], cwd=ROOT, capture_output=True, text=True, check=True
     )

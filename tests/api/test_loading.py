@@ -1,4 +1,4 @@
-"""``perfflow.load``: every way to name a run, every field as it stands in result.json, every error with a remedy."""
+"""``perfflow.load``: every way to name a run, every field as in result.json, every error with a hint."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_run_is_found_by_each_of_its_names(here: Path, monkeypatch: pytest.Mon
 
 def test_root_names_another_project(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = perfflow.load()
-    # A folder of the same name beside the caller has nothing to do with it.
+    # A folder of the same name in the current folder must be ignored.
     shutil.copytree(COMPAT / "run", tmp_path / "latest")
     monkeypatch.chdir(tmp_path)
     assert perfflow.load("latest", root=here).id == run.id

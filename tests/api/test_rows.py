@@ -58,7 +58,7 @@ def test_the_order_is_that_of_the_events(name: str) -> None:
         steps[row.step].add(row.name)
     for sample in run.to_rows():
         pair, order = sample["pair"], sample["order"]
-        # Of a step with many benchmarks the events of one pair number are several.
+        # A step with many benchmarks has several events with the same pair number.
         if pair is not None and order is not None and sample["benchmark"] in alone and len(steps[sample["step"]]) == 1:
             pairs[sample["step"], sample["metric"], pair].append((order, sample["side"]))
     assert pairs
@@ -107,7 +107,7 @@ def test_an_upper_bound_is_marked() -> None:
     assert {(row["benchmark"], row["metric"]) for row in rows if row["at_most"]} == bounded
 
 
-# -- what the record sets aside, and what it puts in another order
+# -- samples that the record sets aside or reorders
 
 OPENING: dict[str, Any] = {
     "event": "run",
@@ -120,7 +120,7 @@ OPENING: dict[str, Any] = {
 
 
 class Taking:
-    """Events of one benchmark; every value is another one, so that a sample is known by it."""
+    """Events of one benchmark. All values differ, so a value identifies its sample."""
 
     def __init__(self, seed: int) -> None:
         self.events = [OPENING]
@@ -131,7 +131,7 @@ class Taking:
         sides = list(self._random.sample(["baseline", "candidate"], 2))
         event = {"event": "sample", "step": "s", "design": design, "pair": self._number, "first": sides[0], **more}
         taken = {side: self._reading() for side in (sides[:1] if lone else sides)}
-        # Events name the baseline first, whichever side went first; a metric beside it keeps both sides there.
+        # Events list the baseline first, whichever side ran first; a second metric keeps both sides in the events.
         beside = [{"metric": "other", "value": 1.0}]
         for side in ("baseline", "candidate"):
             event[side] = [*taken.get(side, []), *beside]
@@ -218,7 +218,7 @@ def test_what_was_kept_of_candidates_is_found_in_its_trial() -> None:
     taking = Taking(1)
     looks(taking)
     inside = [{**event, "trial": "compare"} for event in taking.events[1:]]
-    # A try that was interrupted is begun anew.
+    # An interrupted attempt starts again.
     stale = [{"trial": "compare", "event": "begun"}, inside[0], {"trial": "compare", "event": "begun"}]
     own = {"event": "sample", "step": "s", "design": "fixed", "pair": 0, "baseline": [{"metric": "time", "value": 9.0}]}
     series = record_of(iter(taking.events)).series["b", "time"]

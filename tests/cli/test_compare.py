@@ -100,7 +100,7 @@ def test_a_command_that_fails_midway_has_no_winner_beside_it(tmp_path: Path) -> 
     status, stdout, _ = compare(tmp_path, "--runs", "20", "--", late, "sleep 0.001")
     assert status == 3
     first = stdout.splitlines()[0]
-    assert first == "could not compare them: program exited with 1; so far:"
+    assert first == "comparison failed: program exited with 1; results so far:"
     assert "faster" not in stdout
 
 
@@ -112,7 +112,7 @@ def test_an_interrupted_comparison_says_so(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert stdout.startswith("interrupted before the difference was settled; so far:")
+    assert stdout.startswith("interrupted before the difference was settled; results so far:")
 
 
 def test_commands_may_hold_any_character_but_damaged_ones(tmp_path: Path) -> None:

@@ -61,4 +61,4 @@ def test_runs_are_served_in_the_order_in_which_they_asked_while_two_are_killed(
     result = json.loads((tmp_path / "run-0/.perfflow/runs/latest/result.json").read_text())
     (bench,) = result["steps"]
     assert bench["waited"] > 2 * bench["seconds"], "it waited for four others to start"
-    assert " of waiting for the machine" in (tmp_path / "run-0/.perfflow/runs/latest/report.md").read_text()
+    assert " waiting for the machine" in (tmp_path / "run-0/.perfflow/runs/latest/report.md").read_text()

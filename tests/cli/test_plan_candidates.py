@@ -57,7 +57,7 @@ def test_each_candidate_says_what_it_would_change(project: Path, arguments: list
     assert done.returncode == 0, done.stderr
     *shown, time = done.stdout[done.stdout.index("optimize:") :].splitlines()
     unknown = "slab, plain, other, edit, agent, level[n=1] and 3 more"
-    assert time == f"time in all: at most 20 s, for a; not known before a first run: {unknown}"
+    assert time == f"total time: at most 20 s, for a; unknown until the first run: {unknown}"
     assert shown == [
         "optimize:",
         "    2. slab  (memory)  [alone]",
@@ -80,7 +80,7 @@ def test_each_candidate_says_what_it_would_change(project: Path, arguments: list
         "verify:",
         "    9. tests  (run)",
         "       bash --noprofile --norc -eo pipefail -c 'make test'",
-        "   10. after  (what was kept against the original)  [alone]",
+        "   10. after  (kept changes against the baseline)  [alone]",
     ]
     assert not (project / "was-run").exists()
 

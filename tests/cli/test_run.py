@@ -174,7 +174,7 @@ def test_a_plan_says_how_long_it_takes_by_limits_and_then_by_earlier_runs(tmp_pa
     write(tmp_path, f"stages: {{build: [{{id: make, run: 'true'}}], baseline: [{nap}], profile: [{off}]}}")
     shown = perfflow("plan", "flow.yaml", cwd=tmp_path).stdout
     assert "       sleep 0.1\n       time: at most 4 s\n" in shown
-    assert shown.endswith("time in all: at most 4 s, for nap; not known before a first run: make\n")
+    assert shown.endswith("total time: at most 4 s, for nap; unknown until the first run: make\n")
     assert perfflow("run", "flow.yaml", "--progress", "off", cwd=tmp_path).returncode == 0
     data = json.loads(perfflow("plan", "flow.yaml", "--format", "json", cwd=tmp_path).stdout)
     result = json.loads((tmp_path / ".perfflow" / "runs" / "latest" / "result.json").read_text())
@@ -185,7 +185,7 @@ def test_a_plan_says_how_long_it_takes_by_limits_and_then_by_earlier_runs(tmp_pa
     assert data["expected"]["seconds"] == pytest.approx(took["make"] + took["nap"])
     assert (data["expected"]["limit"], data["expected"]["unknown"]) == (False, [])
     dry = perfflow("run", "-n", "flow.yaml", "--budget", "2s", cwd=tmp_path).stdout
-    assert "time in all: at most 2 s, for nap; not known before a first run: make\n" in dry
+    assert "total time: at most 2 s, for nap; unknown until the first run: make\n" in dry
 
 
 def test_settings_stages_and_single_steps(tmp_path: Path) -> None:

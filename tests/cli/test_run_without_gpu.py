@@ -73,8 +73,8 @@ def test_a_plan_ends_with_what_becomes_of_it_here(tmp_path: Path) -> None:
         "  left out by its `if`: tidy (1 of 5)",
         "  skipped: kernels, other, gone (3 of 5)",
     ]
-    assert shown[4].startswith(f"  why, of 2 steps: {WHY}")
-    assert shown[5:] == ["  why, of 1 step: no-such-tool is not on PATH"]
+    assert shown[4].startswith(f"  reason for 2 steps: {WHY}")
+    assert shown[5:] == ["  reason for 1 step: no-such-tool is not on PATH"]
 
 
 def test_a_plan_says_that_a_missing_tool_stops_all_of_it(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_name_of_both_needs_a_word_more(tmp_path: Path) -> None:
     write(tmp_path / "workflows", FLOW, "massif.yaml")
     assert "is a workflow and a tool" in perfflow("show", "massif", cwd=tmp_path).stderr
     assert "(tool, from perfflow)" in perfflow("show", "massif", "--tool", cwd=tmp_path).stdout
-    assert "(workflow, of this project)" in perfflow("show", "workflows/massif.yaml", cwd=tmp_path).stdout
+    assert "(workflow, from this project)" in perfflow("show", "workflows/massif.yaml", cwd=tmp_path).stdout
 
 
 def test_lists_say_whose_a_workflow_is(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from perfflow.jobs.catalog.expecting import expected, in_all
 from perfflow.machine.facts import facts
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
-from perfflow.report.expected import Expected, span, whole
+from perfflow.report.expected import Expected, span, total_of
 from perfflow.sampling.pairs import Sampled, Sampler, Subject
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import StopRule
@@ -51,18 +51,18 @@ def told(opened: Opened, *only: str, budget: float | None = None) -> dict[str, s
 def test_before_a_first_run_the_limits_are_told_and_what_is_not_known_is_left_out(project: Project) -> None:
     opened = project.open(FLOW)
     assert told(opened) == {
-        "tidy": "at most 3 min, its timeout",
+        "tidy": "at most 3 min (timeout)",
         "usual": "at most 20 s",
         "asked": "at most 5 s",
-        "suite": "at most 20 s for each benchmark",
+        "suite": "at most 20 s per benchmark",
         "named": "at most 3 min: 3 benchmarks x 60 s",
-        "globbed": "at most 20 s for each benchmark",
+        "globbed": "at most 20 s per benchmark",
         "cells[n=1]": "at most 20 s",
         "cells[n=2]": "at most 20 s",
     }
     ids = ["make", "usual", "asked"]
     said = in_all(opened.plan, expected(opened, ids))
-    assert said.text() == "at most 25 s, for usual, asked; not known before a first run: make"
+    assert said.text() == "at most 25 s, for usual, asked; unknown until the first run: make"
     assert said.to_json()["seconds"] == 25
 
 
@@ -95,12 +95,12 @@ def test_the_runs_budget_is_the_limit_of_all_measuring_together() -> None:
         "b": Expected(None, each=20.0),
     }
     measuring = frozenset({"a", "b"})
-    assert whole(steps, measuring).unknown == ("b",)
-    with_budget = whole(steps, measuring, 35.0)
+    assert total_of(steps, measuring).unknown == ("b",)
+    with_budget = total_of(steps, measuring, 35.0)
     assert (with_budget.seconds, with_budget.unknown) == (65.0, ())
     assert with_budget.text() == "at most 65 s, partly from the last 2 runs"
-    assert whole({"a": steps["a"]}, measuring, 100.0).seconds == 40.0
-    assert whole({}, frozenset()).text() == ""
+    assert total_of({"a": steps["a"]}, measuring, 100.0).seconds == 40.0
+    assert total_of({}, frozenset()).text() == ""
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_plan_starts_nothing_to_tell_the_time(project: Project) -> None:
     """The list of a suite would come from the project's own program."""
     program: Path = project.write("suite", "#!/bin/sh\ntouch was-run\n", executable=True)
     opened = project.open(f"stages: {{baseline: [{{id: s, uses: google-benchmark, with: {{command: {program}}}}}]}}")
-    assert told(opened) == {"s": "at most 20 s for each benchmark"}
+    assert told(opened) == {"s": "at most 20 s per benchmark"}
     assert not (project.folder / "was-run").exists()
 
 
@@ -165,7 +165,7 @@ def test_the_history_tells_the_noise_and_how_many_pairs_it_takes(project: Projec
     # Two medians of 25 samples differ by +-9.7% * sqrt(2); 7.53 times as many samples make it 5%.
     assert known.noise
     assert known.noise.share == pytest.approx(0.097 * 5 / 1.96 / 1.2533)
-    assert known.text() == "at most 20 s; noise 19.7%, about 189 pairs for 5%"
+    assert known.text() == "at most 20 s; noise 19.7%, about 189 pairs to detect 5%"
     assert known.to_json()["spread"]["pairs"] == 189
     assert taken_text(Sampled("nap", 34, "pair", (1, 1)), known) == "34 of about 189 pairs"
     (opened.root / HOME / HISTORY).write_bytes(b"no database")

@@ -1,4 +1,4 @@
-"""A headless Chromium that is sent keys and asked what it shows, by its DevTools protocol over two pipes."""
+"""A headless Chromium that tests control and inspect by the DevTools protocol over two pipes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE = 120.0
-"""Seconds for any answer: far above what a busy machine needs."""
+"""Seconds for any answer, far more than a busy machine needs."""
 _KEYS = {
     "Enter": (13, "\r"),
     "Escape": (27, ""),
@@ -30,7 +30,7 @@ _KEYS = {
 
 
 class Browser:
-    """One page of a running Chromium. ``complaints`` are what its console, its policy and its scripts reported."""
+    """One page of a running Chromium. ``complaints`` are reports of its console, its policy and its scripts."""
 
     def __init__(self, to_browser: int, from_browser: int) -> None:
         self.complaints: list[str] = []
@@ -44,7 +44,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Call a method of the protocol, and note complaints that come meanwhile."""
+        """Call a method of the protocol, and record complaints that arrive meanwhile."""
         self._number += 1
         number = self._number
         message = {"id": number, "method": method, "params": params}
@@ -71,7 +71,7 @@ class Browser:
         return message
 
     def open(self, file: Path, *, width: int = 1024, dark: bool = False, scripts: bool = True) -> None:
-        """Load a file and wait until its scripts ran and it was laid out."""
+        """Load a file, and wait until its scripts ran and the layout is done."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         theme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", features=theme)
@@ -84,18 +84,18 @@ class Browser:
             self.settle()
 
     def settle(self) -> None:
-        """Wait for what the page draws next."""
+        """Wait for the next frame of the page."""
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
 
     def run(self, expression: str) -> Any:
-        """The value of an expression in the page."""
+        """Return the value of an expression in the page."""
         asked = {"expression": expression, "returnByValue": True, "awaitPromise": True}
         answer = self.call("Runtime.evaluate", **asked)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
     def press(self, *keys: str) -> None:
-        """Press keys by their names; what is no name is typed letter by letter."""
+        """Press keys by their names; other words are typed letter by letter."""
         for key in keys:
             for each in [key] if key in _KEYS else key:
                 code, text = _KEYS[each] if each in _KEYS else (ord(each.upper()), each)
@@ -118,7 +118,7 @@ def browser(profile: Path) -> Iterator[Browser]:
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
     argv = [program, *options, "--remote-debugging-pipe"]
     ends = [*os.pipe(), *os.pipe()]
-    # The browser reads file descriptor 3 and writes 4, so those of ours must lie elsewhere.
+    # The browser reads file descriptor 3 and writes 4, so our own descriptors must have other numbers.
     commands, to_browser, from_browser, answers = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends)
     for end in ends:
         os.close(end)

@@ -9,6 +9,6 @@ from tests.report.browser import Browser, browser
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all tests of a file."""
+    """Yield one browser for all tests of a file."""
     with browser(tmp_path_factory.mktemp("profile")) as found:
         yield found

@@ -1,4 +1,4 @@
-"""Results to export: a gate with everything in it, and one whose every word is hostile."""
+"""Results to export: a gate with every kind of row, and a gate with hostile text in every field."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def route(words: str = "perf-engineer", why: str = "encode got slower") -> Route
 
 
 def gated() -> Result:
-    """A gate that failed: targets of all kinds, a regression, a function and a commit, a route."""
+    """Return a failed gate: targets of all kinds, a regression, a function with a commit, a route."""
     return everything().model_copy(update={"trees": TREES, "attributions": [blamed()], "routes": [route()]})
 
 
@@ -47,7 +47,7 @@ def hostile_gate(name: str) -> Result:
 def large(
     names: Sequence[str], statuses: Sequence[str], decisions: Sequence[tuple[str, str | None]], detail: str
 ) -> Result:
-    """A gate with a row, a target and a reason for each name."""
+    """Return a gate with a row, a target and a reason for each name."""
     whole = gated()
     target, slower = whole.targets[0], row(whole, name="encode")
     rows: list[Benchmark] = []

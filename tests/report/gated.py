@@ -1,4 +1,4 @@
-"""Gates to render: a fixed one with each kind of row and finding, one whose every word is hostile, and a large one."""
+"""Gates to render: a fixed one with each kind of row and finding, one with hostile text everywhere, and a large one."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ ROUTE = RouteTaken(
 
 
 def as_gate(result: Result, **parts: Any) -> Result:
-    """The same with both revisions, and with the parts that rules of their own fill."""
+    """Return the result with both revisions, and with the parts that other rules fill."""
     return result.model_copy(update={"trees": TREES, **parts})
 
 
 def gated() -> Result:
-    """One regression that fails, one that warns, one accepted, one below concern, and each other kind of row."""
+    """Return a gate with a failing, a warning, an accepted and a small regression, and each other kind of row."""
     wanted = criteria(
         {
             "core/*": {"time": "<5ms", "speedup": "≥0.5x"},
@@ -120,19 +120,19 @@ def gated() -> Result:
 
 
 def passed() -> Result:
-    """A gate in which nothing changed."""
+    """Return a gate in which nothing changed."""
     events = [*pairs("b", wave(0.004, 1, 0.02), wave(0.004, 1, 0.02)), ended("b")]
     return as_gate(judged(*events), routes=[RouteTaken(rule="all-passed", to="merge", why="nothing regressed")])
 
 
 def advised() -> Result:
-    """A run that compared nothing, with advice and a route."""
+    """Return a run that compared nothing, with recommendations and a route."""
     result = judged(*pairs("b", wave(0.004, 1, 0.02), None), ended("b"))
     return result.model_copy(update={"recommendations": [ADVICE], "routes": [ROUTE]})
 
 
 def hostile_gate(name: str) -> Result:
-    """The same words wherever words from outside can stand in a gate."""
+    """Return a gate with ``name`` in every field that can hold text from outside."""
     wanted = criteria(
         {"**": {"time p50": "<0.5s"}, name or "none": {"rss": "<1MB"}},
         per_glob={name or "*": {"action": 0.3}},

@@ -1,4 +1,4 @@
-"""Series of a history for pages, the same on every machine."""
+"""Series of a history for pages, equal on every machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def a_point(number: int, value: float) -> Measured:
 
 
 def changed(name: str = "parse", points: int = 120) -> Followed:
-    """A series that becomes slower in its middle, with all that is said of it."""
+    """Return a series that becomes slower in its middle, with its change."""
     luck, middle = random.Random(3), points // 2
     values = [0.01 * math.exp(luck.gauss(0, 0.01)) * (1.2 if number >= middle else 1.0) for number in range(points)]
     series = a_series(name)
@@ -38,12 +38,12 @@ def changed(name: str = "parse", points: int = 120) -> Followed:
 
 
 def quiet(name: str = "write", points: int = 3) -> Followed:
-    """A series without a change."""
+    """Return a series without a change."""
     return Followed(a_series(name), [a_point(at, 0.5) for at in range(points)], [], [], [], is_flaky=True)
 
 
 def site(project: str, found: Sequence[Followed]) -> dict[str, str]:
-    """The text of each page by its path, the index first."""
+    """Return the text of each page by its path, the index first."""
     of_benchmark = groupby(sorted(found, key=lambda item: item.series.benchmark), lambda item: item.series.benchmark)
     pages = [render_benchmark(project, list(own)) for _, own in of_benchmark]
     return dict([render_index(project, found), *pages])

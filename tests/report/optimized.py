@@ -1,4 +1,4 @@
-"""Runs with an optimize stage to render: a fixed one with each kind of try, and one whose every word is hostile."""
+"""Runs with an optimize stage to render: a fixed one with each kind of try, and one with hostile text everywhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ index 1111111..2222222 100644
 
 
 def attempt(name: str, decision: str, reason: str, **keys: Any) -> dict[str, Any]:
-    """An entry of the ledger as the optimize stage writes it."""
+    """Return an entry of the ledger as the optimize stage writes it."""
     known = {"id": name, "technique": "memory", "why": "one malloc per item", "decision": decision, "reason": reason}
     return known | {"bound": None} | keys
 
@@ -39,7 +39,7 @@ def change(diff: str, file: str, **keys: Any) -> dict[str, Any]:
 
 
 def within(trial: str, events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Events of what was run on a candidate, or on what was kept."""
+    """Return events of steps that ran on a candidate, or on the kept changes."""
     return [{**event, "trial": trial} for event in events]
 
 
@@ -65,7 +65,7 @@ STEPS = [
 
 
 def optimized(**run: Any) -> Result:
-    """A run with a change that was kept, kept settings, and each kind of try of which nothing remains."""
+    """Return a run with a kept change, kept settings, and each kind of try that is not kept."""
     slab = attempt("slab", "accepted", "decode +50.0% [+49.0%, +51.0%]", bound=0.6)
     slab |= measured(0.5, 0.49, 0.51) | change(DIFF, "steps/slab/change.diff")
     lto = attempt("lto", "accepted", "decode +12.5% [+11.0%, +14.0%]", technique="configuration", why="")
@@ -112,7 +112,7 @@ def optimized(**run: Any) -> Result:
 
 
 def nothing_kept() -> Result:
-    """A run whose only candidate changed nothing that could be measured."""
+    """Return a run whose only candidate had no measurable effect."""
     entry = attempt("slab", "rejected", "same: decode -0.1%") | measured(0, -0.01, 0.01) | change(DIFF, "x.diff")
     events = [
         *pairs("decode", wave(0.012, 1, 0.02), None, "cpu"),
@@ -123,7 +123,7 @@ def nothing_kept() -> Result:
 
 
 def hostile_ledger(name: str, template: str = "report") -> Result:
-    """The same words wherever words from outside can stand in a ledger, long diffs among them."""
+    """Return a ledger with ``name`` in every field that can hold text from outside, and with long diffs."""
     diff = f"{name}\n" * 200 + name
     tries = []
     for number, decision in enumerate(("accepted", "rejected", "skipped")):

@@ -1,4 +1,4 @@
-"""Results with what is drawn of few runs: a growth, the heap over the run, code layouts."""
+"""Results with rare pictures: a growth, the heap over the run, code layouts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIZES = (100.0, 1000.0, 10_000.0, 100_000.0)
 
 
 def growing(name: str = "decode") -> Result:
-    """A time that grew with its size and now grows with its square."""
+    """Return a time that grew linearly with its size and now grows quadratically."""
     steps, events = [], []
     for size in SIZES:
         step = f"{name}[n={size:g}]"
@@ -28,7 +28,7 @@ def growing(name: str = "decode") -> Result:
 
 
 def followed(name: str = "decode") -> Result:
-    """The heap of both sides of a program, with a target on its peak."""
+    """Return the heap of both sides of a program, with a target on its peak."""
     steps = [planned("heap", role="profile", stage="profile", tool="massif", benchmark=name)]
     curves = [
         {"axis": "instructions", "at": [0.0, 1e6, 2e6, 3e6], "held": [0.0, 1e6, 3e6, 5e5], "tree": "baseline"},
@@ -40,7 +40,7 @@ def followed(name: str = "decode") -> Result:
 
 
 def over_layouts(name: str = "decode") -> Result:
-    """As built the candidate is 12% slower; over 20 layouts of each side there is no change."""
+    """Return a candidate that is 12% slower as built, but unchanged over 20 layouts of each side."""
     chance = random.Random(7)
     events = []
     for number in range(40):

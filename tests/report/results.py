@@ -1,4 +1,4 @@
-"""Results to render: a fixed one with everything in it, and one whose every name is hostile."""
+"""Results to render: a fixed one with every kind of row, and one with hostile names."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ HOSTILE = [
     *("1. one", "- dash", "+ plus", "> quote", "# head", "---", "===", "    indented", "```", "~~~", "|", "", " "),
 ]
 JOINED = ["".join(HOSTILE), " ".join(reversed(HOSTILE)), ""]
-"""All of them in a name: for what treats a name letter by letter."""
+"""All of them in one name, for code that treats a name letter by letter."""
 JOINED_OR_EACH = [*JOINED, *(pytest.param(name, marks=pytest.mark.long) for name in HOSTILE if name)]
 
 
 def wave(base: float, factor: float, spread: float, count: int = 14) -> list[float]:
-    """Values without a clock or a coin in them: the same on every machine. Their last digits are no clock's steps."""
+    """Return values that are equal on every machine. Their last digits do not look like steps of a clock."""
     waves = ((number * 7) % count / count - 0.5 + 1e-6 * number * number for number in range(count))
     return [base * factor * (1 + spread * wave) for wave in waves]
 
 
 def everything() -> Result:
-    """A run with each kind of row, target, check and step."""
+    """Return a run with each kind of row, target, check and step."""
     frames = Metric("frames", Dimension.COUNT, Better.HIGHER)
     wanted = criteria(
         {
@@ -89,7 +89,7 @@ def spot(location: str, share: float, tree: str, file: str = "", line: int = 0) 
 
 
 def stored(name: str = "") -> Result:
-    """Two stored sets; ``name`` stands wherever words from outside can."""
+    """Return a comparison of two stored results, with ``name`` in every field that can hold text from outside."""
     steps = [planned("compare", tool="hyperfine", benchmark="")]
     events = []
     for benchmark, factor in ((name or "decode", 0.5), ("encode", 1.0)):
@@ -114,7 +114,7 @@ def stored(name: str = "") -> Result:
 
 
 def kernels() -> Result:
-    """A kernel on both sides of a change, one that was only measured, and the roof above them."""
+    """Return a kernel on both sides of a change, one that was only measured, and their roof."""
     peaks = [{"metric": "flops", "value": 80e9, "precision": "f32", "how": "8 chains of fused | sums, 2 threads"}]
     steps = [
         planned("roof", role="machine", tool="stream", benchmark=""),
@@ -135,7 +135,7 @@ def kernels() -> Result:
 
 
 def on_gpu(name: str = "") -> Result:
-    """Kernels of a GPU on both sides of a change, one of them of an unknown GPU; ``name`` stands wherever words can."""
+    """Return GPU kernels on both sides of a change, one on an unknown GPU, with ``name`` in every text."""
     stalls = {"long_scoreboard": 6.0, "wait": 2.0, "selected": 1.0, **({name: 3.0} if name else {})}
     advice = [
         {"rule": name or "CPIStall", "text": name or "Wait | less for `L1TEX`.", "gain": 0.3},
@@ -154,12 +154,12 @@ def on_gpu(name: str = "") -> Result:
 
 
 def single() -> Result:
-    """One side, few samples."""
+    """Return a run with one side and few samples."""
     return judged(*pairs("nap", [0.02, 0.021, 0.02], None), ended("nap"), steps=[planned("nap")])
 
 
 def hostile(name: str) -> Result:
-    """The same words wherever words from outside can stand."""
+    """Return a run with ``name`` in every field that can hold text from outside."""
     wanted = criteria({"**": {"time p50": "<10s", "time p99": "<1ms"}, name or "none": {"rss": "<1MB"}})
     steps = [
         planned("b", benchmark=name, tool=name),

@@ -1,4 +1,4 @@
-"""The files that machines read: a check run, JUnit, OpenMetrics, code quality, evidence lines."""
+"""The files for CI services: check run, JUnit, OpenMetrics, code quality, evidence lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perfflow.report.html import document
 from perfflow.report.payloads import check_run, code_quality, junit, open_metrics
 from perfflow.report.payloads.comment import comment
 from perfflow.report.payloads.escape import clipped
-from perfflow.report.payloads.files import PAYLOADS, Wishes
+from perfflow.report.payloads.files import PAYLOADS, ExportOptions
 from perfflow.report.payloads.places import path_in_repository
 from perfflow.store.sample_order import TakingOrder
 from tests.report.exported import HEAD, blamed, gated, hostile_gate, large
@@ -29,18 +29,18 @@ from tests.verdict.records import ended, judged, pairs, planned
 RESULTS = {"gated": gated(), "everything": everything(), "single": single(), "stored": stored()}
 
 
-def text_of(name: str, result: Result, **wishes: str) -> str:
-    return PAYLOADS[name].make(result, Wishes(**wishes))
+def text_of(name: str, result: Result, **options: str) -> str:
+    return PAYLOADS[name].make(result, ExportOptions(**options))
 
 
-def requests(result: Result, **wishes: str) -> list[dict[str, Any]]:
-    read: list[dict[str, Any]] = json.loads(text_of("check-run", result, **wishes))
+def requests(result: Result, **options: str) -> list[dict[str, Any]]:
+    read: list[dict[str, Any]] = json.loads(text_of("check-run", result, **options))
     return read
 
 
-def cases(result: Result, **wishes: str) -> dict[str, tuple[str, str]]:
-    """Outcome and message of each case by its class and name."""
-    root = ET.fromstring(text_of("junit", result, **wishes))  # noqa: S314 (our own text)
+def cases(result: Result, **options: str) -> dict[str, tuple[str, str]]:
+    """Return outcome and message of each case by its class and name."""
+    root = ET.fromstring(text_of("junit", result, **options))  # noqa: S314 (our own text)
     found = {}
     for case in root.iter("testcase"):
         (told,) = list(case) or [ET.Element("passed")]
@@ -108,7 +108,7 @@ def test_a_check_run_is_what_the_api_takes() -> None:
         "end_line": 214,
         "annotation_level": "failure",
         "title": "slower: parse_object",
-        "message": "parse_object: 1.00 ms → 1.50 ms (+50.0%) in encode (time); 80% of what it lost; "
+        "message": "parse_object: 1.00 ms → 1.50 ms (+50.0%) in encode (time); 80% of the regression; "
         "touched by 3fa2c1d Parse twice",
     }
     assert [item["annotation_level"] for item in annotated[1:]] == ["notice"]
@@ -117,7 +117,7 @@ def test_a_check_run_is_what_the_api_takes() -> None:
 def test_a_commit_that_is_not_known_is_said() -> None:
     (first,) = requests(single())
     assert first["head_sha"] is None
-    assert "to be filled in" in first["output"]["text"]
+    assert "Fill in `head_sha`" in first["output"]["text"]
     changed = {"kind": "working tree", "revision": HEAD, "dirty": True}
     dirty = gated().model_copy(update={"trees": {"baseline": None, "candidate": changed}})
     assert "uncommitted changes" in requests(dirty)[0]["output"]["text"]

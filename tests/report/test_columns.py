@@ -1,4 +1,4 @@
-"""Names and texts in any width: nothing wider, nothing lost, no name that acts."""
+"""Names and texts at any width: no line is wider, no text is lost, no control characters remain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comment and the job summary: within their limits, balanced, and safe whatever is in them."""
+"""The comment and the job summary: within their limits, balanced, and safe for any content."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LINES = (
 
 
 def check_safe(text: str, *, found_again: bool) -> None:
-    """What must hold of every comment and summary, whatever is in it."""
+    """Check what must hold for every comment and summary."""
     tokens = parsed(text)
     html = [token.content for token in every(tokens) if token.type in ("html_block", "html_inline")]
     for content in html:
@@ -48,7 +48,7 @@ def check_safe(text: str, *, found_again: bool) -> None:
 
 
 def check_whole(text: str, result: Result, most: int) -> None:
-    """The limit, in bytes and in UTF-16, and what is never cut."""
+    """Check the limit in bytes and in UTF-16 units, and the parts that are never cut."""
     assert len(text.encode()) <= most
     assert len(text.encode("utf-16-le")) // 2 <= most
     lines = text.splitlines()
@@ -120,14 +120,14 @@ def test_any_result_fits(
 
 def test_rows_of_what_failed_stay_when_everything_else_goes() -> None:
     names = [f"group/{number:03d}" for number in range(180)]
-    # A wide detail to each makes the page three times too long; what failed is a twelfth of it.
+    # A long detail in each target makes the page three times too long; the failed ones are a twelfth of it.
     result = large(names, ["met"] * 11 + ["not met"], [("same", "ok")] * 11 + [("regressed", "action")], "d" * 900)
     text = comment(result)
     assert len(text.encode()) <= COMMENT_BYTES
     for number in range(11, 180, 12):
         assert f"| ❌ not met | `{number}group/{number:03d} time p50` |" in text
         assert f"| `{number}group/{number:03d}` | `time` |" in text
-    assert "unchanged rows" in text.partition("Left out to keep within the size")[2]
+    assert "unchanged rows" in text.partition("Left out because of the size limit")[2]
     assert "`0group/000`" not in text
 
 
@@ -161,7 +161,7 @@ def test_what_could_not_be_measured_is_not_called_unchanged() -> None:
     for text in (comment(result), summary(result)):
         assert "ERROR" in text
         assert "the run did not come to its end" in text
-    assert "Could not measure everything" in comment(result)
+    assert "Not everything was measured" in comment(result)
 
 
 def test_the_marker_is_of_the_workflow_and_the_machine() -> None:
@@ -216,7 +216,7 @@ def test_a_comment_names_a_benchmark_where_it_says_what_became_of_it() -> None:
     tables = [line for line in text.splitlines() if "`noisy`" in line]
     assert len(tables) == 1
     assert "unproven: about 1 more pair would settle it" in tables[0]
-    # Once in a table, and once in the note on its medians.
+    # Once in a table, and once in the note on the medians.
     assert text.count("noisy") == 2 < whole.count("noisy")
 
 

@@ -1,4 +1,4 @@
-"""Flame graphs of a page: both sides in one tree, colours for what changed, and what a browser makes of them."""
+"""Flame graphs of a page: both sides in one tree, colours for changes, and their behaviour in a browser."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ BOTH = {("main", "a", "b"): 60, ("main", "a"): 20, ("main", "c"): 20}
 
 @cache
 def result() -> Result:
-    """The rest of a page."""
+    """Return the result for the rest of the page."""
     return everything()
 
 
 def profile(stacks: Mapping[Stack, int], side: str = "baseline", **changes: object) -> StackProfile:
-    """A profile of samples of one thread, with the cost of an operation."""
+    """Return a sampled profile of one thread with the cost of an operation."""
     usual: dict[str, object] = {"step": "cpu", "benchmark": "decode", "side": side, "tool": "sampler"}
     costs = {"unit": "samples", "threads": {"": stacks}, "per_operation": PER_OPERATION}
     return StackProfile(**{**usual, **costs, **changes})  # type: ignore[arg-type]
 
 
 def both(before: Mapping[Stack, int], after: Mapping[Stack, int], **changes: object) -> list[StackProfile]:
-    """A pair whose operations cost as many microseconds as there are samples."""
+    """Return a pair of profiles whose operations cost one microsecond per sample."""
     sides = {"baseline": before, "candidate": after}
     costs = {"per_operation": 1000.0 * sum(before.values())}, {"per_operation": 1000.0 * sum(after.values())}
     return [profile(sides[side], side, **{**cost, **changes}) for side, cost in zip(sides, costs, strict=True)]
 
 
 def columns(found: Parsed) -> list[dict[str, Any]]:
-    """What the graphs of a page are drawn from."""
+    """Return the data of the graphs of a page."""
     data = {name.get("type"): name for element, name in found.elements if element == "script"}
     assert set(data) == {None, "application/json"}
     texts = [text for element, text in found.texts if element == "script"]
@@ -65,7 +65,7 @@ def columns(found: Parsed) -> list[dict[str, Any]]:
 
 
 def numbers(text: str, digits: str) -> list[int]:
-    """What was written: the lowest digit first, those of the second half with another one behind."""
+    """Return the written numbers: the lowest digit first, digits of the second half followed by another one."""
     half = len(digits) // 2
     ends = [place for place, letter in enumerate(text) if digits.index(letter) < half]
     parts = [text[start + 1 : end + 1] for start, end in pairwise([-1, *ends])]
@@ -73,7 +73,7 @@ def numbers(text: str, digits: str) -> list[int]:
 
 
 def paths(tree: Tree) -> list[tuple[str, ...]]:
-    """Each node by the names from the root to it."""
+    """Return each node as the names from the root to it."""
     found: list[tuple[str, ...]] = []
     open_names: list[str] = []
     for name, depth in zip(tree.name, tree.depth, strict=True):
@@ -161,7 +161,7 @@ def test_one_side_is_a_graph_without_decisions() -> None:
     (data,) = columns(found)
     assert data["sides"] == [False, True]
     assert data["before"] == [0] * len(data["name"])
-    assert "not shown to differ" not in found.text()
+    assert "no proven change" not in found.text()
     assert "1.20 ms" in found.text(), "60% of 2 ms"
     assert "100 samples were taken" in found.text()
 
@@ -245,13 +245,13 @@ def opened(chromium: Browser, folder: Path, profiles: Sequence[StackProfile], **
 
 
 def details(chromium: Browser) -> str:
-    """The line that says what is selected."""
+    """Return the line about the selected frame."""
     found: str = chromium.run("document.querySelector('.details').textContent")
     return found
 
 
 def coloured(chromium: Browser) -> list[str]:
-    """The functions that were painted in a colour of a change."""
+    """Return the functions that were painted in a colour of a change."""
     found: list[str] = json.loads(chromium.run("document.querySelector('figure.flame').dataset.coloured"))
     return found
 
@@ -304,7 +304,7 @@ def test_keys_alone_zoom_search_and_reset(chromium: Browser, tmp_path: Path) -> 
 
 
 def zoomed(chromium: Browser) -> str:
-    """The name of the frame that is zoomed."""
+    """Return the name of the zoomed frame."""
     found: str = chromium.run("document.querySelector('figure.flame').dataset.zoomed")
     return found
 
@@ -347,7 +347,7 @@ def test_a_thread_can_be_chosen(chromium: Browser, tmp_path: Path) -> None:
 
 
 def test_the_root_can_be_at_the_bottom(chromium: Browser, tmp_path: Path) -> None:
-    """Then the arrow up goes to a callee, since it lies above."""
+    """Arrow up then selects a callee, since it is above."""
     opened(chromium, tmp_path, both(BOTH, BOTH))
     chromium.run(CHOOSE.format(1, "bottom"))
     chromium.run("document.querySelector('.flame canvas').focus()")

@@ -1,4 +1,4 @@
-"""The Gates table: what each group's status follows from, and what else keeps a verdict from a pass."""
+"""The Gates table: the rows behind each group's status, and other causes that prevent a pass."""
 
 from __future__ import annotations
 
@@ -46,4 +46,4 @@ def test_what_kept_a_run_from_its_end_is_a_gate_of_its_own() -> None:
     assert lost["measured"].evidence == "0 of 1 benchmark measured; not run: b/fast"
     assert "run" not in lost
     killed = gates(judged(*pairs("b", [0.01] * 6, [0.01] * 6), end=None))
-    assert killed["run"].evidence == "it did not come to its end"
+    assert killed["run"].evidence == "it did not finish"

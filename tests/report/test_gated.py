@@ -1,4 +1,4 @@
-"""What a gate adds to the pages: what regressed, where and whose it is, what to do, and each gate with its evidence."""
+"""The sections of a gate: regressions, blamed functions and owners, tasks, and each gate with its evidence."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_sections_of_a_gate_stand_in_their_order() -> None:
 
 @pytest.mark.parametrize("result", [everything(), single(), stored()])
 def test_where_no_two_revisions_are_compared_there_are_none_of_them(result: Result) -> None:
-    # Advice on what a profile shows needs no comparison.
+    # Recommendations from a profile need no comparison.
     assert not set(headings(result)) & (set(SECTIONS) - {"Recommendations"})
 
 
@@ -139,14 +139,14 @@ def test_an_empty_attribution_says_nothing(change: float) -> None:
             "time",
             0.1,
             "✅ pass",
-            r"b time: \+3.0%, under the concern threshold of 5%; the worst of 1",
+            r"b time: \+3.0%, under the concern threshold of 5% \(worst of 1\)",
         ),
-        (0.7, "time", 0.1, "✅ pass", r"b time: -30.0%, improved; the worst of 1"),
+        (0.7, "time", 0.1, "✅ pass", r"b time: -30.0%, improved \(worst of 1\)"),
         (1.07, "time", 0.1, "✅ concern", r"1 of 1: b time: \+7.0%, over the concern threshold of 5%"),
         (1.25, "time", 0.1, "❌ fail", r"1 of 1: b time: \+25.0%, over the action threshold of 10%"),
         (1.25, "time", 0.3, "✅ concern", r"1 of 1: b time: \+25.0%, over the concern threshold of 5%"),
         (0.75, "throughput", 0.1, "❌ fail", r"1 of 1: b throughput: -25.0%, over the action threshold of 10%"),
-        (0.98, "throughput", 0.1, "✅ pass", r"b throughput: -2.0%, same; the worst of 1"),
+        (0.98, "throughput", 0.1, "✅ pass", r"b throughput: -2.0%, same \(worst of 1\)"),
     ],
 )
 def test_a_gate_says_by_which_figure(factor: float, metric: str, action: float, status: str, evidence: str) -> None:
@@ -174,7 +174,7 @@ def test_a_trade_off_is_named_until_its_date(until: str, status: str) -> None:
     if result.verdict == "pass":
         assert f"accepted up to 30% until {until} \\(action threshold 10%\\)" in evidence
         assert f"accepted up to 30% until {until}: it is safer" in section(result, "Regression Summary")
-        assert f"- [ ] Before {until} win back `b time`" in section(result, "Action Items")
+        assert f"- [ ] Fix before {until}: `b time`" in section(result, "Action Items")
 
 
 def test_globs_with_thresholds_of_their_own_are_gates_of_their_own() -> None:
@@ -272,7 +272,7 @@ def test_of_many_regressions_the_page_shows_what_matters() -> None:
 
 
 def test_that_no_function_stands_out_is_said() -> None:
-    """Of what was profiled by what tells its metric, on both sides; of anything else nothing is known."""
+    """Only if both sides have a profile in the unit of the metric; otherwise nothing is known."""
     result = gated()
     spot = {"step": "cpu", "rank": 1, "location": "f", "file": "", "line": 0, "share": 0.5, "source": "perf"}
     spots = [
@@ -305,7 +305,7 @@ def test_no_name_breaks_a_gate(name: str) -> None:
     assert [title for title in found if title in SECTIONS] == SECTIONS
     for width in (40, 80, 120):
         text = shown(result, width)
-        # Targets that are not met are shown even where they take more.
+        # Unmet targets are shown even if they take more rows.
         missed = sum(target.status != "met" for target in result.targets)
         assert len(text.splitlines()) <= terminal.MOST_ROWS + (missed if width == 40 else 0)
         assert all(cells(line) <= width and line.isprintable() for line in text.split("\n"))

@@ -1,4 +1,4 @@
-"""The pages of a history: that their links lead somewhere, and that no name can run or load anything."""
+"""The pages of a history: links have targets, and no name can run or load anything."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_page_that_another_process_cannot_write_is_told(tmp_path: Path, monkey
 
 
 def test_each_point_and_interval_is_drawn_where_it_belongs() -> None:
-    """All points are one element: its starts stand at the heights of the values, in their order."""
+    """All points are one path; its segments start at the heights of the values, in order."""
     page = site_of("p", [quiet(points=3)])[site_path("write")]
     (dots,) = re.findall(r'<path class="dots" d="([^"]+)"', page)
     (error,) = re.findall(r'<path class="error" d="([^"]+)"', page)

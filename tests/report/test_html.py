@@ -1,4 +1,4 @@
-"""The page to look at: what it says, that no name can run or load anything, and that a browser agrees."""
+"""The HTML report: its content, that no name can run or load anything, and that a browser finds no errors."""
 
 from __future__ import annotations
 
@@ -86,19 +86,19 @@ class Parsed(HTMLParser):
         self.texts.append((self.open[-1] if self.open else "", data))
 
     def text(self) -> str:
-        """What a reader sees."""
+        """Return the visible text."""
         return (" ".join(data for element, data in self.texts if element not in ("style", "script"))).replace(
             "\N{NO-BREAK SPACE}", " "
         )
 
 
 def page(result: Result, profiles: Sequence[StackProfile] = ()) -> Parsed:
-    """The page of a result, after what must hold of every page."""
+    """Return the parsed page of a result after the checks for every page."""
     return checked(document.render(result, NOWHERE, profiles), scripts=2 if profiles else 1)
 
 
 def checked(text: str, scripts: int = 1, links: str = "") -> Parsed:
-    """What must hold of every page, whatever is in it; ``links``: what leads to other pages, as a pattern."""
+    """Check what must hold for every page; ``links``: pattern of allowed links to other pages."""
     found = Parsed(text)
     names = [name for name, _ in found.elements]
     assert set(names) <= ELEMENTS
@@ -151,7 +151,7 @@ def test_it_says_what_the_other_formats_say(kind: str) -> None:
     text = " ".join(found.text().split())
     for row in re.findall(r"^\|.*\|$", said, re.MULTILINE):
         for cell in re.findall(r"`([^`|]+)`", row):
-            # What Markdown draws with letters is a picture here.
+            # Drawings with characters in Markdown are pictures here.
             assert re.search("[●━◂▸]", cell) or " ".join(cell.split()) in text
     if result.verdict:
         assert result.verdict.upper() in text
@@ -180,11 +180,11 @@ def test_long_suites_are_whole_and_can_be_filtered() -> None:
     found = page(large(names, ["met"], [("same", None), ("improved", None)], ""))
     assert [name for name, _ in found.elements].count("tr") > 600
     filters = {attributes["data-filter"] for _, attributes in found.elements if "data-filter" in attributes}
-    assert filters == {"Only what changed", "Only what is not met"}
+    assert filters == {"Only changed", "Only unmet"}
 
 
 def drawn(kind: str, found: Parsed) -> list[dict[str, str]]:
-    """Attributes of what is drawn by a class."""
+    """Return the attributes of the drawn elements of a class."""
     return [item for _, item in found.elements if item.get("class", "").split()[:1] == [kind]]
 
 
@@ -216,7 +216,7 @@ def test_bars_show_which_side_of_the_bound_an_interval_lies_on() -> None:
 
 
 def test_a_kernel_stands_below_its_roof_by_its_share_of_it() -> None:
-    """With logarithmic axes the roof over a kernel is as far above it as its share says."""
+    """On logarithmic axes, the distance of a kernel to its roof is the logarithm of its share."""
     result = kernel(ROOF)
     found = page(result)
     (roof,) = drawn("roof", found)
@@ -278,7 +278,7 @@ def test_ticks_are_few_and_inside(low: float, factor: float) -> None:
 @pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not on PATH")
 @pytest.mark.parametrize("kind", ["everything", "gated", "optimized"])
 def test_a_browser_finds_nothing_wrong(kind: str, tmp_path: Path) -> None:
-    """Its script ran, nothing was refused by the policy, and nothing is written to the console."""
+    """The script ran, the policy refused nothing, and the console is empty."""
     file = tmp_path / "report.html"
     file.write_text(document.render(RESULTS[kind](), NOWHERE))
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]

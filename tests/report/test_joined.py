@@ -1,4 +1,4 @@
-"""Hotspots of several profilers joined by function, and where they contradict each other."""
+"""Hotspots of several profilers joined by function, and the contradictions between them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def spot(step: str, location: str, share: float, file: str = "own/p.py", line: i
 
 
 def profiled(*spots: dict[str, Any], warnings: dict[str, list[str]] | None = None) -> Result:
-    """A run whose profiles are these hotspots, by their steps."""
+    """Return a run whose profiles are these hotspots, by step."""
     by_step: dict[str, list[dict[str, Any]]] = {}
     for item in spots:
         by_step.setdefault(item["step"], []).append({key: value for key, value in item.items() if key != "step"})
@@ -145,7 +145,7 @@ SMALL: dict[str, Any] = {"self_share": 0.6, "inclusive_share": 0.6}
     [
         pytest.param(
             [spot("calls", "tiny", 0.6, **SMALL), spot("cpu", "tiny", 0.12)],
-            "tiny (own/p.py): cprofile 60%, py-spy 12%; cprofile adds its own work to every call",
+            "tiny (own/p.py): cprofile 60%, py-spy 12%; cprofile adds overhead to every call",
             id="many small calls",
         ),
         pytest.param(
@@ -155,17 +155,17 @@ SMALL: dict[str, Any] = {"self_share": 0.6, "inclusive_share": 0.6}
         ),
         pytest.param(
             [spot("lines", "tiny", 0.3, line=1), spot("lines", "tiny", 0.3, line=2), spot("stacks", "tiny", 0.2)],
-            "line-profiler 60%, scalene 20%; line-profiler adds its own work to every line",
+            "line-profiler 60%, scalene 20%; line-profiler adds overhead to every executed line",
             id="lines add up",
         ),
         pytest.param(
             [spot("cpu", "work", 0.7), spot("calls", "work", 0.1, inclusive_share=0.2)],
-            "py-spy 70%, cprofile 10%; cprofile sees the main thread alone",
+            "py-spy 70%, cprofile 10%; cprofile sees only the main thread",
             id="threads",
         ),
         pytest.param(
             [spot("perf", "walk", 0.6, "src/a.c"), spot("cg", "walk", 0.1, "src/a.c")],
-            "walk (src/a.c): perf 60%, callgrind 10% of instructions; it takes more time than its instructions say",
+            "walk (src/a.c): perf 60%, callgrind 10% of instructions; it takes more time than its instructions explain",
             id="it waits for memory",
         ),
         pytest.param(

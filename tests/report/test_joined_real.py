@@ -1,4 +1,4 @@
-"""The joined table on what real profilers say of one small program, each of which names its method another way."""
+"""The joined table of real profilers for one small program, whose method each profiler names differently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reports show of an optimize stage: the plan, each try, its diff, and where what was kept is."""
+"""Reports of an optimize stage: the plan, each try, its diff, and the location of the kept changes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_the_plan_stands_in_the_order_of_the_hierarchy_with_what_is_ruled_out() 
     assert by_word["io"][2] == "ruled out: it reads nothing"
     assert by_word["memory"][2] == "at most 2.50x: its hotspot takes 60%"
     assert by_word["caching"][2] == "not tried: interrupted before it ended"
-    assert by_word["configuration"][2] == "no profile bounds it"
+    assert by_word["configuration"][2] == "unknown: no profile of its hotspot"
 
 
 def test_alternatives_and_attempts_are_one_line_of_the_plan() -> None:
@@ -144,8 +144,8 @@ def test_a_long_diff_is_cut_and_its_file_is_named() -> None:
     (cut,) = [token for token in parsed(text) if token.type == "fence" and token.content.endswith(" more\n")]
     assert len(cut.content.splitlines()) == MOST_DIFF_LINES
     left_out = len(DIFF.splitlines()) + 300 - MOST_DIFF_LINES
-    assert f"{left_out} more lines are in `steps/ideas.1/change.diff` of the run's folder." in text
-    assert "The diff is in `steps/ideas.2/change.diff` of the run's folder." in text
+    assert f"{left_out} more lines are in `steps/ideas.1/change.diff` in the run folder." in text
+    assert "The diff is in `steps/ideas.2/change.diff` in the run folder." in text
 
 
 def test_many_long_diffs_do_not_make_a_report_that_nobody_shows() -> None:
@@ -165,7 +165,7 @@ def test_what_was_kept_beside_the_code_is_told_as_it_is_written() -> None:
 
 def test_the_branch_is_named_and_how_to_look_at_it() -> None:
     text = markdown.render(optimized())
-    assert "the first of them with what was not committed" in text
+    assert "The first commit holds your uncommitted changes" in text
     kept = sum(1 for item in optimized().optimizations if item.decision == "accepted" and item.files)
     picked = f"git cherry-pick '{BRANCH}~{kept}..{BRANCH}'"
     assert kept
@@ -174,7 +174,7 @@ def test_the_branch_is_named_and_how_to_look_at_it() -> None:
     trees = {**optimized().trees, "baseline": {**(optimized().trees["baseline"] or {}), "dirty": False}}
     clean = optimized().model_copy(update={"trees": trees})
     assert f"git log -p main..{BRANCH}\ngit merge {BRANCH}\n" in markdown.render(clean)
-    assert "what was not committed" not in markdown.render(clean)
+    assert "your uncommitted changes" not in markdown.render(clean)
 
 
 def test_code_that_was_kept_without_a_branch_says_why() -> None:
@@ -182,7 +182,7 @@ def test_code_that_was_kept_without_a_branch_says_why() -> None:
     checks = [item.model_copy(update={"status": "failed"}) for item in result.verification]
     trees = {**result.trees, "candidate": {**(result.trees["candidate"] or {}), "branch": None}}
     text = markdown.render(result.model_copy(update={"trees": trees, "verification": checks}))
-    assert "There is no branch with what was kept: tests failed on what was kept." in text
+    assert "There is no branch with the kept changes: tests failed on the kept changes." in text
     assert "git merge" not in text
 
 

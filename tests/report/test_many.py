@@ -1,4 +1,4 @@
-"""Pages of more rows than anybody reads: what matters is on them, and how much is not is said."""
+"""Pages with very many rows: they show the important rows and count the others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 
 from perfflow.model.result import Result
 from perfflow.report import markdown, terminal
-from perfflow.report.truncate import MOST_ROWS, leading
+from perfflow.report.truncate import MOST_ROWS, truncated
 from tests.verdict.records import criteria, ended, judged, planned, reading
 
 MANY = MOST_ROWS + 100
 WORSE = MANY - 1
-"""The one that is slower stands last."""
+"""The slower one is the last."""
 
 
 def suite(*, sides: int = 2, bound: str = "") -> Result:
@@ -76,12 +76,12 @@ def test_targets_that_are_missed_come_before_those_that_are_met(bound: str, miss
 
 def test_a_list_that_fits_is_left_as_it_is() -> None:
     values = list(range(MOST_ROWS))
-    assert leading(values, lambda value: -value).shown == tuple(values)
-    assert leading(values).others == 0
+    assert truncated(values, lambda value: -value).shown == tuple(values)
+    assert truncated(values).others == 0
 
 
 def test_of_a_longer_one_what_ranks_lowest_stays_in_order() -> None:
-    kept = leading(range(MOST_ROWS + 2), lambda value: -(value % 2))
+    kept = truncated(range(MOST_ROWS + 2), lambda value: -(value % 2))
     assert kept.others == 2
     assert list(kept.shown) == sorted(kept.shown)
     assert set(range(1, MOST_ROWS, 2)) <= set(kept.shown)

@@ -1,4 +1,4 @@
-"""The Markdown report: what it says, and that no name can break it."""
+"""The Markdown report: its content, and that no name can break it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ COLUMNS = {
     "Steps that did not run or failed": 3,
 }
 FEWER = {("Profiling Results", 5), ("Requirements Met", 6)}
-"""Tables without the column of causes where none is known, and without that of bars where nothing was measured."""
+"""Tables without the column of causes if none is known, and without the column of bars if nothing was measured."""
 GATE_TABLES = {"Regression Summary", "Hotspot Analysis", "Impact Assessment", "Gates"}
 
 
 def check_balanced(text: str) -> None:
-    """Each row of a table has as many bars as its head; a reader fills or cuts what has not, without a word."""
+    """Check that each row of a table has as many bars as its head; readers silently fill or cut other rows."""
     fenced = {line for token in parsed(text) if token.map and token.type == "fence" for line in range(*token.map)}
     block: list[int] = []
     for number, line in enumerate([*text.split("\n"), ""]):
@@ -61,7 +61,7 @@ def every(tokens: list[Token]) -> list[Token]:
 
 
 def tables(tokens: list[Token]) -> dict[str, list[list[str]]]:
-    """Rows of cells by the heading above, or the summary of the fold around."""
+    """Return the rows of cells by the heading above, or by the summary of the fold around."""
     found: dict[str, list[list[str]]] = {}
     title = ""
     for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
@@ -77,15 +77,15 @@ def tables(tokens: list[Token]) -> dict[str, list[list[str]]]:
 
 
 def check_safe(text: str, fences: tuple[str, ...] = ("text", "sh")) -> list[Token]:
-    """What must hold of every report, whatever is in it."""
+    """Check what must hold for every report."""
     tokens = parsed(text)
     for token in every(tokens):
         if token.type in ("html_block", "html_inline"):
             assert OWN_HTML.fullmatch(token.content), token.content
         assert token.type not in ("link_open", "image", "hr", "blockquote_open", "code_block", "s_open", "em_open")
     assert [token.info for token in tokens if token.type == "fence"] == [*fences]
-    # What stands outside of code must be neither a mention, a reference nor a link to what GitHub adds to CommonMark.
-    # Of one paragraph or cell: what begins the next one joins nothing.
+    # GitHub extends CommonMark: text outside of code must not be a mention, a reference or a link.
+    # One paragraph or cell at a time, so that text does not join with the next one.
     inline = [token.children or [] for token in every(tokens) if token.type == "inline"]
     plain = "\n".join("".join(token.content for token in parts if token.type == "text") for parts in inline)
     assert not re.search(r"@\w|#\d|\bGH-\d|://|\bwww\.", plain, re.IGNORECASE), plain
@@ -121,7 +121,7 @@ def test_no_name_breaks_the_report(name: str) -> None:
 
 @given(st.text(max_size=40) | st.text(alphabet="`|\\<>[]()*_~#@:/!-+=.1w \n", max_size=24))
 def test_any_text_anywhere(name: str) -> None:
-    # Constants of the code are drawn, too, and a metric of perfflow's own has a table of its own.
+    # hypothesis also draws constants of the code, and perfflow's own metrics have their own tables.
     assume(name not in METRICS)
     check_safe(markdown.render(hostile(name)))
     check_safe(markdown.render(stored(name)))

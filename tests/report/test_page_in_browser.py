@@ -1,4 +1,4 @@
-"""Pages in a real browser: for those who use a keyboard, a screen reader, paper, a phone, or no scripts at all."""
+"""Pages in a real browser: with a keyboard, a screen reader, on paper, on a phone, or without scripts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AXE = CACHE / "perfflow" / "axe-core-4.14.1" / "node_modules" / "axe-core" / "ax
 A4 = (595, 842)
 """Points."""
 TEXT_WIDTH = 680
-"""Pixels of what 15 mm of margin leave of A4."""
+"""Pixels of A4 inside margins of 15 mm."""
 
 
 def bisected() -> Bisected:
@@ -83,10 +83,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_axe_finds_nothing(shown: Browser, files: dict[str, Path], dark: bool) -> None:
     for name, file in files.items():
         shown.open(file, dark=dark)
-        # What is folded is looked at as well.
+        # Folded parts are checked as well.
         shown.run("for (const each of document.querySelectorAll('details')) each.open = true")
         shown.run(AXE.read_text() + "; 0")
-        # In the dark only colours differ.
+        # The dark theme differs only in colours.
         options = "{runOnly: ['color-contrast']}" if dark else "{}"
         found = json.loads(shown.run(f"axe.run({options}).then((found) => JSON.stringify(found))"))
         told = [(item["id"], [node["html"] for node in item["nodes"]][:3]) for item in found["violations"]]
@@ -112,7 +112,7 @@ def test_letters_of_pictures_can_be_read_on_a_telephone(shown: Browser, files: d
 
 
 def test_paper_holds_every_page(shown: Browser, files: dict[str, Path]) -> None:
-    """Nothing is cut off at the right, nothing that only works on a screen is there, and the paper is A4."""
+    """Nothing is cut off at the right, controls for the screen are hidden, and the paper is A4."""
     for name, file in files.items():
         shown.open(file, width=TEXT_WIDTH)
         shown.call("Emulation.setEmulatedMedia", media="print")
@@ -127,7 +127,7 @@ def test_paper_holds_every_page(shown: Browser, files: dict[str, Path]) -> None:
 
 
 def test_the_page_is_worked_by_keyboard_alone(shown: Browser, files: dict[str, Path]) -> None:
-    """The first stop skips to the content; the others come in the order of the page, and a heading sorts its table."""
+    """The first tab stop skips to the content, the others follow the page, and a heading sorts its table."""
     shown.open(files["gate"])
     shown.press("Tab")
     assert shown.run("document.activeElement.className") == "skip"
@@ -152,7 +152,7 @@ def test_a_long_table_begins_with_what_changed_and_has_all_rows(shown: Browser, 
     result = large(names, ["met"], [("same", None)] * 9 + [("improved", None)], "")
     file.write_text(document.render(result, NOWHERE))
     seen = (
-        "[...document.querySelectorAll('[data-filter=\"Only what changed\"] tbody tr')]"
+        "[...document.querySelectorAll('[data-filter=\"Only changed\"] tbody tr')]"
         ".filter((row) => row.getClientRects().length).length"
     )
     shown.open(file)

@@ -1,4 +1,4 @@
-"""Pictures that few runs have: they stand where the figures say, and hold what the result holds."""
+"""Rare pictures: places match the figures, and the content matches the result."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_rungs_stand_on_what_was_kept_before_them() -> None:
     assert found["lto"] == pytest.approx((1.0, lto))
     assert found["slab"] == pytest.approx((lto, lto / 0.5))
     assert found["level[n=3]"] == pytest.approx((lto / 0.5, lto / 0.5 / 0.7))
-    # What was reverted is no step: the next one stands where it stood.
+    # A reverted try is not a step: the next one starts where it started.
     assert found["ideas.1"][0] == pytest.approx(lto / 0.5 / 0.7)
     assert ladder.together
     assert ladder.together.estimate == pytest.approx(0.012 / 0.0055, rel=0.01)
@@ -161,7 +161,7 @@ def test_rungs_stand_on_what_was_kept_before_them() -> None:
 
 
 def test_an_effect_of_one_pair_is_drawn_without_bounds() -> None:
-    """Its interval is not known, so its bar goes from one end to the other, and so does its rung."""
+    """Its interval is not known, so its bar and its rung span the whole axis."""
     result = optimized()
     tries = [
         item.model_copy(update={"effect": Bounds(value=0.2, low=None, high=None)}) if item.effect else item

@@ -1,4 +1,4 @@
-"""Figures that stand side by side: where they do not agree, a note says why."""
+"""Figures of one row: if the change and the medians differ, a note explains why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRIFT = [1.0 + 0.0831 * number for number in range(20)]
 
 
 def drifting(factor: float) -> Result:
-    """Both sides drift; the later a pair the less it counts, and the medians show other pairs."""
+    """Return a result in which both sides drift. Later pairs count less, and the medians are from other pairs."""
     return judged(*pairs("b", DRIFT, [value * factor for value in DRIFT]), ended("b"))
 
 

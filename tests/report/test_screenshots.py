@@ -1,4 +1,4 @@
-"""Pages look as they did: coarse pictures of them beside stored ones, where letters are as wide as they were then."""
+"""Pages look as before: coarse screenshots are compared with stored ones, if the installed fonts are the same."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 WIDTHS = (360, 1024, 1440)
 HIGHEST, SCALE, QUALITY = 4000, 0.25, 40
-"""A picture is of so many pixels of the page at most, a quarter as wide, of this WebP quality."""
+"""Most pixels of the page in height, the scale of a picture, and its WebP quality."""
 CELL = 2
-"""Pixels of a picture whose colours are averaged, so that the edges of letters do not count."""
+"""Width in pixels of a cell whose colours are averaged, so that the edges of letters do not count."""
 FAR, SHARE = 24, 0.002
-"""Levels of 255 by which a cell's colour may be off, and the share of cells that may be."""
+"""Levels of 255 by which a cell's colour may differ, and the share of cells that may differ by more."""
 LETTERS = Path(__file__).parent / "golden" / "letters.html"
-"""Text whose width tells which fonts are installed."""
+"""Text whose width depends on the installed fonts."""
 COMPARE = """(async (stored, taken, cell, far) => {
   const pixels = async (data) => {
     const image = new Image();
@@ -66,7 +66,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def picture(shown: Browser, width: int) -> bytes:
-    """What the page shows, small."""
+    """Return a small screenshot of the page."""
     high = min(HIGHEST, shown.run("document.documentElement.scrollHeight"))
     clip = {"x": 0, "y": 0, "width": width, "height": high, "scale": SCALE}
     shown.call("Emulation.setScrollbarsHidden", hidden=True)
@@ -75,8 +75,8 @@ def picture(shown: Browser, width: int) -> bytes:
 
 
 def apart(shown: Browser, stored: bytes, taken: bytes) -> float:
-    """The share of cells in which two pictures differ; 1 if one is larger."""
-    # The policy of our own pages keeps pictures out of them.
+    """Return the share of cells in which two pictures differ; 1 if their sizes differ."""
+    # The policy of our own pages forbids loading pictures.
     shown.open(LETTERS)
     given = ", ".join([*(json.dumps(base64.b64encode(each).decode()) for each in (stored, taken)), f"{CELL}, {FAR}"])
     found = shown.run(f"{COMPARE}({given})")
@@ -86,7 +86,7 @@ def apart(shown: Browser, stored: bytes, taken: bytes) -> float:
 
 @pytest.fixture(scope="module")
 def letters(shown: Browser) -> list[int]:
-    """How wide letters are here, in pixels."""
+    """Return the width of letters on this machine, in pixels."""
     shown.open(LETTERS)
     found = shown.run("[...document.querySelectorAll('span')].map((each) => Math.round(each.offsetWidth))")
     assert isinstance(found, list)

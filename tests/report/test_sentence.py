@@ -1,4 +1,4 @@
-"""The answer to ``perfflow compare`` in a sentence."""
+"""The sentence that ``perfflow compare`` prints."""
 
 from __future__ import annotations
 

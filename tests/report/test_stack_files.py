@@ -22,7 +22,7 @@ from perfflow.report.stack_files.files import FORMATS, files_of
 
 READER = Path(__file__).with_name("viewers") / "speedscope.js"
 VIEWERS = Path(__file__).parents[2] / ".venv" / "viewers"
-"""Where scripts/install puts speedscope and pprof."""
+"""The folder into which scripts/install puts speedscope and pprof."""
 HOSTILE = [
     "a;b",
     "x\ny",
@@ -60,7 +60,7 @@ def content(form: str, made: StackProfile) -> bytes:
 
 
 def functions(threads: Mapping[str, Mapping[Stack, int]]) -> dict[str, tuple[int, int]]:
-    """What each function comes to by itself, and with all it calls, counted once a stack."""
+    """Return the own and the inclusive count of each function, which counts once per stack."""
     own, total = Counter[str](), Counter[str]()
     for stacks in threads.values():
         for stack, count in stacks.items():

@@ -1,4 +1,4 @@
-"""The verdict on a terminal: what it says, in any width, and no name that acts."""
+"""The terminal report: its content at any width, without control characters from names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as lines of text at every width of a terminal, with names of any kind, and what is drawn in them."""
+"""Tables as lines of text at every terminal width, with names of any kind, and with drawings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def lines_of(laid: TextTable) -> list[str]:
 
 
 def check_fits(found: Table, width: int) -> None:
-    """No line is wider, a row takes one line, and its decision begins as it should."""
+    """Check that no line is wider, that a row takes one line, and that the decision's beginning is visible."""
     for titles in (True, False):
         laid = laid_out(found, width, titles=titles)
         for line in lines_of(laid):

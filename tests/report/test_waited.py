@@ -1,4 +1,4 @@
-"""What a run waited for the machine is apart from what it took, on every page."""
+"""Every page shows the time that a run waited for the machine apart from its duration."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def test_waiting_is_named_beside_what_the_run_took() -> None:
     assert quiet.run.seconds == waited.run.seconds == 10
     assert quiet.waited == 0
     assert "took 10.0 s\n" in markdown.render(quiet)
-    assert "took 4.00 s and 6.00 s of waiting for the machine\n" in markdown.render(waited)
+    assert "took 4.00 s, plus 6.00 s waiting for the machine\n" in markdown.render(waited)
     assert 'time="4.000"' in junit.text(waited)

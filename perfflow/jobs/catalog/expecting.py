@@ -10,7 +10,7 @@ from perfflow.execute.prepare import PreparationError, rendered
 from perfflow.machine.facts import facts
 from perfflow.model.units import UnitError, duration
 from perfflow.plan.plan import Plan, Planned
-from perfflow.report.expected import Expected, Noise, Whole, whole
+from perfflow.report.expected import Expected, Noise, Total, total_of
 from perfflow.sampling.stop_rule import BUDGET
 from perfflow.session.opening import Opened
 from perfflow.store.history import durations
@@ -72,10 +72,10 @@ def _noise(opened: Opened, kind: RunKind, names: Mapping[str, tuple[str, ...]], 
     return found
 
 
-def in_all(plan: Plan, steps: dict[str, Expected | None], budget: float | None = None) -> Whole:
+def in_all(plan: Plan, steps: dict[str, Expected | None], budget: float | None = None) -> Total:
     """The time of all these steps together."""
     measuring = frozenset(item.id for item in plan.steps if item.role is Role.MEASURE and item.id in steps)
-    return whole(steps, measuring, budget)
+    return total_of(steps, measuring, budget)
 
 
 def _of(plan: Plan, item: Planned, seen: StepDuration) -> Expected | None:

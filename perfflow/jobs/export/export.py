@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.result import Result
-from perfflow.report.payloads.files import PAYLOADS, Wishes
+from perfflow.report.payloads.files import PAYLOADS, ExportOptions
 from perfflow.report.stack_files.files import files_of
 from perfflow.store import folder as rundir
 from perfflow.store import result_file
@@ -32,7 +32,7 @@ def export(
     result: Result,
     formats: Sequence[str],
     out: Path,
-    wishes: Wishes,
+    options: ExportOptions,
     tables: Mapping[str, Iterable[str]],
     profiles: Mapping[str, bytes],
 ) -> list[Path]:
@@ -41,7 +41,7 @@ def export(
     The texts of all formats are made before any file is written. Raises UserError where the folder cannot be written.
     """
     chosen = [PAYLOADS[name] for name in dict.fromkeys(formats)]
-    texts: list[tuple[str, str | Iterable[str]]] = [(item.file, item.make(result, wishes)) for item in chosen]
+    texts: list[tuple[str, str | Iterable[str]]] = [(item.file, item.make(result, options)) for item in chosen]
     texts += tables.items()
     try:
         out.mkdir(parents=True, exist_ok=True)

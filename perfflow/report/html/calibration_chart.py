@@ -1,4 +1,4 @@
-"""Draws the noise of a metric on this machine, and the smallest change that can be found, as a bar."""
+"""Bars that show the noise of a metric on this machine, and the smallest change that can be detected."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from perfflow.report.html.svg import Scale
 from perfflow.store.run_calibration import Finding
 
 LEAST_SPAN = 0.12
-"""Share at the right end of a bar, at the least: both thresholds are in it."""
+"""Least share at the right end of a bar, so that both thresholds fit."""
 
 
 def calibration_span(findings: list[Finding]) -> float:
-    """The share at the right end of all bars."""
+    """Return the share at the right end of all bars."""
     ends = [end for item in findings for end in (_noise(item), item.smallest_change) if end is not None]
     return min(1.0, max([LEAST_SPAN, *(end * 1.1 for end in ends)]))
 
 
 def calibration_bar(item: Finding, span: float) -> Markup:
-    """Draw the noise as a band from 0, the smallest change as a point, and lines at 5% and 10%."""
+    """Return a bar with the noise as a band from 0, the smallest change as a point, and lines at 5% and 10%."""
     noise = _noise(item)
     if noise is None:
         return EMPTY

@@ -1,4 +1,4 @@
-"""What a reader sees before reading: intervals against bounds, samples in the order they were taken, the roof."""
+"""Charts: intervals against bounds, samples in the order they were taken, and the roofline."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ BAR_WIDTH, BAR_HEIGHT = 160.0, 16.0
 CHART_WIDTH, CHART_HEIGHT = 640.0, 200.0
 LEFT, BOTTOM = 84.0, 22.0
 MOST_NAMED = 8
-"""Kernels whose names stand beside their points."""
+"""Most kernels whose names are written beside their points."""
 CONCERN, ACTION = 0.05, 0.10
 EMPTY = Markup("")
 
 
 def bar_picture(bar: Bar) -> Markup:
-    """An interval against its bounds, and where no change is; the shaded side is the one that is allowed."""
+    """Return an interval with its bounds and the line of no change; the allowed side is shaded."""
     scale, middle = Scale(0, 1, 2, BAR_WIDTH - 2), BAR_HEIGHT / 2
     first, last = (scale(end) for end in bar.allowed or (0.0, 0.0))
     parts = [
@@ -42,13 +42,13 @@ def bar_picture(bar: Bar) -> Markup:
 
 
 def effect_bar(item: Optimization, accept: float) -> Markup:
-    """The interval of what a candidate brought, with the line it must be beyond; better is to the right."""
+    """Return the interval of a candidate's effect with the line that it must exceed; better is to the right."""
     effect = item.effect
     if effect is None or effect.value is None:
         return EMPTY
     known = [end for end in (effect.low, effect.value, effect.high) if end is not None]
     scale = Scale(min(0.0, *known) - 0.03, max(accept, *known) + 0.03, 2, BAR_WIDTH - 2)
-    # An end that is not known is without bound.
+    # An unknown end is unbounded.
     low, high = (scale.low if effect.low is None else effect.low), (scale.high if effect.high is None else effect.high)
     middle = BAR_HEIGHT / 2
     kind = "good" if item.decision == "accepted" else "bad" if effect.value < 0 else "unsure"
@@ -62,7 +62,7 @@ def effect_bar(item: Optimization, accept: float) -> Markup:
 
 
 def share_bar(before: float | None, after: float | None) -> Markup:
-    """Shares of a function: the upper bar before, the lower one after."""
+    """Return bars of a function's shares: the upper one before, the lower one after."""
     sides = [(kind, share) for kind, share in (("before", before), ("after", after)) if share is not None]
     height = BAR_HEIGHT / max(1, len(sides))
     parts = [
@@ -73,7 +73,7 @@ def share_bar(before: float | None, after: float | None) -> Markup:
 
 
 def samples_chart(row: Benchmark, orders: Mapping[str, Sequence[int]], criteria: Criteria) -> Markup:
-    """Both sides' samples in the order they were taken, so that drift and disturbances are seen, with the medians."""
+    """Return the samples of both sides in the order they were taken, which shows drift, with their medians."""
     dimension = criteria.metric(row.metric).dimension
     sides = [(name, side) for name, side in (("baseline", row.baseline), ("candidate", row.candidate)) if side]
     values = [value for _, side in sides for value in side.samples]
@@ -97,13 +97,13 @@ def samples_chart(row: Benchmark, orders: Mapping[str, Sequence[int]], criteria:
             shape(f"sample {kind}", x(at), y(value)) for at, value in zip(places[name], side.samples, strict=True)
         ]
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, _axis(orders, low), "middle"))
-    said = "; ".join(
+    ranges = "; ".join(
         f"{name}: {side.n} samples, {format_quantity(min(side.samples), dimension)} to "
         f"{format_quantity(max(side.samples), dimension)}"
         for name, side in sides
         if side.samples
     )
-    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Samples of {row.name} {row.metric}. {said}", parts)
+    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Samples of {row.name} {row.metric}. {ranges}", parts)
 
 
 def _axis(orders: Mapping[str, Sequence[int]], low: float) -> str:
@@ -112,31 +112,31 @@ def _axis(orders: Mapping[str, Sequence[int]], low: float) -> str:
 
 
 def from_zero(low: float, high: float) -> tuple[float, float]:
-    """Ends of an axis: from 0 unless all values lie above 55% of the largest."""
+    """Return the ends of an axis: from 0, unless all values lie above 55% of the largest."""
     room = (high - low) * 0.1 or abs(high) * 0.1 or 1.0
     return (0.0 if 0 <= low < 0.55 * high else low - room), high + room
 
 
 def value_grid(y: Scale, dimension: Dimension) -> Iterator[Markup]:
-    """Horizontal lines at round values, and the values beside them."""
-    # Bytes are shown in KiB and MiB, and should be round in those.
+    """Yield horizontal lines at round values, and the values beside them."""
+    # Bytes are shown in KiB and MiB, so they must be round in those units.
     power = math.floor(math.log(max(y.high, 1.0), 1024)) if dimension in (Dimension.BYTES, Dimension.THROUGHPUT) else 0
     unit = 1024.0**power
     for value in (tick * unit for tick in ticks(y.low / unit, y.high / unit)):
         words = format_quantity(value, dimension)
-        # Three digits say 100 of 100.5, too: two lines would have one name.
+        # With three digits, 100 and 100.5 are both "100", and two lines would have the same label.
         if math.isclose(parse_quantity(words).value, value, rel_tol=1e-6):
             yield svg.line("grid", LEFT, y(value), CHART_WIDTH, y(value))
             yield svg.text(LEFT - 6, y(value) + 4, words, "end")
 
 
 def below_axis(x: float, y: float, words: str) -> Markup:
-    """Words below a place on the horizontal axis, which end at it where the picture does."""
+    """Return words below a place on the horizontal axis, right-aligned at the edge of the picture."""
     return svg.text(min(x, CHART_WIDTH), y, words, "end" if x > CHART_WIDTH - 24 else "middle")
 
 
 def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
-    """Round values between two ends."""
+    """Return round values between two ends."""
     span = high - low
     if not (span > 0 and math.isfinite(span)):
         return [low]
@@ -147,7 +147,7 @@ def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
 
 
 def roofline_chart(result: Result) -> Markup:
-    """Each kernel under the roof, both axes logarithmic, with the names of a few; all are in the table below."""
+    """Return the kernels under the roof on logarithmic axes, with names if they are few. The table below has all."""
     points = [point for point in result.roofline if point.attained.value and point.intensity > 0]
     roofs = {(point.device, point.precision): point for point in points if point.attainable}
     slopes = _roofs(result, roofs)
@@ -177,12 +177,14 @@ def roofline_chart(result: Result) -> Markup:
         places = [(x(point.intensity), y(point.attained.value or 0.0)) for point in points]
         parts += [_name(point, place, places) for point, place in zip(points, places, strict=True)]
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, "FLOP per byte, logarithmic", "middle"))
-    said = "; ".join(f"{point.benchmark}: {point.share:.0%} of its roof" for point in points if point.share is not None)
-    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Roofline. {said}", parts)
+    shares = "; ".join(
+        f"{point.benchmark}: {point.share:.0%} of its roof" for point in points if point.share is not None
+    )
+    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Roofline. {shares}", parts)
 
 
 def _name(point: RooflinePoint, place: tuple[float, float], others: Sequence[tuple[float, float]]) -> Markup:
-    """A point's benchmark, to its left where another one is near on its right."""
+    """Return the name of a point's benchmark, to its left if another point is close on its right."""
     (across, down), kind = place, "before" if point.tree == "baseline" else "after"
     crowded = any(0 < x - across < 120 and abs(y - down) < 12 for x, y in others)
     words = shortened(point.benchmark, 24)
@@ -191,7 +193,7 @@ def _name(point: RooflinePoint, place: tuple[float, float], others: Sequence[tup
 
 
 def _roofs(result: Result, points: Mapping[tuple[str, str], RooflinePoint]) -> list[tuple[float, float]]:
-    """Bandwidth and top of each roof, where the peaks say both."""
+    """Return bandwidth and top of each roof for which both peaks are known."""
     found = []
     for device, precision in points:
         mine = [peak for peak in result.peaks if peak.device in ("", device)]

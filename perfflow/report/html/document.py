@@ -1,4 +1,4 @@
-"""``report.html``: the same sections as in Markdown, with pictures, as one file that asks no network for anything."""
+"""``report.html``: the sections of the Markdown report with pictures, as one file that needs no network."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from perfflow.store.run_calibration import Entry
 
 MOST_ROWS = 2500
-"""Rows of one table: they can be filtered here."""
+"""Most rows of one table. It is more than in Markdown, since tables can be filtered here."""
 MOST_CHARTS = 24
-"""Rows whose samples are drawn, those first that a reader looks at first; all samples are in result.json."""
+"""Most rows whose samples are drawn, regressions first. All samples are in result.json."""
 MOST_SAMPLES = 2000
-"""Samples of one picture."""
+"""Most samples of one picture."""
 
 _RUN = Markup(
-    "Beside this page: <code>result.json</code> with every figure, <code>events.jsonl</code> with every sample in the "
-    "order it was taken, and <code>receipt.json</code>, which says what ran where; "
-    "<code>perfflow receipt verify</code> says whether they are what they were."
+    "In the same folder: <code>result.json</code> with every figure, <code>events.jsonl</code> with every sample in "
+    "the order it was taken, and <code>receipt.json</code>, which records what ran where. "
+    "<code>perfflow receipt verify</code> checks that these files are unchanged."
 )
 _BISECTED = Markup(
-    "Beside this page: <code>bisect.json</code> with every figure, and <code>events.jsonl</code> with every sample."
+    "In the same folder: <code>bisect.json</code> with every figure, and <code>events.jsonl</code> with every sample."
 )
-_CALIBRATED = Markup("Beside this page: a file for each machine, with every figure.")
+_CALIBRATED = Markup("In the same folder: one file per machine with every figure.")
 
 
 def render(result: Result, order: TakingOrder, profiles: Sequence[StackProfile] = ()) -> str:
     """Return the page of a result, with its samples in the ``order`` they were taken, and flame graphs of ``profiles``.
 
-    The same gives the same bytes.
+    Equal arguments give equal bytes.
     """
     page = page_of(result, MOST_ROWS)
     criteria = criteria_from_json(result.criteria)
@@ -72,7 +72,7 @@ def render_bisection(found: Bisected) -> str:
 
 
 def render_calibration(entries: Sequence[Entry], identity: str) -> str:
-    """Return the page of what is known of a machine, which ``identity`` names."""
+    """Return the page of the calibrations of a machine; ``identity`` is its hash."""
     from perfflow.report import calibration_page
     from perfflow.report.html.calibration_chart import calibration_bar, calibration_span
 
@@ -85,7 +85,7 @@ def render_calibration(entries: Sequence[Entry], identity: str) -> str:
         rows = calibration_page.noisy_of(
             [entry for entry in entries if calibration_page.title_of(entry.workflow) == title]
         )
-        return Drawn(part, Drawings("Noise and change told", [calibration_bar(row, span) for row in rows], 3))
+        return Drawn(part, Drawings("Noise and detectable change", [calibration_bar(row, span) for row in rows], 3))
 
     head = Head(
         "Calibration", f"machine {identity}", "each step compared with itself", "none", opening.blocks, _CALIBRATED
@@ -98,7 +98,7 @@ def render_calibration(entries: Sequence[Entry], identity: str) -> str:
 def _sections(
     page: Page, result: Result, criteria: Criteria, order: TakingOrder, profiles: Sequence[StackProfile]
 ) -> Iterator[tuple[str, tuple[Part, ...]]]:
-    """What is asked first comes first: why, the requirements, what changed; then what explains it."""
+    """Yield the sections by importance: reasons, requirements, changes, then their explanation."""
     yield from _plain(sections.reasons(page))
     yield "Requirements Met", tuple(_requirements(page))
     yield from _plain(sections.compared(page))
@@ -139,7 +139,7 @@ def _sections(
 
 
 def _profile_files(result: Result) -> Iterator[Section]:
-    """What profilers left in the run's folder, for their own viewers, folded."""
+    """Yield the table of profile files in the run folder, folded."""
     if result.profiles:
         columns = [name("Benchmark"), name("Tool's file"), mark("Side"), name("Path"), name("sha256")]
         rows = [(item.benchmark, item.kind, item.tree, item.path, item.sha256[:16]) for item in result.profiles]
@@ -155,15 +155,15 @@ def _plain(found: Iterator[Section] | tuple[()]) -> Iterator[tuple[str, tuple[Pa
 def _requirements(page: Page) -> Iterator[Part]:
     if page.requirements:
         table = tables.requirements(page.requirements, page.others.get("requirements", 0))
-        yield Drawn(table, filter=Filter("Only what is not met", [row.status != "met" for row in page.requirements]))
+        yield Drawn(table, filter=Filter("Only unmet", [row.status != "met" for row in page.requirements]))
 
 
 def _benchmarks(page: Page) -> Iterator[Part]:
-    """The section of the same name, with a filter of what changed."""
+    """Yield the section of benchmarks, with a filter for changed rows."""
     for section in sections.benchmarks(page):
         parts: tuple[Part, ...] = section.blocks
         if section.title == "Benchmarks":
-            changed = Filter("Only what changed", [row.source.decision != "same" for row in page.comparisons])
+            changed = Filter("Only changed", [row.source.decision != "same" for row in page.comparisons])
             left_out = page.others.get("comparisons", 0)
             parts = (Drawn(tables.comparisons(page, page.comparisons, left_out=left_out), filter=changed),)
         elif section.title:
@@ -172,7 +172,7 @@ def _benchmarks(page: Page) -> Iterator[Part]:
 
 
 def _samples(result: Result, criteria: Criteria, order: TakingOrder) -> Iterator[Part]:
-    """Pictures of what a verdict rests on: what got worse first, then what is not proven, then what changed."""
+    """Yield pictures of the rows that the verdict rests on: regressions, then unproven rows, then improvements."""
     ranks = {"regressed": 0, "unproven": 1, "improved": 2}
     rows = [row for row in result.benchmarks if (row.gating or row.leading) and row.baseline and row.candidate]
     rows.sort(key=lambda row: ranks.get(row.decision or "", 3))
@@ -180,7 +180,7 @@ def _samples(result: Result, criteria: Criteria, order: TakingOrder) -> Iterator
     for row in rows[:MOST_CHARTS]:
         both = (("baseline", row.baseline), ("candidate", row.candidate))
         sides = {name: side.samples for name, side in both if side}
-        # Of figures that repeat to the digit a picture shows nothing.
+        # A picture of figures that repeat to the digit shows nothing.
         if sum(map(len, sides.values())) > MOST_SAMPLES or all(len(set(values)) < 2 for values in sides.values()):
             continue
         orders = order.of(Wanted(row.step, row.name, row.metric, sides))
@@ -196,11 +196,11 @@ def _samples(result: Result, criteria: Criteria, order: TakingOrder) -> Iterator
             "medians, bands their 95% intervals.</p>"
         )
     if len(rows) > MOST_CHARTS:
-        more = Markup("<p>The samples of {} more are in <code>result.json</code>.</p>")
+        more = Markup("<p>The samples of {} more rows are in <code>result.json</code>.</p>")
         yield more.format(len(rows) - MOST_CHARTS)
 
 
-# Pictures that few runs have are imported with the first run that has one.
+# Pictures that few runs have are imported only when needed.
 
 
 def _growth(page: Page, criteria: Criteria) -> Iterator[Markup]:
@@ -232,7 +232,7 @@ def _ladders(result: Result, criteria: Criteria) -> Iterator[Markup]:
 
 
 def _with_shares(parts: Sequence[Part], page: Page) -> Iterator[Part]:
-    """Each profile's table with a bar for each share."""
+    """Yield the parts, with a bar for each share in the tables of profiles."""
     known = {tables.hotspots(each): each for each in page.profiles}
     for part in parts:
         found = known.get(part) if isinstance(part, Table) else None
@@ -245,7 +245,7 @@ def _with_shares(parts: Sequence[Part], page: Page) -> Iterator[Part]:
 
 
 def _with_effects(parts: Sequence[Part], page: Page, result: Result) -> Iterator[Part]:
-    """The table of candidates with a bar for what each brought, against what was asked for."""
+    """Yield the parts, with bars of effect and threshold in the table of candidates."""
     ledger = page.ledger
     tried = tables.tries(ledger.tries, ledger.others) if ledger and ledger.tries else None
     for part in parts:
@@ -257,7 +257,7 @@ def _with_effects(parts: Sequence[Part], page: Page, result: Result) -> Iterator
 
 
 def _flame_graphs(result: Result, profiles: Sequence[StackProfile]) -> Iterator[Part]:
-    """Those of benchmarks that changed in front."""
+    """Yield the flame graphs, those of changed benchmarks first."""
     if profiles:
         from perfflow.report.html.flame import flame_graphs
 

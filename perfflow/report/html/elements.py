@@ -1,4 +1,4 @@
-"""Blocks as HTML. Everything that is filled in is escaped by markupsafe, so no text can be more than text."""
+"""Blocks as HTML. markupsafe escapes every inserted text, so no text can become markup."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from perfflow.report.table import Bar, Cell, Column, Density, Kind, Span, Table,
 LONGEST_NAME = 120
 _NO_BREAK = "&nbsp;"
 _SHORT, _SHORTEST = 24, 12
-"""Letters of a status or an interval up to which it stays in one line, and of what is never broken."""
+"""Longest status or interval that stays on one line, and longest number that is never broken, in characters."""
 MOST_UNFILTERED = 200
-"""Rows of a table that has a filter, above which it is on from the beginning where scripts run."""
+"""Rows of a table above which its filter is on from the start, if scripts run."""
 _REPEATED = 4096
-"""Texts of cells that are kept as HTML: many pages of a site have the same dates, revisions and branches."""
+"""Cells whose HTML is cached, since the pages of a site share many dates, revisions and branches."""
 _OWN_WORDS = Kind.VALUE
 
 
 @dataclass(frozen=True)
 class Drawings:
-    """A column of pictures beside a table: a title, and a picture for each row, of which some may be empty."""
+    """A column of pictures for a table: its title, and a picture for each row, which may be empty."""
 
     title: str
     cells: Sequence[Markup]
@@ -37,7 +37,7 @@ class Drawings:
 
 @dataclass(frozen=True)
 class Filter:
-    """What most readers want of a long table: what it is called, and of each row whether it stays."""
+    """A filter of a long table: its title, and for each row whether it stays."""
 
     title: str
     stays: Sequence[bool]
@@ -45,7 +45,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A table with a column of pictures of its own, or a filter."""
+    """A table with a column of pictures or a filter."""
 
     table: Table
     drawings: Drawings | None = None
@@ -53,12 +53,12 @@ class Drawn:
 
 
 def joined(parts: Sequence[Markup]) -> Markup:
-    """Pieces of HTML one after the other."""
+    """Return pieces of HTML, one per line."""
     return Markup("\n").join(parts)
 
 
 def block_html(block: Block | Drawn | Markup) -> Markup:
-    """One block."""
+    """Return a block as HTML."""
     match block:
         case Markup():
             return block
@@ -80,14 +80,14 @@ def block_html(block: Block | Drawn | Markup) -> Markup:
 
 
 def prose_html(content: Text, kind: Kind = _OWN_WORDS) -> Markup:
-    """A text with its parts. A part that is not a Span is of ``kind``."""
+    """Return a text as HTML. A part that is not a Span is of ``kind``."""
     parts = (content,) if isinstance(content, str) else content
     spans = (Span(part, kind) if isinstance(part, str) else part for part in parts)
     return Markup("").join(map(_span_html, spans))
 
 
 def _span_html(span: Span) -> Markup:
-    """One part of a text. In words, what stands between backticks is code."""
+    """Return one part of a text. In words, text between backticks is code."""
     shown = _shown(span)
     pieces = shown.split("`") if span.kind is Kind.WORDS else [shown]
     if len(pieces) % 2 == 0:
@@ -109,7 +109,7 @@ _SET: Mapping[Kind, Markup] = {
 
 
 def _shown(span: Span) -> str:
-    """A text as it is shown; a symbol of the page as the mark that any font has."""
+    """Return a text for display; a symbol of the page becomes a mark that any font has."""
     if span.kind is Kind.NAME:
         return shortened(span.text, LONGEST_NAME)
     shown = visible(span.text)
@@ -117,7 +117,7 @@ def _shown(span: Span) -> str:
 
 
 def table_html(table: Table, drawings: Drawings | None = None, wanted: Filter | None = None) -> Markup:
-    """A table that scrolls by itself where it is wider than the page, and how many rows are left out."""
+    """Return a table that scrolls if it is wider than the page, and the number of rows left out."""
     heads = list(map(_heading, table.columns))
     rows = _rows(table, drawings, wanted)
     if drawings:
@@ -140,16 +140,16 @@ def table_html(table: Table, drawings: Drawings | None = None, wanted: Filter | 
 
 @lru_cache(_REPEATED)
 def _heading(column: Column) -> Markup:
-    """The head of a column. Many pages of a site have the same tables."""
+    """Return the head of a column. It is cached, since many pages of a site have the same tables."""
     if not column.title:
-        # A heading without words is none to a screen reader.
+        # Screen readers do not accept a heading without words.
         return Markup("<td></td>")
     return Markup('<th scope="col"{}>{}</th>').format(_class_of(column), prose_html((column.title,)))
 
 
 def _rows(table: Table, drawings: Drawings | None, wanted: Filter | None) -> Markup:
-    """The rows. They are put together as plain text, of cells that are escaped: a long table has thousands."""
-    # Most cells hold one text, and are written with one call.
+    """Return the rows. They are joined as plain strings of escaped cells, for speed: a long table has thousands."""
+    # Most cells hold one text, and need only one call.
     writers = [(column, _PLAIN.get((column.kind, column.right))) for column in table.columns]
     rows = []
     for number, row in enumerate(table.rows):
@@ -166,7 +166,7 @@ def _rows(table: Table, drawings: Drawings | None, wanted: Filter | None) -> Mar
 
 @lru_cache(_REPEATED)
 def _name_cell(content: str) -> str:
-    """What is a name as a whole is set as one by its class."""
+    """Return a cell that is one name. Its class sets it in the font of code."""
     return f'<td class="name">{escape(shortened(content, LONGEST_NAME))}</td>'
 
 
@@ -185,13 +185,13 @@ def _value_cell(content: str) -> str:
 
 @lru_cache(_REPEATED)
 def _words_cell(content: str) -> str:
-    # What stands between backticks is code.
+    # Text between backticks is code.
     shown = prose_html(content, Kind.WORDS) if "`" in content else _escaped(content)
     return f'<td class="words">{shown}</td>'
 
 
 def _escaped(content: str) -> str:
-    """Escape a text for HTML. Returns str, not Markup: adding a str to Markup would escape that str again."""
+    """Return a text escaped for HTML, as str: adding a str to Markup would escape that str again."""
     return str(escape(_shown(Span(content, Kind.VALUE))))
 
 
@@ -204,7 +204,7 @@ _PLAIN: Mapping[tuple[Kind, bool], Callable[[str], str]] = {
 
 
 def _cell(column: Column, content: Cell) -> Markup:
-    """One cell of any kind."""
+    """Return a cell of any kind."""
     if isinstance(content, Bar):
         return Markup('<td class="drawn">{}</td>').format(charts.bar_picture(content))
     if isinstance(content, Density):
@@ -213,7 +213,7 @@ def _cell(column: Column, content: Cell) -> Markup:
 
 
 def _in_few_lines(value: str) -> str:
-    """An escaped value that may be broken before its interval and after an arrow, and nowhere else."""
+    """Return an escaped value that may break only before its interval and after an arrow."""
     return value.replace(" ", _NO_BREAK).replace(f"{_NO_BREAK}[", " [").replace(f"→{_NO_BREAK}", "→ ")
 
 
@@ -225,5 +225,5 @@ def _class_of(column: Column) -> Markup:
 
 
 def anchor(title: str) -> str:
-    """What a heading is linked to by."""
+    """Return the anchor of a heading."""
     return "-".join(escape(title).lower().split())

@@ -1,8 +1,8 @@
 "use strict";
-// Draws flame graphs on a canvas, from the columns that the page holds. Nothing is fetched, and no text becomes markup.
+// Draws flame graphs on a canvas from the data in the page. Nothing is fetched, and no text becomes markup.
 for (const figure of document.querySelectorAll("figure.flame")) flameGraph(figure);
 
-// Adds to the columns: each node's caller, the node behind its subtree, and its costs with all that it calls.
+// Computes for each node its caller, the node after its subtree, and its inclusive costs.
 function flameTree(data) {
   const count = data.depth.length;
   const parent = new Int32Array(count);
@@ -18,10 +18,10 @@ function flameTree(data) {
     after: Float64Array.from(data.after, (steps) => steps * data.step[1]),
   };
   const total = { before: own.before.slice(), after: own.after.slice(), removed: new Float64Array(count) };
-  const leads = new Float64Array(count); // what functions that changed cost more, in all that a node calls
+  const leads = new Float64Array(count); // added cost of changed functions below a node
   const kind = (node) => (own.before[node] || own.after[node] ? data.kinds[data.kind[data.name[node]]] : "same");
   for (let node = count - 1; node >= 0; node--) {
-    // What is gone is a path that costs nothing any more; its callers stay as the way to it.
+    // A removed frame has no cost after; its callers stay as the path to it.
     if (!total.after[node]) total.removed[node] += own.before[node];
     const caller = parent[node];
     if (caller < 0) continue;
@@ -45,7 +45,7 @@ function flameTree(data) {
   return { count, parent, next, own, total, leads, kind, start, depth: data.depth };
 }
 
-// Whole numbers from text: a digit of the second half has another one behind it, which counts for more.
+// Reads whole numbers from text: a digit of the second half is followed by a higher digit of the same number.
 function flameNumbers(text, digits) {
   const half = digits.length / 2;
   const found = [];
@@ -66,7 +66,7 @@ function flameGraph(figure) {
   const ROW = 18;
   const MOST_ROWS = 300; // a canvas has a largest height
   const MARKS = { more: "▲", "much-more": "▲", less: "▼", "much-less": "▼", gone: "▼", new: "◆" };
-  const WORDS = { new: "new", gone: "gone", same: "not shown to differ" };
+  const WORDS = { new: "new", gone: "gone", same: "no proven change" };
   const data = JSON.parse(figure.querySelector("script").textContent);
   for (const column of ["kind", "name", "depth", "before", "after"]) {
     data[column] = flameNumbers(data[column], data.digits);
@@ -127,7 +127,7 @@ function flameGraph(figure) {
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     if (event.target.closest("input, select, textarea") || !box.clientWidth) return;
-    // That of the graph which has the focus, else that of the first one.
+    // The search of the graph that has the focus, else of the first graph.
     const other = event.target.closest("figure.flame");
     if (other && other !== figure) return;
     event.preventDefault();
@@ -158,7 +158,7 @@ function flameGraph(figure) {
   function change(changes) {
     Object.assign(view, changes);
     const costs = tree.total[view.shape];
-    // Where a frame has no width in this shape, its nearest caller that has one stands for it.
+    // If a frame has no width in this shape, use its nearest caller that has one.
     while (view.zoomed && !costs[view.zoomed]) view.zoomed = tree.parent[view.zoomed];
     while (view.selected && !costs[view.selected]) view.selected = tree.parent[view.selected];
     if (search.value.toLowerCase() !== view.wanted) search.value = view.wanted;
@@ -170,7 +170,7 @@ function flameGraph(figure) {
     describe(view.selected);
   }
 
-  // Frames inside of one that matches are counted with it, not again.
+  // Frames inside a matching frame are not counted again.
   function tellMatched() {
     matched.textContent = "";
     if (!view.wanted) return;
@@ -198,7 +198,7 @@ function flameGraph(figure) {
     return node >= view.zoomed && node < tree.next[view.zoomed];
   }
 
-  // Callers of the zoomed frame over the whole width, then all that it calls and that is wide enough to be seen.
+  // The callers of the zoomed frame take the whole width; then come all its visible callees.
   function place(width) {
     const costs = tree.total[view.shape];
     const start = tree.start[view.shape];
@@ -309,7 +309,7 @@ function flameGraph(figure) {
     return `${cost > 0 ? "+" : cost < 0 ? "-" : ""}${amount(Math.abs(cost))}`;
   }
 
-  // A cost in the unit that fits.
+  // Returns a cost in a suitable unit.
   function amount(cost) {
     if (data.unit === "share") return percent(cost);
     const decimal = [["G", 1e9], ["M", 1e6], ["k", 1e3], ["", 1]];
@@ -347,7 +347,7 @@ function flameGraph(figure) {
     return tree.parent[view.selected];
   }
 
-  // The widest callee that is drawn.
+  // Returns the widest drawn callee.
   function down() {
     const callees = painted.filter((frame) => tree.parent[frame.node] === view.selected);
     return callees.reduce((one, other) => (!one || other.width > one.width ? other : one), undefined)?.node;

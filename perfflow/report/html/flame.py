@@ -1,6 +1,6 @@
-"""Flame graphs: before and after in one graph, per operation, with colours for what changed; and the same as a table.
+"""Flame graphs: before and after in one graph, per operation, with colours for changes; and the same as a table.
 
-``flame.js`` draws them from the columns that stand in the page. Without it there is a picture of the widest frames.
+``flame.js`` draws them from the data in the page. Without scripts, the page shows a picture of the widest frames.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from perfflow.report.table import NOTHING, Cell, mark, name, optional, table, va
 from perfflow.verdict.function_changes import COUNTED, ENOUGH, Changes, Noise, Trend
 
 MOST_GRAPHS = 6
-"""Profiles of one page that are drawn: its size is mostly theirs."""
+"""Most graphs of one page, since they are most of its size."""
 MOST_FUNCTIONS, MOST_CHANGED, MOST_CALLS = 25, 100, 50
-"""Rows of the tables: the largest functions, of the others those that changed, and calls."""
+"""Rows of the tables: the largest functions, changed ones among the others, and calls."""
 STRONG = 0.5
-"""Relative change from which on a colour is the stronger one."""
+"""Relative change from which the stronger colour is used."""
 WIDTH, ROW, LETTER, DEEPEST = 960.0, 17.0, 6.7, 32
-"""Of the picture, in its own units: its width, the height of a frame, the width of a letter; and its rows."""
+"""Width of the picture, height of a frame and width of a letter, in the picture's units; and its most rows."""
 NARROWEST = 0.006
-"""Share of the picture below which a frame is not in it."""
+"""Share of the picture below which a frame is left out."""
 _KINDS = ("same", "more", "much-more", "less", "much-less", "new", "gone")
-"""What a function is drawn as; ``flame.js`` and the style of the page know these names."""
+"""Kinds of frames. ``flame.js`` and ``page.css`` use these names."""
 _MARKS = {Trend.MORE: "▲", Trend.LESS: "▼", Trend.NEW: "◆", Trend.GONE: "▼"}
 _NOUNS = {"ns": "time"}
 
 
 def flame_graphs(profiles: Sequence[StackProfile], first: Sequence[str] = ()) -> Iterator[Block | Markup]:
-    """A graph and a table for each profiled benchmark, those of the benchmarks named ``first`` in front.
+    """Yield a graph and a table for each profiled benchmark, those named in ``first`` at the start.
 
-    A profile that knows calls one level deep only gets a table of calls, since its stacks are not known.
+    A profile with direct callers only gets a table of calls instead of a graph, since its stacks are not known.
     """
     rank = {benchmark: place for place, benchmark in enumerate(first)}
     found = sorted(costs_of(profiles), key=lambda item: rank.get(item.benchmark, len(rank)))
@@ -76,7 +76,7 @@ def _parts(item: ProfileCosts) -> Iterator[Block | Markup]:
 
 
 def _explained(item: ProfileCosts, tree: Tree | None) -> Iterator[str]:
-    """What a width means, what a colour means, and what is not shown."""
+    """Yield sentences on the meaning of widths and colours, and on what is not shown."""
     wholes = [sum(side.values()) for side in item.stacks]
     if item.unit == SHARE:
         yield "The cost of one operation is not known, so these are shares of the profile."
@@ -86,9 +86,9 @@ def _explained(item: ProfileCosts, tree: Tree | None) -> Iterator[str]:
                 "of cost."
             )
     elif item.changes:
-        yield f"One operation costs {item.said(wholes[BEFORE])} before and {item.said(wholes[AFTER])} after."
+        yield f"One operation costs {item.text(wholes[BEFORE])} before and {item.text(wholes[AFTER])} after."
     else:
-        yield f"One operation costs {item.said(max(wholes))}."
+        yield f"One operation costs {item.text(max(wholes))}."
     if item.counted == "samples":
         yield " and ".join(_samples(side) for side in item.sides if side) + " samples were taken."
     if item.is_call_pairs:
@@ -104,37 +104,37 @@ def _samples(side: Sequence[StackProfile]) -> str:
 
 
 def _rule(item: ProfileCosts, changes: Changes) -> Iterator[str]:
-    """From where on a function counts as changed."""
+    """Yield sentences on the rule by which a function counts as changed."""
     z = f"{changes.needed:.1f} standard deviations of the noise"
     yield f"A function counts as changed if its own cost differs by more than {z}."
     before, after = map(len, item.sides)
     if changes.noise is Noise.MEASURED:
         yield f"The noise is measured: it is the spread of {before} profiles before and {after} after."
     elif changes.noise is Noise.COUNTED:
-        yield f"These costs were counted, not sampled. They are taken to vary by {COUNTED:.0%} from run to run."
+        yield f"These costs were counted, not sampled. They are assumed to vary by {COUNTED:.0%} from run to run."
     else:
         few = "one profile" if before == after == 1 else "so few profiles"
-        yield f"With {few} of each side the noise is not measured; {ENOUGH} of each would do."
+        yield f"With {few} of each side the noise is not measured; that takes {ENOUGH} of each."
         if changes.noise is Noise.SEEN:
-            yield "It is taken from how much most functions differ."
+            yield "It is estimated from how much most functions differ."
         else:
-            yield "There are too few functions to see it, so that of an overloaded machine is assumed."
+            yield "There are too few functions to estimate it, so the noise of an overloaded machine is assumed."
 
 
 def _figure(item: ProfileCosts, tree: Tree) -> Markup:
     kinds = _kinds_of(item, tree)
-    said = f"Flame graph of {item.benchmark} by {item.tool}. Widest by own cost: " + ", ".join(
+    label = f"Flame graph of {item.benchmark} by {item.tool}. Widest by own cost: " + ", ".join(
         f"{row.name} {max(row.shares):.0%}" for row in item.functions[:5]
     )
     return Markup(
         '<figure class="flame">{}\n<script type="application/json">{}</script><figcaption class="key">{}</figcaption>'
         "</figure>"
-    ).format(_picture(item, tree, kinds, said), _columns(item, tree, kinds), _legend(item))
+    ).format(_picture(item, tree, kinds, label), _columns(item, tree, kinds), _legend(item))
 
 
 def _legend(item: ProfileCosts) -> Markup:
     if not item.changes:
-        return Markup("Width is the cost of a frame with all that it calls; the shades only tell frames apart.")
+        return Markup("The width is the cost of a frame with all its callees; the shades only separate frames.")
     swatch = Markup('<span class="swatch {}">{}</span> {}')
     words = (
         ("more", "▲", "costs more"),
@@ -142,13 +142,13 @@ def _legend(item: ProfileCosts) -> Markup:
         ("less", "▼", "costs less"),
         ("much-less", "▼", f"by {STRONG:.0%} or more, or is gone"),
         ("new", "◆", "new"),
-        ("same", "", "not shown to differ; an edge leads to a callee that changed"),
+        ("same", "", "no proven change; an edge leads to a callee that changed"),
     )
     return Markup(" ").join(swatch.format(*each) for each in words)
 
 
 def _kinds_of(item: ProfileCosts, tree: Tree) -> list[int]:
-    """Of each name of the tree, the place in `_KINDS`."""
+    """Return the index in `_KINDS` for each name of the tree."""
     known = {row.name: row for row in item.functions}
     return [_KINDS.index(_kind(known[name])) if name in known else 0 for name in tree.names]
 
@@ -160,7 +160,7 @@ def _kind(row: Function) -> str:
 
 
 def _columns(item: ProfileCosts, tree: Tree, kinds: Sequence[int]) -> Markup:
-    """What ``flame.js`` reads: names, then a number for each node in preorder. No name in it can end the element."""
+    """Return the JSON for ``flame.js``: names, and numbers for each node in preorder. No name can end the element."""
     data: dict[str, object] = {
         "title": shortened(f"{item.benchmark} by {item.tool}, {_measured(item)}", 2 * LONGEST_NAME),
         "sides": [bool(side) for side in item.sides],
@@ -177,12 +177,12 @@ def _columns(item: ProfileCosts, tree: Tree, kinds: Sequence[int]) -> Markup:
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704
 
 
-def _picture(item: ProfileCosts, tree: Tree, kinds: Sequence[int], said: str) -> Markup:
-    """The widest frames, the root on top: of the side after, or the only one that there is."""
+def _picture(item: ProfileCosts, tree: Tree, kinds: Sequence[int], label: str) -> Markup:
+    """Return a picture of the widest frames of the side after, or of the only side, with the root on top."""
     side = AFTER if item.sides[AFTER] else BEFORE
     totals = tree.totals()[side]
     place = [0] * len(totals)
-    """Of each open caller, by depth, up to where its callees reach, in steps."""
+    """For each open caller, by depth: the end of its callees so far, in steps."""
     parts: list[Markup] = []
     deepest = 0
     for node, (level, total) in enumerate(zip(tree.depth, totals, strict=True)):
@@ -202,41 +202,41 @@ def _picture(item: ProfileCosts, tree: Tree, kinds: Sequence[int], said: str) ->
         letters = int((width - 6) / LETTER)
         if letters >= 3:
             parts.append(svg.text(x + 3, level * ROW + 12, shortened(tree.names[name], letters)))
-    return svg.picture(WIDTH, (deepest + 1) * ROW, said, parts)
+    return svg.picture(WIDTH, (deepest + 1) * ROW, label, parts)
 
 
 def _functions(item: ProfileCosts) -> Iterator[Block | Markup]:
-    """The largest functions, and of the others those that changed."""
+    """Yield the table of the largest functions, and of changed ones among the others."""
     changed = [row for row in item.functions[MOST_FUNCTIONS:] if row.trend is not Trend.SAME]
     shown = [*item.functions[:MOST_FUNCTIONS], *changed[:MOST_CHANGED]]
     if item.changes:
         titles = map(value, ("Own share before", "After", "Own change"))
         cells = ([*_cells(item, row), _decision(row)] for row in shown)
-        wanted = Filter("Only what changed", [row.trend is not Trend.SAME for row in shown])
+        wanted = Filter("Only changed", [row.trend is not Trend.SAME for row in shown])
         yield table_html(table([name("Function"), *titles, mark("Decision")], cells), wanted=wanted)
     else:
         costs = None if item.unit == SHARE else value("Per operation")
         own = [name("Function"), value("Own share"), costs]
-        yield table(own, ([row.name, f"{max(row.shares):.1%}", item.said(max(row.costs))] for row in shown))
+        yield table(own, ([row.name, f"{max(row.shares):.1%}", item.text(max(row.costs))] for row in shown))
     if len(item.functions) > len(shown):
         yield Prose(f"{len(item.functions) - len(shown)} smaller functions are not listed.")
 
 
 def _cells(item: ProfileCosts, row: Function) -> list[Cell]:
-    """A function's name, its shares and its change."""
+    """Return a function's name, its shares and its change."""
     before, after = (f"{share:.1%}" if share else NOTHING for share in row.shares)
     relative = f" ({format_change(row.relative)})" if row.costs[BEFORE] and row.costs[AFTER] else ""
     sign = "+" if row.difference > 0 else ""
-    return [row.name, before, after, f"{sign}{item.said(row.difference)}{relative}"]
+    return [row.name, before, after, f"{sign}{item.text(row.difference)}{relative}"]
 
 
 def _decision(row: Function) -> str:
-    words = {Trend.MORE: "costs more", Trend.LESS: "costs less", Trend.SAME: "not shown to differ"}
+    words = {Trend.MORE: "costs more", Trend.LESS: "costs less", Trend.SAME: "no proven change"}
     return f"{_MARKS.get(row.trend, '')} {words.get(row.trend, row.trend.value)}".strip()
 
 
 def _calls(item: ProfileCosts) -> Iterator[Block]:
-    """The calls with the largest own cost of the callee."""
+    """Yield the table of the calls with the largest own cost of the callee."""
     costs: dict[Stack, list[float]] = {}
     for place, side in enumerate(item.stacks):
         whole = sum(side.values())

@@ -1,4 +1,4 @@
-"""The profiles of one benchmark by one tool as costs of one operation, or as shares where that is not known."""
+"""The profiles of one benchmark by one tool as costs of one operation, or as shares if that cost is not known."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from perfflow.report.html.flame_tree import Costs, stacks_of
 from perfflow.verdict.function_changes import Changes, OwnCosts, Trend, function_changes
 
 SHARE = "share"
-"""The unit of costs where the cost of an operation is not known."""
+"""The unit of costs if the cost of an operation is not known."""
 BEFORE, AFTER = 0, 1
 _DIMENSIONS = {"ns": (Dimension.TIME, 1e-9), "bytes": (Dimension.BYTES, 1.0)}
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function with its own costs and shares, before and after, and what became of it. Costs are in the unit."""
+    """A function with its own costs and shares, before and after, and its trend."""
 
     name: str
     costs: Costs
@@ -30,21 +30,21 @@ class Function:
 
     @property
     def difference(self) -> float:
-        """After less before."""
+        """After minus before."""
         return self.costs[AFTER] - self.costs[BEFORE]
 
     @property
     def relative(self) -> float:
-        """The difference as a share of what was before; infinite where that was nothing."""
+        """The difference as a share of the cost before; infinite if that is 0."""
         return self.difference / self.costs[BEFORE] if self.costs[BEFORE] else float("inf")
 
 
 @dataclass(frozen=True)
 class ProfileCosts:
-    """Profiles of one step, benchmark and tool: ``sides`` has those before and those after, of which one may be empty.
+    """Profiles of one step, benchmark and tool. ``sides``: before and after, of which one may be empty.
 
-    ``stacks`` are the costs of both sides in ``unit``: that of the cost of an operation, or `SHARE`. ``counted`` is the
-    unit of the counts.
+    ``stacks`` are the costs of both sides in ``unit``, which is the unit of an operation's cost or `SHARE`. ``counted``
+    is the unit of the profile's counts.
     """
 
     step: str
@@ -56,16 +56,16 @@ class ProfileCosts:
     stacks: tuple[Mapping[Stack, float], Mapping[Stack, float]]
     functions: Sequence[Function]
     changes: Changes | None
-    """What became of the functions; None where there are profiles of one side only."""
+    """The changes of functions; None if only one side was profiled."""
     is_threaded: bool
 
     @property
     def is_call_pairs(self) -> bool:
-        """Whether callers are known one level up only."""
+        """Whether only direct callers are known."""
         return any(profile.is_call_pairs for side in self.sides for profile in side)
 
-    def said(self, cost: float) -> str:
-        """A cost as it is shown."""
+    def text(self, cost: float) -> str:
+        """Return a cost as text."""
         if self.unit == SHARE:
             return f"{cost:.1%}"
         dimension, base = _DIMENSIONS.get(self.unit, (Dimension.COUNT, 1.0))
@@ -73,7 +73,7 @@ class ProfileCosts:
 
 
 def costs_of(profiles: Iterable[StackProfile]) -> Iterator[ProfileCosts]:
-    """Join the profiles of each step, benchmark, tool and units, in their order; those without samples do not count."""
+    """Join the profiles of each step, benchmark, tool and unit, in order; profiles without samples are ignored."""
     joined: dict[tuple[str, ...], tuple[list[StackProfile], list[StackProfile]]] = {}
     for profile in profiles:
         key = (profile.step, profile.benchmark, profile.tool, profile.unit, profile.cost_unit)
@@ -107,7 +107,7 @@ def _unit(profiles: Sequence[StackProfile]) -> str:
 
 
 def _scale(profile: StackProfile, whole: int, unit: str) -> float:
-    """What a count is worth."""
+    """Return the cost of one count."""
     return (1.0 if unit == SHARE else profile.per_operation or 0.0) / whole
 
 
@@ -128,7 +128,10 @@ def _own(stacks: Counter[Stack], profile: StackProfile, unit: str) -> OwnCosts:
 
 
 def _sample(profile: StackProfile, counts: Iterable[int]) -> float:
-    """The count of one sample, 0 of what is counted. Where samples have weights, most stacks were seen in few."""
+    """Return the count of one sample, 0 if the tool counts exactly.
+
+    For weighted samples it is the median, since most stacks were seen in few samples.
+    """
     if profile.unit == "samples":
         return 1.0
     if profile.unit in ("bytes", "allocations") or profile.is_call_pairs:
@@ -138,7 +141,7 @@ def _sample(profile: StackProfile, counts: Iterable[int]) -> float:
 
 
 def _functions(before: Sequence[OwnCosts], after: Sequence[OwnCosts], changes: Changes | None) -> list[Function]:
-    """All functions, those with the largest share of either side first."""
+    """Return all functions, sorted by their larger share of the two sides."""
     found = changes.trends if changes else {}
     costs = tuple(_mean_costs(side) for side in (before, after))
     wholes = tuple(sum(side.values()) or 1.0 for side in costs)

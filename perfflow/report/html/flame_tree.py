@@ -1,7 +1,7 @@
-"""The stacks of both sides merged into one tree, cut down to what can be seen, as columns in preorder.
+"""The stacks of both sides merged into one tree without invisible frames, stored as columns in preorder.
 
-Each node has its own cost of both sides. The cost of a frame with all that it calls is the sum over its subtree, so
-the change of a caller is the sum of the changes of its callees and of its own.
+Each node has its own cost on both sides. The inclusive cost of a frame is the sum over its subtree, so the change of a
+caller is its own change plus the changes of its callees.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from perfflow.model.stack_profile import StackProfile
 from perfflow.model.stacks import Stack
 
 SMALLEST = 0.0002
-"""Share of its side below which a frame is not kept, if it is below in both."""
+"""Share of a side below which a frame is dropped, if it is below on both sides."""
 MOST_NODES = 8_000
-"""Nodes of one tree; the smallest share is doubled until they are not more."""
+"""Most nodes of one tree; the smallest share is doubled until there are no more."""
 STEPS = 100_000
-"""Costs are whole numbers of at most so many steps, so that they are short on the page."""
+"""Costs are whole numbers of at most this many steps, so that they are short in the page."""
 DIGITS = "".join(letter for letter in map(chr, range(33, 127)) if letter not in '"\\<>&~')
-"""What whole numbers are written in: the second half of the digits has another digit behind it."""
+"""Digits of whole numbers: a digit of the second half is followed by another digit of the same number."""
 ROOT, SMALLER = "all", "(smaller frames)"
 _ADDRESS = late_pattern(r"0x[0-9a-fA-F]+")
 _THREAD_ID = late_pattern(r"0x[0-9a-fA-F]+|\b\d{4,}\b")
@@ -32,11 +32,11 @@ Costs = tuple[float, float]
 
 @dataclass(frozen=True)
 class Tree:
-    """A node for each frame in its context, the root first, callees after their caller, in order of their names.
+    """A node for each frame in its context, the root first, callees after their caller, sorted by name.
 
     ``names`` holds each name once, and ``name`` an index into it for each node. ``before`` and ``after`` are own costs
-    in steps of ``step``. ``smallest`` is the share below which frames are not kept: they are counted with their caller,
-    or as `SMALLER` where those of one caller are more than that together.
+    in units of ``step``. ``smallest`` is the share below which frames are dropped: they are counted with their caller,
+    or as `SMALLER` if those of one caller exceed that share together.
     """
 
     names: Sequence[str]
@@ -48,7 +48,7 @@ class Tree:
     smallest: float
 
     def totals(self) -> tuple[list[int], list[int]]:
-        """The cost of each node with all that it calls, before and after, in steps."""
+        """Return the inclusive cost of each node, before and after, in steps."""
         sums = (list(self.before), list(self.after))
         for node, parent in reversed(list(enumerate(_parents(self.depth)))[1:]):
             for side in sums:
@@ -57,12 +57,12 @@ class Tree:
 
 
 def merged_name(name: str) -> str:
-    """A name without addresses, which differ from process to process."""
+    """Return a name without addresses, which differ from process to process."""
     return _ADDRESS.sub("0x…", name) if "0x" in name else name
 
 
 def stacks_of(profile: StackProfile, is_threaded: bool) -> Counter[Stack]:
-    """The stacks of all threads, below their thread's name if ``is_threaded``, with the names that are merged by."""
+    """Return the stacks of all threads with merged names, below their thread's name if ``is_threaded``."""
     found: Counter[Stack] = Counter()
     known: dict[str, str] = {}
     for thread, stacks in profile.threads.items():
@@ -76,7 +76,7 @@ def stacks_of(profile: StackProfile, is_threaded: bool) -> Counter[Stack]:
 
 
 def tree_of(before: Mapping[Stack, float], after: Mapping[Stack, float]) -> Tree:
-    """Return the tree of the costs of both sides, each in any unit; a side without stacks has no costs."""
+    """Return the tree of the costs of both sides, each in its own unit. A side may have no stacks."""
     frames, depth, own = _preorder(before, after)
     parents = _parents(depth)
     totals = [list(costs) for costs in own]
@@ -110,7 +110,7 @@ def tree_of(before: Mapping[Stack, float], after: Mapping[Stack, float]) -> Tree
 def _preorder(
     before: Mapping[Stack, float], after: Mapping[Stack, float]
 ) -> tuple[list[str], list[int], list[list[float]]]:
-    """Names, depths and own costs of all nodes. Sorted, a stack comes right after what it has in common with others."""
+    """Return names, depths and own costs of all nodes. In sorted order, stacks with a common start are adjacent."""
     frames, depth, own = [ROOT], [0], [[0.0, 0.0]]
     previous: Stack = ()
     for stack in sorted({**before, **after}):
@@ -130,7 +130,7 @@ def _preorder(
 
 
 def _parents(depth: Sequence[int]) -> list[int]:
-    """The caller's node of each node; the root is its own."""
+    """Return the caller of each node; the root is its own caller."""
     path: list[int] = []
     parents = []
     for node, level in enumerate(depth):
@@ -141,7 +141,7 @@ def _parents(depth: Sequence[int]) -> list[int]:
 
 
 def _step(costs: Mapping[Stack, float], whole: float) -> float:
-    """The cost of one step: the smallest one where all are its multiples, such as samples, else a part of the whole."""
+    """Return the cost of one step: the smallest cost if all are multiples of it, else a fixed part of the whole."""
     least = min((cost for cost in costs.values() if cost), default=1.0)
     if whole / least <= STEPS and all(abs(cost / least - round(cost / least)) < 1e-6 for cost in costs.values()):
         return least
@@ -163,13 +163,13 @@ def _columns(rows: Sequence[tuple[str, int, Sequence[float]]], step: Costs, smal
 
 
 def _steps(costs: Iterable[float], step: float) -> list[int]:
-    """Whole steps, so rounded that the sum over any subtree, which is a range of nodes, is off by one step at most."""
+    """Return whole steps, rounded so that the sum over any subtree (a range of nodes) is off by at most one step."""
     ends = [round(cost / step) for cost in accumulate(costs, initial=0.0)]
     return [end - start for start, end in pairwise(ends)]
 
 
 def written(numbers: Iterable[int]) -> str:
-    """Whole numbers from 0 on as text, the lowest digit first, with nothing between them."""
+    """Return whole numbers >= 0 as text, the lowest digit first, without separators."""
     half = len(DIGITS) // 2
     letters = []
     for number in numbers:

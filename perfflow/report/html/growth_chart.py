@@ -1,4 +1,4 @@
-"""How a metric grows with a size, as a picture: points with their intervals, the fitted curve, and its band."""
+"""Chart of a metric's growth with a size: points with their intervals, the fitted curve, and its band."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from perfflow.report.html.svg import Scale
 from perfflow.report.sanitize import visible
 
 _NARROW = 12.0
-"""The factor between two ends up to which an even scale has the rounder values."""
+"""Ratio of the ends of an axis below which a linear scale has rounder tick values."""
 MOST_SIZES = 8
-"""Sizes that are written below the axis."""
+"""Most sizes that are written below the axis."""
 
 
 def growth_figure(line: GrowthLine, criteria: Criteria) -> Markup:
-    """The picture of one growth with its words; '' where there is nothing to draw, as of results of earlier versions.
+    """Return the chart of one growth with its caption; '' if there is no curve, as in results of earlier versions.
 
-    Both axes are logarithmic, so that a power of the size is a straight line. Values that are 0 have no place there.
+    Both axes are logarithmic, so a power of the size is a straight line. Values of 0 cannot be drawn.
     """
     item = line.source
     sides = [(kind, side) for kind, side in (("before", item.baseline), ("after", item.candidate)) if side]
@@ -49,8 +49,8 @@ def _words(line: GrowthLine) -> Markup:
         )
         if known
     ]
-    said = Markup("; ").join(texts)
-    return said + f"; {line.decision}" if line.source.decision else said
+    texts_of_sides = Markup("; ").join(texts)
+    return texts_of_sides + f"; {line.decision}" if line.source.decision else texts_of_sides
 
 
 def _picture(item: Growth, sides: list[tuple[str, Grown]], criteria: Criteria) -> Markup:
@@ -59,7 +59,7 @@ def _picture(item: Growth, sides: list[tuple[str, Grown]], criteria: Criteria) -
     values = [value for point in (*points, *curves) for value in (point.value, point.low, point.high)]
     known = [value for value in values if value is not None and value > 0]
     sizes = sorted({point.size for point in points})
-    # A band may reach down to nothing, which a logarithmic axis never does: it is cut there.
+    # A band may reach 0, which is not on a logarithmic axis, so it is cut.
     least = max(min(known), min(point.value or math.inf for point in points) / 10)
     x = Scale(sizes[0] / 1.1, sizes[-1] * 1.1, LEFT + 8, CHART_WIDTH - 8, logarithmic=True)
     y = Scale(least / 1.3, max(known) * 1.3, CHART_HEIGHT - BOTTOM - 12, 8, logarithmic=True)
@@ -75,10 +75,12 @@ def _picture(item: Growth, sides: list[tuple[str, Grown]], criteria: Criteria) -
                 parts.append(svg.line(f"whisker {kind}", at, y(max(point.low, least / 1.3)), at, y(point.high)))
             shape = svg.dot if kind == "before" else svg.triangle
             parts.append(shape(f"sample {kind}", x(point.size), y(point.value or least)))
-    words = f"{visible(item.key)}, both axes logarithmic; bands: where the curve may lie, 95%"
+    words = f"{visible(item.key)}, both axes logarithmic; bands: 95% confidence of the curve"
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, words, "middle"))
-    told = "; ".join(f"{'baseline' if kind == 'before' else 'candidate'}: {grown_text(side)}" for kind, side in sides)
-    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Growth of {item.benchmark} {item.metric}. {told}", parts)
+    growths = "; ".join(
+        f"{'baseline' if kind == 'before' else 'candidate'}: {grown_text(side)}" for kind, side in sides
+    )
+    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Growth of {item.benchmark} {item.metric}. {growths}", parts)
 
 
 def _grid(y: Scale, dimension: Dimension) -> Iterator[Markup]:
@@ -88,7 +90,7 @@ def _grid(y: Scale, dimension: Dimension) -> Iterator[Markup]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Round values between two positive ends: powers of ten, with 2 and 5 times them where there are few."""
+    """Return round values between two positive ends: powers of ten, and 2 and 5 times them if they are few."""
     if high / low < _NARROW:
         return ticks(low, high)
     powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)

@@ -1,4 +1,4 @@
-"""The history of a project as pages that ask no network for anything: an index, and one page for each benchmark."""
+"""The history of a project as pages that need no network: an index, and one page for each benchmark."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from perfflow.store.history.database import Measured
 
 INDEX, FOLDER = "index.html", "benchmarks"
 MOST_DRAWN = 1000
-"""Points of one picture: the newest."""
+"""Most points of one picture, the newest."""
 MOST_RUNS = 50
-"""Runs in the table of one series: the newest."""
+"""Most runs in the table of one series, the newest."""
 _SPARK_WIDTH, _SPARK_HEIGHT = 160.0, 16.0
 _LONGEST_STEM = 60
-_BESIDE = Markup("Values of different machines, workflows and parameters are never put into one line.")
+_BESIDE = Markup("Each line shows the values of one machine, one workflow and one set of parameters.")
 
 
 def render_index(project: str, found: Sequence[Followed]) -> tuple[str, str]:
-    """Return the path and the text of the page that leads to all others. The same gives the same bytes."""
+    """Return path and text of the index page. Equal arguments give equal bytes."""
     number = len({item.series.benchmark for item in found})
     head = Head("Benchmark history", project, f"{number} benchmarks", "none", (), _BESIDE)
     return INDEX, whole(head, _index(found))
 
 
 def render_benchmark(project: str, own: Sequence[Followed]) -> tuple[str, str]:
-    """Do the same for the page of one benchmark, with a section for each of its series, at least one."""
+    """Return path and text of the page of one benchmark, with a section for each of its series, at least one."""
     name = own[0].series.benchmark
     back = (Markup('<p><a href="../{}">All benchmarks</a></p>').format(INDEX),)
     head = Head("Benchmark", name, f"of {project}", "none", back, _BESIDE)
@@ -46,13 +46,13 @@ def render_benchmark(project: str, own: Sequence[Followed]) -> tuple[str, str]:
 
 
 def path_of(benchmark: str) -> str:
-    """Where the page of a benchmark lies: readable, and its own whatever its name holds."""
+    """Return the path of a benchmark's page: readable, and unique for any name."""
     stem = re.sub(r"[^A-Za-z0-9]+", "-", benchmark)[:_LONGEST_STEM].strip("-") or "benchmark"
     return f"{FOLDER}/{stem}-{hashlib.sha256(benchmark.encode('utf-8', 'replace')).hexdigest()[:8]}.html"
 
 
 def _title(item: Followed, others: Sequence[Followed]) -> str:
-    """The metric, with what tells the series from others of it."""
+    """Return the metric, with the parts that distinguish the series from others of that metric."""
     alike = [other for other in others if other.series.metric == item.series.metric]
     machine = f"machine {item.series.machine[:12]}" if len({other.series.machine for other in alike}) > 1 else ""
     return visible(", ".join(filter(None, (item.series.metric, item.apart, machine))))
@@ -69,9 +69,7 @@ def _index(found: Sequence[Followed]) -> Sequence[tuple[str, tuple[Part, ...]]]:
     ]
     rows = history_tables.site_index(found)
     stays = [bool(item.shifts) for item in found]
-    return (
-        ("Benchmarks", (Drawn(rows, Drawings("Benchmark and trend", links, 0), Filter("Only what changed", stays)),)),
-    )
+    return (("Benchmarks", (Drawn(rows, Drawings("Benchmark and trend", links, 0), Filter("Only changed", stays)),)),)
 
 
 def _spark(item: Followed) -> Markup:
@@ -79,7 +77,7 @@ def _spark(item: Followed) -> Markup:
     if len(values) < 2:
         return Markup("")
     x, y = Scale(0, len(values) - 1, 1, _SPARK_WIDTH - 1), Scale(min(values), max(values), _SPARK_HEIGHT - 2, 2)
-    # More points than the picture has pixels say nothing more.
+    # More points than pixels would not be visible.
     step = max(1, len(values) // int(_SPARK_WIDTH / 2))
     taken = range(0, len(values), step)
     line = svg.path("curve after", list(zip(x.each(taken), y.each(values[at] for at in taken), strict=True)))
@@ -94,20 +92,20 @@ def _series(item: Followed) -> Iterator[Part]:
     older = len(item.points) - len(newest)
     changes = zip(item.at, item.shifts, strict=True)
     marks = {at - older: row.shift.brief for at, row in changes}
-    said = [marks.get(number, "") for number in range(len(newest))]
-    yield Drawn(history_tables.runs(item.series, newest, said))
+    remarks = [marks.get(number, "") for number in range(len(newest))]
+    yield Drawn(history_tables.runs(item.series, newest, remarks))
     if older:
         shown_by = Span("perfflow history show", Kind.NAME)
-        yield Prose((f"{older} older runs are left out; ", shown_by, " has all."))
+        yield Prose((f"{older} older runs are left out; ", shown_by, " lists all."))
 
 
 def _chart(item: Followed) -> Markup:
-    """Points with their intervals in the order of the code, the level of each stretch, and where it changed."""
+    """Return points with their intervals in the order of the code, the level of each stretch, and the changes."""
     first = max(0, len(item.points) - MOST_DRAWN)
     points, dimension = item.points[first:], dimension_of(item.series)
     values = [point.value for point in points]
     reach = max(values) - min(values)
-    # A single wide interval would press all values flat: what goes beyond is cut.
+    # Cut wide intervals, since a single one would flatten all values.
     ends = [end for point in points for end in (point.low, point.high) if end is not None]
     low = max(min([*values, *ends]), min(values) - reach) if reach else min([*values, *ends])
     high = min(max([*values, *ends]), max(values) + reach) if reach else max([*values, *ends])
@@ -124,15 +122,15 @@ def _chart(item: Followed) -> Markup:
             parts.append(svg.line(kind, place, 8, place, CHART_HEIGHT - BOTTOM))
     for number, place in ((0, x(0)), (len(points) - 1, x(len(points) - 1))):
         parts.append(below_axis(place, CHART_HEIGHT - 4, points[number].order_date))
-    told = f"{len(points)} runs, newest {history_tables.quantity(points[-1].value, item.series)}"
-    told += f"; {item.apart}" if item.apart else ""
+    counted = f"{len(points)} runs, newest {history_tables.quantity(points[-1].value, item.series)}"
+    counted += f"; {item.apart}" if item.apart else ""
     changes = "; ".join(", ".join(filter(None, (row.shift.text, row.shift.remark))) for row in item.shifts)
-    label = f"{item.series.benchmark} {item.series.metric} over time: {told}{'; ' if changes else ''}{changes}"
+    label = f"{item.series.benchmark} {item.series.metric} over time: {counted}{'; ' if changes else ''}{changes}"
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
 
 
 def _marks(points: Sequence[Measured], x: Scale, y: Scale, lowest: float, highest: float) -> Iterator[Markup]:
-    """The intervals, and the values on top of them: two elements, however many points there are.
+    """Yield the intervals, and the values on top of them, as few elements however many points there are.
 
     Intervals are cut at ``lowest`` and ``highest``.
     """

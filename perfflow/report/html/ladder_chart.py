@@ -1,4 +1,4 @@
-"""Candidates as a ladder: what each brought, on top of what was kept before it, and what was kept in the end."""
+"""Chart of candidates: the effect of each on top of the changes kept before it, and of all kept changes together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DECISIONS = {"accepted": "kept", "rejected": "reverted", "skipped": "not tried"
 
 
 def ladder_figure(ladder: Ladder) -> Markup:
-    """The picture of one ladder, times better than the baseline to the right, on a logarithmic axis."""
+    """Return the chart of one ladder; its logarithmic axis shows times better than the baseline."""
     ends = [
         end
         for interval in (*(rung.reached for rung in ladder.rungs), *([ladder.together] if ladder.together else []))
@@ -37,7 +37,7 @@ def ladder_figure(ladder: Ladder) -> Markup:
         parts.append(svg.line("grid", x(tick), 6, x(tick), foot))
         parts.append(svg.text(x(tick), foot + 12, f"{significant(tick)}x", "middle"))
     parts.append(svg.line("none", x(1.0), 6, x(1.0), foot))
-    told, middle, end = [], 14.0, 1.0
+    texts, middle, end = [], 14.0, 1.0
     for rung in ladder.rungs:
         word, kept = _DECISIONS[rung.decision], rung.decision == "accepted"
         kind = "good" if kept else "bad" if rung.reached.estimate < rung.start else "unsure"
@@ -46,15 +46,15 @@ def ladder_figure(ladder: Ladder) -> Markup:
         if kept:
             end = rung.reached.estimate
             parts.append(svg.line("rung", x(end), middle, x(end), middle + _ROW))
-        told.append(f"{visible(rung.name)}: {word}, {significant(rung.reached.estimate)}x")
+        texts.append(f"{visible(rung.name)}: {word}, {significant(rung.reached.estimate)}x")
         middle += _ROW
     if ladder.together:
         parts += _row(x, middle, "all kept, measured together", ladder.together, "good", "")
-        told.append(f"together: {significant(ladder.together.estimate)}x")
+        texts.append(f"together: {significant(ladder.together.estimate)}x")
     words = "times better than the baseline, logarithmic; bars are 95% intervals"
     parts.append(svg.text((_NAMES + CHART_WIDTH) / 2, foot + 26, words, "middle"))
-    label = f"Candidates judged by {visible(ladder.benchmark)} {visible(ladder.metric)}. {'; '.join(told)}"
-    caption = Markup("<code>{}</code> <code>{}</code>: each candidate on top of what was kept before it").format(
+    label = f"Candidates judged by {visible(ladder.benchmark)} {visible(ladder.metric)}. {'; '.join(texts)}"
+    caption = Markup("<code>{}</code> <code>{}</code>: each candidate on top of the changes kept before it").format(
         visible(ladder.benchmark), visible(ladder.metric)
     )
     picture = svg.picture(CHART_WIDTH, foot + 32, label, parts)
@@ -63,10 +63,10 @@ def ladder_figure(ladder: Ladder) -> Markup:
 
 def _row(x: Scale, middle: float, name: str, reached: Interval, kind: str, word: str) -> list[Markup]:
     low, high = (end if 0 < end < math.inf else other for end, other in ((reached.low, x.low), (reached.high, x.high)))
-    said = " ".join(filter(None, (f"{significant(reached.estimate)}x", word)))
+    label = " ".join(filter(None, (f"{significant(reached.estimate)}x", word)))
     return [
         svg.text(_NAMES - 10, middle + 4, name, "end"),
         svg.line(f"interval {kind}", x(low), middle, x(high), middle),
         svg.dot(f"point {kind}", x(reached.estimate), middle, 4),
-        svg.text(max(x(high), x(reached.estimate)) + 8, middle + 4, said),
+        svg.text(max(x(high), x(reached.estimate)) + 8, middle + 4, label),
     ]

@@ -1,4 +1,4 @@
-"""How far the code layouts of each side lie apart, as a picture: a point for each layout, and the program as built."""
+"""Chart of the code layouts of each side: a point for each layout, and a line for the program as built."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from perfflow.report.sanitize import visible
 _HEIGHT = 120.0
 _LANES = {"baseline": 30.0, "candidate": 68.0}
 _SPREAD = (0.0, -8.0, 8.0, -4.0, 4.0, -12.0, 12.0)
-"""Points of a lane are set above and below its middle in turn, so that equal ones do not hide each other."""
+"""Vertical offsets of the points of a lane in turn, so that equal points do not hide each other."""
 
 
 def layout_figure(row: Benchmark, criteria: Criteria) -> Markup:
-    """The picture of one row over several of whose code layouts samples were taken; '' of any other."""
+    """Return the chart of a row that was measured over several code layouts; '' for any other row."""
     layouts = row.layouts
     if layouts is None or layouts.n < 2 or not (row.baseline and row.candidate):
         return EMPTY
@@ -39,7 +39,7 @@ def layout_figure(row: Benchmark, criteria: Criteria) -> Markup:
 
 
 def _per_layout(sample: Sample, layouts: LayoutsOf, side: int) -> list[float]:
-    """The mean of each layout's samples."""
+    """Return the mean of each layout's samples."""
     numbers = layouts.numbers[side] if layouts.numbers else range(len(sample.samples))
     found: dict[int, list[float]] = {}
     for number, value in zip(numbers, sample.samples, strict=True):
@@ -69,11 +69,11 @@ def _picture(row: Benchmark, sides: dict[str, list[float]], layouts: LayoutsOf, 
         name: f"{format_quantity(min(values), dimension)} to {format_quantity(max(values), dimension)}"
         for name, values in sides.items()
     }
-    said = "; ".join(f"{name}: {text}" for name, text in ends.items())
+    ranges = "; ".join(f"{name}: {text}" for name, text in ends.items())
     axis = "" if low == 0 else "; the axis does not start at 0"
-    words = f"a point for each layout, a line where the program as built lies{axis}"
+    words = f"one point per layout; the line is the program as built{axis}"
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, _HEIGHT - 4, words, "middle"))
-    return svg.picture(CHART_WIDTH, _HEIGHT, f"Code layouts of {row.name} {row.metric}. {said}", parts)
+    return svg.picture(CHART_WIDTH, _HEIGHT, f"Code layouts of {row.name} {row.metric}. {ranges}", parts)
 
 
 def _lane(kind: str, lane: float, values: Sequence[float], x: Scale) -> list[Markup]:

@@ -1,4 +1,4 @@
-"""The heap over the run of a process as a picture: both sides, their peaks, and the target."""
+"""Chart of the heap over the run of a process: both sides, their peaks, and the target."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from perfflow.report.sanitize import visible
 MOST_CHARTS = 12
 METRIC = "heap_peak"
 _NAME_WIDTH, _NAME_HEIGHT = 90, 14
-"""Pixels that the name of a peak takes."""
+"""Size of a peak's label in pixels."""
 _AXES = {
     "instructions": (Dimension.COUNT, "instructions since the start"),
-    "bytes": (Dimension.BYTES, "bytes asked for since the start"),
+    "bytes": (Dimension.BYTES, "bytes requested since the start"),
     "time": (Dimension.TIME, "time since the start"),
 }
 
 
 def memory_figures(result: Result, criteria: Criteria) -> Iterator[Markup]:
-    """Yield a picture for each benchmark whose heap a step followed, and say how many are left out."""
+    """Yield a chart for each benchmark whose heap was recorded, and the number of those left out."""
     groups: dict[tuple[str, str, str], list[MemoryResult]] = {}
     for item in result.memory:
         groups.setdefault((item.step, item.benchmark, item.axis), []).append(item)
@@ -38,20 +38,20 @@ def memory_figures(result: Result, criteria: Criteria) -> Iterator[Markup]:
     for number, ((step, benchmark, _), curves) in enumerate(groups.items()):
         if number == MOST_CHARTS:
             left = len(groups) - MOST_CHARTS
-            yield Markup("<p>The curves of {} more are in <code>result.json</code>.</p>").format(left)
+            yield Markup("<p>The curves of {} more benchmarks are in <code>result.json</code>.</p>").format(left)
             return
         targets = [item for item in result.targets if (item.benchmark, item.metric) == (benchmark, METRIC)]
         row = rows.get((step, benchmark))
-        said = f": {METRIC} {values_of(row, criteria)}" if row and row.candidate else ""
+        values = f": {METRIC} {values_of(row, criteria)}" if row and row.candidate else ""
         caption = Markup("<code>{}</code>, heap over the run by <code>{}</code>{}").format(
-            visible(benchmark), visible(step), said
+            visible(benchmark), visible(step), values
         )
         picture = memory_chart(curves, targets, criteria)
         yield Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(caption, picture)
 
 
 def memory_chart(curves: Sequence[MemoryResult], targets: Sequence[TargetResult], criteria: Criteria) -> Markup:
-    """Draw curves of one axis, with a line for each bound on the peak."""
+    """Return the chart of curves with the same axis, with a line for each bound on the peak."""
     required = ((target.requirement, bound_of(target, criteria)) for target in targets)
     bounds = [(words, found.bound) for words, found in required if found]
     dimension, words = _AXES[curves[0].axis]
@@ -69,31 +69,31 @@ def memory_chart(curves: Sequence[MemoryResult], targets: Sequence[TargetResult]
     for wanted, bound in bounds:
         parts.append(svg.line("bound", LEFT, y(bound), CHART_WIDTH, y(bound)))
         parts.append(svg.text(LEFT + 4, y(bound) - 3, f"target {visible(wanted)}"))
-    told = []
+    peaks = []
     names: list[tuple[float, float]] = []
     for curve in curves:
         kind = "before" if curve.tree == "baseline" else "after"
         peak = max(curve.held)
         at = curve.at[curve.held.index(peak)]
         shape = svg.dot if kind == "before" else svg.triangle
-        said = format_quantity(peak, Dimension.BYTES)
+        peak_text = format_quantity(peak, Dimension.BYTES)
         parts.append(svg.path(f"curve {kind}", list(_steps(curve, x, y))))
         parts.append(shape(f"sample {kind}", x(at), y(peak), 4))
         right = x(at) > CHART_WIDTH * 0.7
         place = (x(at) + (-8 if right else 8), y(peak) - 5)
-        # Peaks that nearly meet have one name above the curve and one below.
+        # If two peaks are close, the second label goes below the curve.
         if any(abs(place[0] - left) < _NAME_WIDTH and abs(place[1] - high) < _NAME_HEIGHT for left, high in names):
             place = (place[0], y(peak) + _NAME_HEIGHT)
         names.append(place)
-        parts.append(svg.text(*place, f"peak {said}", f"{kind}{' end' if right else ''}"))
-        told.append(f"{curve.tree}: peak {said} at {format_quantity(at, dimension)}")
+        parts.append(svg.text(*place, f"peak {peak_text}", f"{kind}{' end' if right else ''}"))
+        peaks.append(f"{curve.tree}: peak {peak_text} at {format_quantity(at, dimension)}")
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, words, "middle"))
-    label = f"Heap of {curves[0].benchmark} over the run. {'; '.join(told)}"
+    label = f"Heap of {curves[0].benchmark} over the run. {'; '.join(peaks)}"
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
 
 
 def _steps(curve: MemoryResult, x: Scale, y: Scale) -> Iterator[tuple[float, float]]:
-    """What was held stays until the next point says otherwise."""
+    """Yield the points of a step curve: the value stays the same until the next point."""
     before: float | None = None
     for at, held in zip(curve.at, curve.held, strict=True):
         if before is not None:

@@ -1,5 +1,5 @@
 "use strict";
-// Filters and sorts long tables. Without it the page is whole: nothing is fetched, and nothing is made of text.
+// Filters and sorts long tables. The page works without it. Nothing is fetched, and no text becomes markup.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const rows = Array.from(body.rows);
@@ -59,7 +59,7 @@ function labelled(text, input) {
   return label;
 }
 
-// A value with its unit as a number in base units, so that 900 µs comes before 1.2 ms; other text as it is.
+// Returns a value with its unit as a number in base units, so that 900 µs sorts before 1.2 ms; other text unchanged.
 function key(text) {
   const found = /^[≤~( \u00a0]*([-+]?[\d.]+(?:e[-+]?\d+)?)[ \u00a0]?([a-zA-Zμµ%]*)/.exec(text.trim());
   if (!found) return text.trim().toLowerCase();

@@ -1,6 +1,6 @@
-"""Pictures as inline SVG: there without JavaScript, on paper, and in the colours of the page's theme.
+"""Pictures as inline SVG, which work without JavaScript, on paper, and in the colours of the page's theme.
 
-Lengths are in units of the picture's own view box, which the page scales. Colours are classes of ``page.css``.
+Lengths are in units of the picture's view box, which the page scales. Colours are classes of ``page.css``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from perfflow.report.sanitize import visible
 
 @dataclass(frozen=True)
 class Scale:
-    """From values ``low`` .. ``high`` to lengths ``start`` .. ``end``; what lies outside is cut to the end."""
+    """Maps values ``low`` .. ``high`` to lengths ``start`` .. ``end``; values outside are clamped."""
 
     low: float
     high: float
@@ -25,7 +25,7 @@ class Scale:
     logarithmic: bool = False
 
     def __call__(self, value: float) -> float:
-        """The length of a value."""
+        """Return the length of a value."""
         low, high, at = (self.low, self.high, value)
         if self.logarithmic:
             low, high, at = math.log(low), math.log(high), math.log(max(value, math.ulp(0.0)))
@@ -33,7 +33,7 @@ class Scale:
         return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
 
     def each(self, values: Iterable[float]) -> list[float]:
-        """The lengths of many values within a scale that is not logarithmic."""
+        """Return the lengths of many values, on a scale that is not logarithmic and without clamping."""
         low, span, start, length = self.low, self.high - self.low, self.start, self.end - self.start
         if span <= 0:
             return [start + 0.5 * length for _ in values]
@@ -44,9 +44,9 @@ _SCROLLING = Markup('<div class="scroll" tabindex="0" role="group" aria-label="p
 
 
 def picture(width: float, height: float, label: str, parts: Iterable[Markup], *, kind: str = "chart") -> Markup:
-    """A picture with a text that says the same; without ``label`` it stands beside its figures and says nothing new.
+    """Return a picture with an alternative text. Without ``label`` it is hidden from screen readers.
 
-    One with a text scrolls by itself where it is wider than the page.
+    A picture with a label scrolls if it is wider than the page.
     """
     spoken = Markup('role="img" aria-label="{}"').format(visible(label)) if label else Markup('aria-hidden="true"')
     drawn = Markup('<svg class="{}" viewBox="0 0 {} {}" {}>{}</svg>').format(
@@ -56,56 +56,56 @@ def picture(width: float, height: float, label: str, parts: Iterable[Markup], *,
 
 
 def line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
-    """A straight line."""
+    """Return a straight line."""
     left, top, right, bottom = map(_number, (x1, y1, x2, y2))
     end = f"V{bottom}" if left == right else f"H{right}" if top == bottom else f"L{right} {bottom}"
     return _element(f'<path class="{kind}" d="M{left} {top}{end}"/>')
 
 
 def path(kind: str, points: Sequence[tuple[float, float]]) -> Markup:
-    """A line through points."""
+    """Return a line through points."""
     return _element(f'<path class="{kind}" d="M{"L".join([f"{_number(x)} {_number(y)}" for x, y in points])}"/>')
 
 
 def strokes(kind: str, ends: Iterable[tuple[float, float, float]]) -> Markup:
-    """Upright lines, each as x, y, y, in one element: a picture may have hundreds."""
+    """Return vertical lines, each given as x, y, y, in one element, since a picture may have hundreds."""
     return _element(f'<path class="{kind}" d="{"".join([f"M{x:.4g} {y1:.4g}V{y2:.4g}" for x, y1, y2 in ends])}"/>')
 
 
 def dots(kind: str, points: Iterable[tuple[float, float]]) -> Markup:
-    """Discs in one element: lines of next to no length, whose class gives them round ends and their width."""
+    """Return discs in one element: very short lines, whose class gives them round ends and their width."""
     return _element(f'<path class="{kind}" d="{"".join([f"M{x:.4g} {y:.4g}h.01" for x, y in points])}"/>')
 
 
 def rectangle(kind: str, x: float, y: float, width: float, height: float) -> Markup:
-    """A rectangle."""
+    """Return a rectangle."""
     size = f'width="{_number(width)}" height="{_number(height)}"'
     return _element(f'<rect class="{kind}" x="{_number(x)}" y="{_number(y)}" {size}/>')
 
 
 def dot(kind: str, x: float, y: float, radius: float = 3) -> Markup:
-    """A disc."""
+    """Return a disc."""
     return _element(f'<circle class="{kind}" cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"/>')
 
 
 def triangle(kind: str, x: float, y: float, size: float = 3.4) -> Markup:
-    """A triangle, to be told from a disc without its colour."""
+    """Return a triangle, which differs from a disc even without colours."""
     left, right, top, foot = map(_number, (x - size, x + size, y - size, y + size * 0.8))
     return _element(f'<path class="{kind}" d="M{_number(x)} {top}L{left} {foot}L{right} {foot}Z"/>')
 
 
 def text(x: float, y: float, words: str, kind: str = "") -> Markup:
-    """Words at a point, by the class's alignment."""
+    """Return words at a point, aligned by their class."""
     return _element(f'<text class="{kind}" x="{_number(x)}" y="{_number(y)}">{escape(words)}</text>')
 
 
 def _element(text: str) -> Markup:
-    """An element as it stands: its class is a word of perfflow's own, the rest are numbers and escaped words."""
+    """Return an element as markup: its class is perfflow's own, the rest are numbers and escaped words."""
     return Markup(text)  # noqa: S704
 
 
 def _number(value: float) -> str:
-    """A length with a decimal at most, so that the same data give the same bytes."""
+    """Return a length with at most one decimal, so that equal data give equal bytes."""
     return (
         f"{value:.1f}".removesuffix(".0").replace("-0", "0") if abs(value) < 0.05 else f"{value:.1f}".removesuffix(".0")
     )

@@ -1,6 +1,6 @@
-"""A page as a whole: what stands around its sections, with its styles and scripts in it.
+"""The whole HTML page: the frame around its sections, with styles and scripts inline.
 
-Scripts and styles are allowed by their hashes alone, so nothing that came in by a name could ever run.
+The policy allows scripts and styles only by their hashes, so a script inside a name could never run.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _PAGE = Markup("""<!doctype html>
 
 @dataclass(frozen=True)
 class Head:
-    """What a page begins with; ``verdict`` is a class of its style."""
+    """The head of a page; ``verdict`` is a class of its style."""
 
     kind: str
     name: str
@@ -58,11 +58,11 @@ class Head:
     verdict: str
     opening: tuple[Block | Markup, ...]
     beside: Markup
-    """What lies in the folder of the page."""
+    """The footer: files in the folder of the page, or a note."""
 
 
 def whole(head: Head, shown: Sequence[tuple[str, tuple[Part, ...]]], script_names: Sequence[str] = ("page.js",)) -> str:
-    """The text of a page of sections, each a title, which may be empty, and its parts; one file that needs no other."""
+    """Return a self-contained page of sections, each with a title, which may be '', and its parts."""
     style, scripts = _asset("page.css"), list(map(_asset, script_names))
     hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
     return _PAGE.format(
@@ -84,7 +84,7 @@ def whole(head: Head, shown: Sequence[tuple[str, tuple[Part, ...]]], script_name
 
 @cache
 def _asset(name: str) -> Markup:
-    """A file beside this one, which is put into the page without its indents and lines of comment."""
+    """Return a file beside this module without indentation and comment lines, to be inlined into the page."""
     lines = (line.lstrip() for line in (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines())
     return Markup("\n".join(line for line in lines if line and not line.startswith("//")))  # noqa: S704 (our own file)
 

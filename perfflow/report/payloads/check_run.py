@@ -1,4 +1,4 @@
-"""Requests for GitHub's checks API: the first creates a completed check run, the others add annotations to it."""
+"""Requests for GitHub's checks API: the first creates a completed check run, the others add annotations."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from perfflow.report.payloads.places import path_in_repository
 from perfflow.report.payloads.revision import has_changes, revision_of
 
 CONCLUSIONS = {"pass": "success", "fail": "failure", "error": "failure", "unproven": "action_required"}
-"""``neutral`` would let a required check pass, and so is none of them."""
+"""``neutral`` is not used, since it would let a required check pass."""
 UNPROVEN_AS = {"ask": "action_required", "pass": "success", "fail": "failure"}
 SUMMARY_BYTES = 65_000
 MOST_TITLE = 255
 MOST_MESSAGE = 64_000
 BATCH = 50
-"""Annotations that one request may have."""
+"""Most annotations of one request."""
 _SPOTS = 3
 """Hotspots of a profile that are annotated."""
 
 
 def requests(result: Result, unproven: str = "ask") -> list[dict[str, Any]]:
-    """Bodies of ``POST /repos/OWNER/REPO/check-runs``, then of ``PATCH .../check-runs/ID`` as often as it takes.
+    """Return the body of ``POST /repos/OWNER/REPO/check-runs``, then the bodies of ``PATCH .../check-runs/ID``.
 
-    None where nothing is judged, as of two stored sets: any check at all could let a required one pass.
+    The list is empty if nothing is judged, as for two stored results: any check could let a required one pass.
 
-    ``unproven`` is what an unproven verdict means to the check: ask, pass or fail. ``head_sha`` is null where the
-    commit is not known, and ``text`` says so: whoever sends it has to fill it in.
+    ``unproven``: meaning of an unproven verdict for the check: ask, pass or fail. ``head_sha`` is null if the commit is
+    not known; then ``text`` asks the sender to fill it in.
     """
     if result.verdict is None or result.gate is None:
         return []
@@ -55,23 +55,23 @@ def requests(result: Result, unproven: str = "ask") -> list[dict[str, Any]]:
 
 
 def text(result: Result, unproven: str = "ask") -> str:
-    """The requests as a JSON list."""
+    """Return the requests as a JSON list."""
     return inert_json(json.dumps(requests(result, unproven), ensure_ascii=True, indent=1)) + "\n"
 
 
 def title(result: Result) -> str:
-    """One sentence of at most 255 bytes: the verdict if any, and its first reason or the first piece of evidence."""
+    """Return one line of at most 255 bytes: the verdict if any, and its first reason or the first evidence line."""
     reasons = [reason for reason in result.reasons if not reason.startswith(WARNED)]
     if result.verdict == "error":
         return clipped("; ".join(["could not measure", *reasons[:1]]), MOST_TITLE)
-    said = reasons[:1] or result.evidence[:1]
-    return clipped(": ".join(filter(None, [result.verdict, *said])), MOST_TITLE)
+    first = reasons[:1] or result.evidence[:1]
+    return clipped(": ".join(filter(None, [result.verdict, *first])), MOST_TITLE)
 
 
 def _about(result: Result) -> Iterator[str]:
     revision = revision_of(result)
     if revision is None:
-        yield "The result does not say which commit was measured: `head_sha` is to be filled in by whoever sends this."
+        yield "The measured commit is not known. Fill in `head_sha` before you send this request."
     elif has_changes(result):
         yield f"Measured with uncommitted changes on top of `{revision}`."
     else:
@@ -80,22 +80,25 @@ def _about(result: Result) -> Iterator[str]:
 
 
 def annotated_places(result: Result) -> Iterator[dict[str, Any]]:
-    """Places in the repository: functions that got slower, then hotspots; each place and level once."""
+    """Yield annotations of places in the repository, each once: functions that got slower, then hotspots."""
     levels = {(row.name, row.metric): row.level for row in result.benchmarks}
     seen: set[tuple[str, int, str]] = set()
     for found in result.attributions:
         level = "failure" if levels.get((found.benchmark, found.metric)) == "action" else "warning"
         line = blamed(found)
         by = f" ({format_change(found.change)})" if found.change is not None else ""
-        said = [f"{found.function}: {line.values}{by} in {found.benchmark} ({found.metric})"]
-        said += [f"{line.share} of what it lost"] if found.share is not None else []
-        said += [f"touched by {line.touched}"] if found.commits else []
-        said += [found.note] if found.note else []
-        yield from _at(found, level, f"slower: {found.function}", "; ".join(said), seen)
+        parts = [f"{found.function}: {line.values}{by} in {found.benchmark} ({found.metric})"]
+        parts += [f"{line.share} of the regression"] if found.share is not None else []
+        parts += [f"touched by {line.touched}"] if found.commits else []
+        parts += [found.note] if found.note else []
+        yield from _at(found, level, f"slower: {found.function}", "; ".join(parts), seen)
     for spot in result.hotspots:
         if spot.rank <= _SPOTS and spot.line:
-            said = [f"{spot.location}: {spot.share:.0%} of {spot.unit} in {spot.benchmark} ({spot.source})", spot.cause]
-            yield from _at(spot, "notice", f"hotspot: {spot.location}", "; ".join(filter(None, said)), seen)
+            parts = [
+                f"{spot.location}: {spot.share:.0%} of {spot.unit} in {spot.benchmark} ({spot.source})",
+                spot.cause,
+            ]
+            yield from _at(spot, "notice", f"hotspot: {spot.location}", "; ".join(filter(None, parts)), seen)
 
 
 def _at(

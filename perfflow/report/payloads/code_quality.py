@@ -1,4 +1,4 @@
-"""GitLab's code quality report: places that got slower, and hotspots."""
+"""GitLab's code quality report: functions that got slower, and hotspots."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SEVERITIES = {"failure": "major", "warning": "minor", "notice": "info"}
 
 
 def text(result: Result) -> str:
-    """The file. A finding's fingerprint is of its file, function and kind: it stays when lines move."""
+    """Return the file. A fingerprint is made of file, function and kind, so it stays the same when lines move."""
     return inert_json(json.dumps(findings(result), ensure_ascii=True, indent=1)) + "\n"
 
 
 def findings(result: Result) -> list[dict[str, Any]]:
-    """Each finding once, worst first as far as the result has them so."""
+    """Return each finding once, in the order of the result."""
     found: dict[str, dict[str, Any]] = {}
     for item in annotated_places(result):
         kind, _, function = item["title"].partition(": ")

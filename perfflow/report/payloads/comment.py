@@ -1,4 +1,4 @@
-"""The job summary and the pull-request comment: the report within a service's limits, and findable again."""
+"""The job summary and the pull-request comment: the report within the size limits of a service."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from perfflow.report.payloads.revision import revision_of
 from perfflow.report.payloads.run_log import ANCHOR, Hop, hop_of, log, with_hop
 
 SUMMARY_BYTES = 2**20 - 4 * 2**10
-"""GitHub refuses a step's summary of more than 1 MiB; other commands of the step may add to it."""
+"""GitHub refuses a step summary of more than 1 MiB; other commands of the step may add to it."""
 COMMENT_BYTES = 65_000
-"""A comment may have 65,536 characters; in bytes there are never fewer than in any count of characters."""
+"""A comment may have 65,536 characters; the number of bytes is never smaller than the number of characters."""
 _PLAIN = late_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def marker(result: Result) -> str:
-    """The hidden line by which a comment is found again: of one workflow on one kind of machine.
+    """Return the hidden line that identifies the comment of one workflow on one kind of machine.
 
-    Search for it at the beginning of comments by the author that posts them, since anyone can write such a line.
+    Search for it only at the beginning of the posting author's own comments, since anyone can write such a line.
     """
     host = result.machine.get("identity")
     return f"<!-- perfflow:{_word(result.run.workflow)}:{_word(str(host)) if host else 'unknown'} -->"
 
 
 def _word(name: str) -> str:
-    """A name that cannot end the marker, or be taken for another name's."""
+    """Return a name, or a unique form of it that cannot end the marker."""
     if _PLAIN.fullmatch(name) and "--" not in name:
         return name
     plain = re.sub(r"[^A-Za-z0-9]+", "-", PurePath(name).stem)[:40].strip("-")
@@ -44,12 +44,12 @@ def _word(name: str) -> str:
 
 
 def summary(result: Result) -> str:
-    """The whole report for a job's summary, in less than 1 MiB."""
+    """Return the whole report for a job summary, in less than 1 MiB."""
     return fitted(draft_of(result), _whole, SUMMARY_BYTES)
 
 
 def comment(result: Result, earlier: tuple[Hop, ...] = (), anchor: str = ANCHOR) -> str:
-    """One comment: the marker, the report's most important parts, and the log of hops, this run's line last."""
+    """Return a comment: the marker, the most important parts of the report, and the log of hops, this run's last."""
     first = f"{marker(result)}\n"
     draft = draft_of(result)
     hops = with_hop(earlier, hop_of(result, draft.page.headline, revision_of(result) or ""))
@@ -59,7 +59,7 @@ def comment(result: Result, earlier: tuple[Hop, ...] = (), anchor: str = ANCHOR)
 
 
 def short(draft: Draft) -> str:
-    """The parts of a comment: what the tables say of a row by its name stands nowhere else."""
+    """Return the parts of a comment, without reasons and lists that repeat rows of the tables."""
     page = draft.page
     routes = tuple(replace(route, lists=(), commands=()) for route in page.findings.routes)
     page = replace(
@@ -79,8 +79,8 @@ def _comment(draft: Draft) -> Iterator[Section]:
     yield sections.opening(page)
     yield from sections.reasons(page)
     if page.verdict == "ERROR":
-        said = "Could not measure everything: what is missing below is not the same as no change."
-        yield Section("", (Prose(said),))
+        text = "Not everything was measured. A benchmark that is missing below may have changed."
+        yield Section("", (Prose(text),))
     yield from sections.requirements(page)
     left_out = page.others.get("comparisons", 0)
     if draft.changed or left_out:
@@ -89,8 +89,8 @@ def _comment(draft: Draft) -> Iterator[Section]:
     if draft.unchanged:
         unchanged = tables.comparisons(page, draft.unchanged, short=True)
         yield Section("", (Fold("Unchanged, or shown only", (unchanged,)),))
-    if page.apart:
-        yield Section("", (Prose((quoted(page.apart),)),))
+    if page.median_note:
+        yield Section("", (Prose((quoted(page.median_note),)),))
     yield from sections.blame(page)
     yield from sections.gates(page, short=True)
     yield from sections.routing(page)
@@ -102,11 +102,11 @@ def _comment(draft: Draft) -> Iterator[Section]:
 
 
 def _not_in_table(reasons: Sequence[str], draft: Draft) -> tuple[str, ...]:
-    """The reasons that are not about a row of the benchmarks table."""
+    """Return the reasons that are not about a row of the benchmarks table."""
     names = [f"{row.operation} {row.metric}" for row in draft.changed]
     starts = [f"{word}: {name}" for name in names for word in ("regressed", "unproven", "concern")]
-    told = tuple(f"{text}{end}" for text in starts for end in (" ", ":"))
-    return tuple(reason for reason in reasons if not reason.startswith(told))
+    beginnings = tuple(f"{text}{end}" for text in starts for end in (" ", ":"))
+    return tuple(reason for reason in reasons if not reason.startswith(beginnings))
 
 
 def _whole(draft: Draft) -> str:
@@ -117,5 +117,5 @@ def _whole(draft: Draft) -> str:
 def _left_out(draft: Draft) -> Iterator[Section]:
     if draft.left_out:
         parts = ", ".join(draft.left_out)
-        said = f"Left out to keep within the size that is allowed here: {parts}. All of it is in "
-        yield Section("", (Prose((said, named("result.json"), ".")),))
+        text = f"Left out because of the size limit: {parts}. Everything is in "
+        yield Section("", (Prose((text, named("result.json"), ".")),))

@@ -1,4 +1,4 @@
-"""What a comment, a summary or a check shows, and how it becomes shorter: by whole parts and rows, never mid-text."""
+"""The content of a comment, summary or check, and how it is shortened: by whole parts and rows, never inside a text."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from perfflow.report.rows import Comparison
 from perfflow.report.sanitize import shortened
 
 MOST_CHANGED = 50
-"""Rows of a comment that passed; those that fail a run are not counted."""
+"""Most rows in a comment besides those that fail a run."""
 _LONGEST_TITLE = 120
 _LONGEST_ROW = 8000
-"""Characters of a row that is left out before any other where whole rows have to go."""
+"""Characters above which a row is left out before any other."""
 _MOST_EVIDENCE = 20
-"""Evidence lines of a text that is too long."""
+"""Evidence lines that are kept in a text that is too long."""
 _FEWER = (100, 50, 25, 12, 6, 3, 1, 0)
 _FAILING = ("requirements", "comparisons", "reasons", "checks", "troubles", "evidence", "warned")
-"""Lists that are only shortened by rows, with a count, when nothing else is left to go."""
+"""Lists that are shortened last, row by row and with a count."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A page, and the names of the parts that were left out of it so far."""
+    """A page, and the names of the parts that were left out so far."""
 
     page: Page
     left_out: tuple[str, ...] = ()
 
     @property
     def changed(self) -> tuple[Comparison, ...]:
-        """Rows that are told at first sight: what fails a run, and the first of what changed or is unproven."""
+        """Rows that are shown unfolded: rows that fail a run, and the first changed or unproven ones."""
         failing = [row for row in self.page.comparisons if is_failing(row)]
-        others = [row for row in self.page.comparisons if not is_failing(row) and _is_told(row)][:MOST_CHANGED]
+        others = [row for row in self.page.comparisons if not is_failing(row) and _is_changed(row)][:MOST_CHANGED]
         kept = {id(row) for row in (*failing, *others)}
         return tuple(row for row in self.page.comparisons if id(row) in kept)
 
     @property
     def unchanged(self) -> tuple[Comparison, ...]:
-        """All other rows, to be folded."""
+        """All other rows, which are folded."""
         shown = {id(row) for row in self.changed}
         return tuple(row for row in self.page.comparisons if id(row) not in shown)
 
 
 def draft_of(result: Result) -> Draft:
-    """Everything that there is to show of a result. Headings are cut to a line's length."""
+    """Return the full draft of a result. Headings are cut to the length of a line."""
     page = page_of(result)
     page = replace(
         page,
@@ -69,27 +69,27 @@ def _titled(found: Findings) -> Findings:
 
 
 def _title(name: str) -> str:
-    """A name that is short in columns and, since some letters take none, in bytes."""
+    """Return a name that is short in columns and, since some letters take no column, in bytes."""
     return clipped(shortened(name, _LONGEST_TITLE), 8 * _LONGEST_TITLE)
 
 
 def is_failing(row: Comparison) -> bool:
-    """Whether a row keeps a run from passing."""
+    """Return whether a row prevents a pass."""
     word = row.decision.partition(" ")[0]
     lost = word in ("removed", "not") and row.gating
     return row.level == "action" or lost or (word == "unproven" and not row.level and row.first)
 
 
-def _is_told(row: Comparison) -> bool:
+def _is_changed(row: Comparison) -> bool:
     return row.first and row.decision.partition(" ")[0] != "same"
 
 
 def fitted(draft: Draft, render: Callable[[Draft], str], most: int) -> str:
-    """The longest text of at most ``most`` bytes, and so at most as many letters in any count.
+    """Return the longest text of at most ``most`` bytes, and so at most as many characters.
 
-    Left out are, in this order: unchanged rows, further figures, where it ran and notes, evidence beyond the first
-    lines, how a run is routed, gates, checks that passed, profiles and candidates, functions that got slower, rows that
-    pass; then, with their numbers said, rows of what failed, the last first.
+    Parts are left out in this order: unchanged rows, further figures, last lines of failed steps, environment and
+    notes, evidence beyond the first lines, routing briefs, actions and gates, passed checks, profiles and candidates,
+    regressions and recommendations, passing rows; then failing rows, the last first, with a count.
     """
     text = render(draft)
     for shorter in _steps(draft):
@@ -101,29 +101,29 @@ def fitted(draft: Draft, render: Callable[[Draft], str], most: int) -> str:
 
 
 def _steps(draft: Draft) -> Iterator[Draft]:
-    """Ever shorter drafts."""
+    """Yield shorter and shorter drafts."""
     page = draft.page
     kept = draft.changed
     yield (draft := _cut(draft, "unchanged rows", comparisons=kept))
     for what, names in (
         ("further figures", ("figures", "further", "before", "after")),
         ("the last lines of failed steps", ("failed",)),
-        ("where it ran, notes and commands", ("environment", "notes", "cautions", "reproduce", "sides")),
+        ("environment, notes and commands", ("environment", "notes", "cautions", "reproduce", "sides")),
     ):
         yield (draft := _cut(draft, what, **dict.fromkeys(names, ())))
     yield (draft := _fewer(draft, itemgetter(slice(_MOST_EVIDENCE)), ("evidence",)))
     found = replace(page.findings, routes=tuple(map(_bare, page.findings.routes)))
-    yield (draft := _cut(draft, "briefs", findings=found))
+    yield (draft := _cut(draft, "routing briefs", findings=found))
     found = replace(found, actions=(), gates=(), routes=())
     yield (draft := _cut(draft, "actions, routing and gates", findings=found))
     failed = tuple(check for check in page.checks if check[2] != "passed")
-    yield (draft := _cut(draft, "checks that passed", checks=failed))
+    yield (draft := _cut(draft, "passed checks", checks=failed))
     yield (draft := _cut(draft, "profiles and candidates", joined=(), profiles=(), counters=None, ledger=None))
     found = replace(found, summary=None, blame=None, impact=(), recommendations=())
-    yield (draft := _cut(draft, "what regressed, where, and advice", findings=found))
+    yield (draft := _cut(draft, "regressions, hotspots and recommendations", findings=found))
     failing = tuple(row for row in kept if is_failing(row))
     unmet = tuple(row for row in page.requirements if row.status != "met")
-    yield (draft := _cut(draft, "rows that pass", comparisons=failing, requirements=unmet))
+    yield (draft := _cut(draft, "passing rows", comparisons=failing, requirements=unmet))
     yield (draft := _fewer(draft, lambda rows: tuple(row for row in rows if _length(row) <= _LONGEST_ROW)))
     for most in _FEWER:
         yield (draft := _fewer(draft, itemgetter(slice(most))))
@@ -134,16 +134,16 @@ def _bare(route: Routed) -> Routed:
 
 
 def _cut(draft: Draft, what: str, **changes: Any) -> Draft:
-    return _said(replace(draft, page=replace(draft.page, **changes)), draft, what)
+    return _noted(replace(draft, page=replace(draft.page, **changes)), draft, what)
 
 
-def _said(shorter: Draft, draft: Draft, what: str) -> Draft:
-    """The shorter one, which says what it is without; nothing is said of what was not there."""
+def _noted(shorter: Draft, draft: Draft, what: str) -> Draft:
+    """Return the shorter draft with ``what`` among the left out parts, if anything was left out."""
     return shorter if shorter == draft else replace(shorter, left_out=(*draft.left_out, what))
 
 
 def _fewer(draft: Draft, keep: Callable[[tuple[Any, ...]], tuple[Any, ...]], names: Sequence[str] = _FAILING) -> Draft:
-    """A draft with fewer rows of what failed; their numbers are added to what the page says is left out."""
+    """Return a draft with fewer failing rows; the page counts the ones left out."""
     others: Mapping[str, int] = draft.page.others
     changes: dict[str, Any] = {}
     for name in names:
@@ -154,7 +154,7 @@ def _fewer(draft: Draft, keep: Callable[[tuple[Any, ...]], tuple[Any, ...]], nam
 
 
 def _length(row: object) -> int:
-    """Letters of all the texts in a row."""
+    """Return the number of characters of all texts in a row."""
     if isinstance(row, str):
         return len(row)
     if isinstance(row, tuple):

@@ -1,7 +1,7 @@
-"""Files that may be printed to a log or posted, without anything in them that a service or a reader acts on.
+"""Escaping of files that may be printed to a log or posted, so that no service acts on their content.
 
-GitHub Actions obeys a line that starts with ``::`` and anything after ``##[``, wherever it is printed; perfflow finds
-its own comment, and its log of hops, by HTML comments: none of the two may come from a name.
+GitHub Actions runs commands in lines that start with ``::``, and after ``##[``, in any output. perfflow finds its own
+comment and its log of hops by HTML comments. Neither may come from a name.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ _COMMAND = late_pattern(r"^(\s*):(?=:)", re.MULTILINE)
 
 
 def inert(text: str) -> str:
-    """A text in Markdown or plain lines without workflow commands and HTML comments."""
+    """Return a text in Markdown or plain lines without workflow commands and HTML comments."""
     return _COMMAND.sub(r"\1: ", text.replace("##[", "## [")).replace("<!--", "<! --").replace("-->", "-- >")
 
 
 def inert_json(text: str) -> str:
-    """JSON of the same meaning without a workflow command in it; ``##[`` can only stand inside a string."""
+    """Return equivalent JSON without workflow commands; ``##[`` can only occur inside a string."""
     return text.replace("##[", "##\\u005b")
 
 
 def clipped(text: str, most: int) -> str:
-    """One visible line of at most ``most`` UTF-16 units and bytes, with dots where it is cut at its end."""
+    """Return one visible line of at most ``most`` UTF-16 units and bytes; a cut line ends with dots."""
     text = visible(text)
     if fits(text, most):
         return text
@@ -36,5 +36,5 @@ def clipped(text: str, most: int) -> str:
 
 
 def fits(text: str, most: int) -> bool:
-    """Whether a text is within a limit, however a service counts: in bytes, which are never fewer than letters."""
+    """Return whether a text is within a limit in bytes, which are never fewer than characters in any count."""
     return len(text.encode("utf-8", "surrogatepass")) <= most

@@ -1,4 +1,4 @@
-"""The files that `perfflow export` writes: each format's name, its file, and its text."""
+"""The files that `perfflow export` writes: format, file name and content."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from perfflow.report.payloads.run_log import ANCHOR, earlier_hops
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """How files are to be made. ``unproven`` is ask, pass or fail; ``previous`` the comment to carry hops on from."""
+class ExportOptions:
+    """Options of an export. ``unproven``: ask, pass or fail. ``previous``: the comment whose log of hops continues."""
 
     unproven: str = "ask"
     previous: str = ""
@@ -23,10 +23,10 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Payload:
-    """One format."""
+    """One format: its file name, and the function that makes the content."""
 
     file: str
-    make: Callable[[Result, Wishes], str]
+    make: Callable[[Result, ExportOptions], str]
 
 
 def _evidence(result: Result) -> str:
@@ -37,12 +37,12 @@ PAYLOADS: Mapping[str, Payload] = {
     "summary": Payload("summary.md", lambda result, _: summary(result)),
     "comment": Payload(
         "comment.md",
-        lambda result, wishes: comment(result, earlier_hops(wishes.previous, wishes.anchor), wishes.anchor),
+        lambda result, options: comment(result, earlier_hops(options.previous, options.anchor), options.anchor),
     ),
-    "check-run": Payload("check_run.json", lambda result, wishes: check_run.text(result, wishes.unproven)),
-    "junit": Payload("junit.xml", lambda result, wishes: junit.text(result, wishes.unproven)),
+    "check-run": Payload("check_run.json", lambda result, options: check_run.text(result, options.unproven)),
+    "junit": Payload("junit.xml", lambda result, options: junit.text(result, options.unproven)),
     "metrics": Payload("metrics.txt", lambda result, _: open_metrics.text(result)),
     "codequality": Payload("codequality.json", lambda result, _: code_quality.text(result)),
     "evidence": Payload("evidence.txt", lambda result, _: _evidence(result)),
 }
-"""By the name that ``--format`` takes."""
+"""Formats by their name for ``--format``."""

@@ -1,4 +1,4 @@
-"""JUnit XML: a test case for the verdict, each requirement, each row that a verdict rests on, and each check."""
+"""JUnit XML: test cases for the verdict, each requirement, each row that the verdict rests on, and each check."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHECKS = {"passed": "passed", "failed": "failure", "skipped": "skipped", "not r
 
 @dataclass(frozen=True)
 class Case:
-    """One test case. ``outcome`` is passed, failure, error or skipped; ``kind`` is what it is a case of."""
+    """One test case. ``outcome``: passed, failure, error or skipped. ``kind``: verdict, requirement and so on."""
 
     kind: str
     name: str
@@ -29,7 +29,7 @@ class Case:
 
 
 def text(result: Result, unproven: str = "ask") -> str:
-    """The file. What is unproven is skipped, with a message, or a failure where ``unproven`` is ``fail``."""
+    """Return the file. An unproven case is skipped with a message, or a failure if ``unproven`` is ``fail``."""
     found = [_settled(case, unproven) for case in _cases(result)]
     counts = {word: sum(case.outcome == word for case in found) for word in ("failure", "error", "skipped")}
     numbers = {
@@ -51,7 +51,7 @@ def text(result: Result, unproven: str = "ask") -> str:
             ET.SubElement(item, "system-out").text = visible(case.message)
     ET.indent(root)
     body = ET.tostring(root, encoding="unicode")
-    # An attribute or a text is where a name can stand; there the entity is the same letter.
+    # Names occur only in attributes and texts, where the entity means the same character.
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'.replace("##[", "##&#91;")
 
 
@@ -66,10 +66,10 @@ def _cases(result: Result) -> Iterator[Case]:
     reasons = [reason for reason in result.reasons if not reason.startswith(WARNED)]
     warned = [reason for reason in result.reasons if reason.startswith(WARNED)]
     headline = page_of(result).headline
-    said = "; ".join([*reasons, *([] if reasons else warned)]) or headline
+    why = "; ".join([*reasons, *([] if reasons else warned)]) or headline
     if result.verdict and result.gate:
         outcome = _OUTCOMES[result.verdict]
-        yield Case("verdict", result.gate.name, outcome, f"could not measure: {said}" if outcome == "error" else said)
+        yield Case("verdict", result.gate.name, outcome, f"could not measure: {why}" if outcome == "error" else why)
     for target in result.targets:
         line = requirement_of(target, criteria, None)
         measured = " ".join(filter(None, (line.measured, line.interval)))
@@ -78,7 +78,7 @@ def _cases(result: Result) -> Iterator[Case]:
         yield Case("requirement", f"{line.name} {line.required}", _TARGETS[target.status], message + detail)
     for row in result.benchmarks:
         if row.gating and row.decision:
-            yield Case("benchmark", f"{row.name} {row.metric}", _row_outcome(row), _said(row, criteria))
+            yield Case("benchmark", f"{row.name} {row.metric}", _row_outcome(row), _row_message(row, criteria))
     allowed = {step.id for step in result.steps if step.allowed}
     for check in result.verification:
         word = "skipped" if check.status == "failed" and check.id in allowed else _CHECKS[check.status]
@@ -93,6 +93,6 @@ def _row_outcome(row: Benchmark) -> str:
     return "skipped" if row.decision == "unproven" and row.level is None else "passed"
 
 
-def _said(row: Benchmark, criteria: Criteria) -> str:
+def _row_message(row: Benchmark, criteria: Criteria) -> str:
     line = comparison_of(row, criteria)
     return "; ".join(filter(None, (f"{line.decision}: {line.values}, speedup {line.speedup}", line.remark)))

@@ -1,6 +1,6 @@
-"""OpenMetrics text of a run's figures, rounded so that two runs that differ by noise alone read the same.
+"""OpenMetrics text of a run's figures, rounded so that two runs that differ only by noise are equal.
 
-GitLab compares such a file with that of the target branch letter by letter, and calls every difference a change.
+GitLab compares such a file with the target branch's file character by character, and reports every difference.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PROVEN = ("improved", "regressed")
 
 
 def text(result: Result) -> str:
-    """The file: the gate, targets by status, and a value of each row with a direction."""
+    """Return the file: the gate, targets by status, and a value for each row whose metric has a direction."""
     return "\n".join([*_lines(result), "# EOF"]) + "\n"
 
 
@@ -48,7 +48,7 @@ def _lines(result: Result) -> Iterator[str]:
             "statistic": row.statistic,
             "unit": row.unit,
         }
-        # Two names may look alike once what acts in them is spelled out; a series may stand there only once.
+        # Names may become equal once control characters are spelled out, but a series may occur only once.
         key = tuple(visible(part) for part in about.values())
         if row.better != "none" and value is not None and key not in seen:
             seen.add(key)
@@ -60,7 +60,7 @@ def _lines(result: Result) -> Iterator[str]:
 
 
 def _value(row: Benchmark, floor: float, *, exact: bool) -> str | None:
-    """The candidate's value where it is proven to differ from the baseline's, else the baseline's; in text."""
+    """Return the candidate's value if it is proven to differ from the baseline's, else the baseline's, as text."""
     changed = row.decision in _PROVEN or row.baseline is None or row.baseline.value is None
     side = (row.candidate if changed else row.baseline) or row.candidate or row.baseline
     if row.decision == "removed" or side is None or side.value is None:
@@ -69,16 +69,16 @@ def _value(row: Benchmark, floor: float, *, exact: bool) -> str | None:
 
 
 def noise(side: Sample, floor: float) -> float:
-    """How far two measurements of the same may differ: the 95% interval's width, at least ``floor`` of the value."""
+    """Return the noise of a value: the width of its 95% interval, but at least ``floor`` of the value."""
     value = abs(side.value or 0.0)
     width = side.high - side.low if side.low is not None and side.high is not None else 0.0
     return max(width, floor * value)
 
 
 def rounded(value: float, step: float) -> str:
-    """The value to the next of 1, 2 or 5 times a power of ten that is no smaller than ``step``; as it is for 0.
+    """Return the value rounded to 1, 2 or 5 times a power of ten that is at least ``step``; exactly if ``step`` is 0.
 
-    One digit is left of a value that is less than its noise: it is not 0, nor twice as much.
+    A value below its noise keeps one digit, so that it becomes neither 0 nor twice as large.
     """
     if step <= 0 or not math.isfinite(step) or not math.isfinite(value):
         return _number(value)
@@ -86,7 +86,7 @@ def rounded(value: float, step: float) -> str:
     factor = next(factor for factor in _STEPS if factor * 10.0**power >= step * (1 - 1e-9))
     if value and factor * 10.0**power > abs(value):
         factor, power = 1.0, math.floor(math.log10(abs(value)))
-    # Decimal places by text: 3 * 0.1 has none of them.
+    # Parse the unit from text: 10.0**power is not exact, and neither is 3 * 0.1.
     unit = float(f"{factor:g}e{power}")
     return _number(float(f"{round(value / unit) * unit:.12g}"))
 
@@ -103,6 +103,6 @@ def _sample(name: str, labels: Mapping[str, str], value: str) -> str:
 
 
 def escaped(words: str) -> str:
-    """A label's value: backslashes and quotes escaped, nothing in it that acts."""
+    """Return a label's value with backslashes, quotes, control characters and workflow commands escaped."""
     shown = re.sub(r'[\\"]', r"\\\g<0>", visible(words))
     return shown.replace("##[", "## [")

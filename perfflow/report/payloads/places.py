@@ -1,4 +1,4 @@
-"""Places in the repository's own files, which a service can show beside the code."""
+"""Paths of the repository's own files, beside whose code a service can show annotations."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from perfflow.tools.own_code import is_own
 
 
 def path_in_repository(file: str) -> str:
-    """A source file's path from the repository's root, or '' where it is not known to lie there.
+    """Return a source file's path from the repository's root, or '' if it is not known to be in the repository.
 
-    Debug information names files of libraries and toolchains, too, and absolute paths of the trees that were built.
+    Debug information also names files of libraries and toolchains, and absolute paths in the trees that were built.
     """
     path = PurePosixPath(file)
     inside = file.isprintable() and not path.is_absolute() and not {"..", "~"} & set(path.parts) and "://" not in file

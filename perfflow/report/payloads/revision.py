@@ -1,4 +1,4 @@
-"""Which commit a result is about."""
+"""The commit that a result measured."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _COMMIT = late_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def revision_of(result: Result) -> str | None:
-    """The full hash of the commit that was measured, None where it is not known.
+    """Return the full hash of the measured commit, or None if it is not known.
 
-    That is head's, of base and head; of a run of one tree it is that tree's. What an optimize stage kept has commits of
-    its own, which nobody else knows: there it is the commit that the run began with.
+    With base and head it is head's, with one tree that tree's. The commits of an optimize stage are not known outside
+    of the run, so there it is the commit that the run began with.
     """
     baseline, candidate = (tree_of(result.trees, side) for side in Side)
     revision = (baseline if candidate.kind in ("", KEPT) else candidate).revision
@@ -22,6 +22,6 @@ def revision_of(result: Result) -> str | None:
 
 
 def has_changes(result: Result) -> bool:
-    """Whether what was measured differs from that commit."""
+    """Return whether the measured tree had uncommitted changes."""
     baseline, candidate = (tree_of(result.trees, side) for side in Side)
     return bool((baseline if candidate.kind in ("", KEPT) else candidate).dirty)

@@ -1,7 +1,6 @@
-"""The log of hops in a comment: one line for each run, between anchors, carried on from the comment before.
+"""The log of hops in a comment: one line for each run, between anchors, continued from the previous comment.
 
-A comment can be edited by others: of the earlier lines only those are carried on that are of the form written here, and
-what is in them is made safe once more.
+Others can edit a comment, so only earlier lines of the exact form are kept, and their content is escaped again.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from perfflow.report.sanitize import visible
 ANCHOR = "hops"
 MOST_HOPS = 20
 _LONGEST = 240
-"""Bytes."""
+"""Bytes of one field of a line."""
 _FORM = late_pattern(r"- `([^`]+)` at `([^`]+)`: (PASS|FAIL|UNPROVEN|ERROR|NOT JUDGED), next `([^`]+)`: `([^`]+)`")
 _NONE = "–"
 _NOT_JUDGED = "not judged"
@@ -31,19 +30,19 @@ class Hop:
     headline: str
 
     def line(self) -> str:
-        """The line, of which ``read_hop`` reads the same back."""
+        """Return the line of the log, which `_read` parses."""
         run, revision, route, headline = map(_span, (self.run, self.revision, self.route, self.headline))
         return f"- {run} at {revision}: {self.verdict}, next {route}: {headline}"
 
 
 def hop_of(result: Result, headline: str, revision: str) -> Hop:
-    """The hop of a result."""
+    """Return the hop of a result."""
     route = result.routes[0].to if result.routes else _NONE
     return Hop(result.run.id, revision[:12] or _NONE, (result.verdict or _NOT_JUDGED).upper(), route, headline)
 
 
 def earlier_hops(comment: str, anchor: str = ANCHOR) -> tuple[Hop, ...]:
-    """The hops of a comment, oldest first; nothing where it has no log, or none that was ended."""
+    """Return the hops of a comment, oldest first; () if it has no complete log."""
     lines = comment.splitlines()
     try:
         start = lines.index(begin(anchor))
@@ -54,23 +53,23 @@ def earlier_hops(comment: str, anchor: str = ANCHOR) -> tuple[Hop, ...]:
 
 
 def with_hop(earlier: tuple[Hop, ...], hop: Hop, most: int = MOST_HOPS) -> tuple[Hop, ...]:
-    """The newest hops; a run that is exported again takes the place of its earlier line."""
+    """Return the newest hops; a run that is exported again replaces its earlier line."""
     return (*(item for item in earlier if _span(item.run) != _span(hop.run)), hop)[-most:]
 
 
 def log(hops: tuple[Hop, ...], anchor: str = ANCHOR) -> str:
-    """The log as Markdown, between its anchors."""
+    """Return the log as Markdown, between its anchors."""
     lines = "".join(f"{hop.line()}\n" for hop in hops)
     return f"{begin(anchor)}\n<details><summary>Runs so far</summary>\n\n{lines}\n</details>\n{finish(anchor)}\n"
 
 
 def begin(anchor: str) -> str:
-    """The line before the log."""
+    """Return the line before the log."""
     return f"<!-- perfflow:{anchor}:begin -->"
 
 
 def finish(anchor: str) -> str:
-    """The line after the log."""
+    """Return the line after the log."""
     return f"<!-- perfflow:{anchor}:end -->"
 
 
@@ -80,6 +79,6 @@ def _read(line: str) -> Hop | None:
 
 
 def _span(text: str) -> str:
-    """Text as a code span of a fixed form: one backtick on either side, none inside."""
+    """Return text as a code span with one backtick on each side and none inside."""
     shown = clipped(inert(visible(text).replace("`", "'").strip()), _LONGEST).strip()
     return f"`{shown or _NONE}`"

@@ -1,4 +1,4 @@
-"""The files of profiles that other viewers open: their formats and their names."""
+"""Profile files for other viewers: formats and file names."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from perfflow.store.folder import file_name
 
 @dataclass(frozen=True)
 class StackFormat:
-    """A form of file: how its names end, and what makes one of a profile."""
+    """A file format: the ending of its file names, and the function that writes a profile."""
 
     ending: str
     to_bytes: Callable[[StackProfile], bytes]
 
 
 def _folded(profile: StackProfile) -> bytes:
-    """Return the stacks as text; where threads are known, the first frame is the thread's name."""
+    """Return the stacks as folded text. If threads are known, the first frame is the thread's name."""
     rows = {
         ((thread, *stack) if thread else stack): count
         for thread, stacks in named.stacks(profile)
@@ -37,7 +37,7 @@ FORMATS: Mapping[str, StackFormat] = {
 
 
 def files_of(profiles: Iterable[StackProfile], formats: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the content of each profile's file in each format, no two of one name."""
+    """Yield the unique name and the content of a file for each profile and format."""
     used: set[str] = set()
     for profile in profiles:
         name = _name(profile)
@@ -50,7 +50,7 @@ def files_of(profiles: Iterable[StackProfile], formats: Iterable[str]) -> Iterat
 
 
 def _name(profile: StackProfile) -> str:
-    """``STEP-SIDE``, with the benchmark where the step is not called so; safe as the name of a file."""
+    """Return the safe file name ``STEP-SIDE``, with the benchmark between if its name differs from the step's."""
     benchmark = profile.benchmark if profile.benchmark != profile.step else ""
     number = str(profile.number + 1) if profile.number else ""
     return file_name("-".join(filter(None, [profile.step, benchmark, profile.side, number])))

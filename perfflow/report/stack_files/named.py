@@ -1,4 +1,4 @@
-"""What a profile and its frames are called in files for other viewers."""
+"""Names of profiles, threads and frames in files for other viewers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from perfflow.model.stacks import Stack
 from perfflow.report.sanitize import visible
 
 CALL_PAIRS = "callers are known one level up only"
-"""What is said of a profile whose longer stacks are an estimate."""
+"""Note on a profile whose longer stacks are an estimate."""
 
 
 def title(profile: StackProfile) -> str:
-    """Whose profile it is, on one line."""
+    """Return step, benchmark, side, tool and unit of a profile on one line."""
     about = [profile.step, profile.benchmark if profile.benchmark != profile.step else "", profile.side, profile.tool]
     notes = [CALL_PAIRS] if profile.is_call_pairs else []
     return visible(", ".join(filter(None, [*about, profile.unit, *notes])))
 
 
 def stacks(profile: StackProfile) -> Iterator[tuple[str, dict[Stack, int]]]:
-    """Each thread's name and its stacks, in the order of their names, with names that do nothing but be shown."""
+    """Yield each thread's name and its stacks, sorted by name; control characters in names are spelled out."""
     for thread, own in sorted(profile.threads.items()):
         found: dict[Stack, int] = {}
         for stack, count in own.items():

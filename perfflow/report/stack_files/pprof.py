@@ -1,7 +1,7 @@
-"""Profiles as ``go tool pprof`` opens them: the message ``Profile`` of profile.proto, compressed by gzip.
+"""Profiles for ``go tool pprof``: the message ``Profile`` of profile.proto, compressed with gzip.
 
-Only the few messages that stacks need are written, as the Protocol Buffers encoding says: a field is its number and
-kind, then a varint, or a length and that many bytes. A library would need code that is generated from profile.proto.
+This writes only the messages that stacks need, in the Protocol Buffers encoding: a field is its number and kind,
+followed by a varint, or by a length and that many bytes. A library would need code generated from profile.proto.
 Format: https://github.com/google/pprof/blob/main/proto/profile.proto and https://protobuf.dev/programming-guides/encoding.
 """
 
@@ -20,16 +20,16 @@ _TYPES = {
     "bytes": ("space", "bytes"),
     "allocations": ("objects", "count"),
 }
-"""What pprof calls the units it knows; any other is a count under its own name."""
+"""pprof's names of known units; any other unit is a count under its own name."""
 # Fields of Profile, and of the messages in it.
 _SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _STRINGS, _COMMENT = 1, 2, 4, 5, 6, 13
 _LENGTH, _VARINT = 2, 0
 
 
 def to_bytes(profile: StackProfile) -> bytes:
-    """Return the file; the same profile gives the same bytes."""
+    """Return the content of the file; equal profiles give equal bytes."""
     out = io.BytesIO()
-    # Without a name and a time, which would differ from file to file.
+    # No file name and no time, so that equal profiles give equal bytes.
     with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as packed:
         packed.write(_message(profile))
     return out.getvalue()
@@ -47,7 +47,7 @@ def _message(profile: StackProfile) -> bytes:
     for thread, stacks in named.stacks(profile):
         label = [_block(3, _number(1, text("thread")), _number(2, text(thread)))] if thread else []
         for stack, count in stacks.items():
-            # The function that was running comes first.
+            # pprof wants the running function first.
             ids = (places.setdefault(name, len(places) + 1) for name in reversed(stack))
             parts.append(_block(_SAMPLE, _packed(1, ids), _packed(2, [count]), *label))
     for name, number in places.items():
@@ -59,7 +59,7 @@ def _message(profile: StackProfile) -> bytes:
 
 
 def _block(field: int, *parts: bytes) -> bytes:
-    """A message in a field."""
+    """Return a field that holds a message."""
     return _field(field, b"".join(parts))
 
 
@@ -72,12 +72,12 @@ def _number(field: int, value: int) -> bytes:
 
 
 def _packed(field: int, values: Iterable[int]) -> bytes:
-    """A field with several numbers."""
+    """Return a field that holds several numbers."""
     return _field(field, b"".join(map(_varint, values)))
 
 
 def _varint(value: int) -> bytes:
-    """A number >= 0 in groups of seven bits, the lowest first; all but the last have the high bit set."""
+    """Return a number >= 0 in groups of seven bits, the lowest first; all but the last have the high bit set."""
     found = bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)

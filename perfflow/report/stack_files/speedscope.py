@@ -1,4 +1,4 @@
-"""Profiles as https://www.speedscope.app opens them: the sampled form of its file format, a thread a profile.
+"""Profiles for https://www.speedscope.app: the sampled form of its file format, one profile per thread.
 
 Format: https://www.speedscope.app/file-format-schema.json.
 """
@@ -13,11 +13,11 @@ from perfflow.report.stack_files import named
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _UNITS = {"ns": "nanoseconds", "bytes": "bytes"}
-"""Of the units that speedscope knows; all others are counts to it."""
+"""Names of the units that speedscope knows; it shows all others as counts."""
 
 
 def to_bytes(profile: StackProfile) -> bytes:
-    """Return the file; the same profile gives the same bytes."""
+    """Return the content of the file; equal profiles give equal bytes."""
     places: dict[str, int] = {}
     threads: list[dict[str, object]] = []
     sums: list[int] = []
