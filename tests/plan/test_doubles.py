@@ -8,7 +8,7 @@ import pytest
 
 from tests.workflow.drafts import opened, said
 
-TWICE = "step `b` measures `time` of `x`, as step `a` does"
+TWICE = "steps `a` and `b` both measure `time` of `x`"
 PLAIN = "uses: command, with: {command: x}"
 PARSED = "run: x, parse: {regex: '(?P<time>.*)', units: {time: s}}"
 
