@@ -172,7 +172,7 @@ def test_few_runs_that_the_budget_cannot_hold_are_one_a_side(
     # Two runs to warm up come before.
     world.sampling.take_until_decided([world.subject("a")], START + 8.0 + FEW * 8.0 + spare, 1000.0)
     assert len(world.events) == 2 * runs
-    said = "5 runs a side would take about 40.0 s, more than is left: one was taken"
+    said = "5 runs of each side would take about 40.0 s, but the budget is too short: took one of each"
     assert list(world.warnings) == ([] if runs == FEW else [said])
     assert world.rule.stopped["a"] is (Stop.SETTLED if runs == FEW else Stop.TOTAL_BUDGET)
 
@@ -184,7 +184,7 @@ def test_few_runs_that_take_longer_than_a_benchmark_may_say_so(
     world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
     world.sampling.take_until_decided([world.subject("a")], math.inf, patience)
     assert len(world.events) == 2 * FEW
-    about = "5 runs a side, the least that can prove a change, took longer than 39.9 s"
+    about = "5 runs of each side, the fewest that can prove a change, exceeded the budget of 39.9 s"
     assert list(world.warnings) == ([about] if said else [])
 
 

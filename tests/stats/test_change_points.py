@@ -239,7 +239,7 @@ def test_what_is_no_logarithm_is_refused(bad: float) -> None:
             check([0.0, bad], [0.0, 0.0])
         with pytest.raises(ValueError, match="standard error 0 is"):
             check([0.0, 0.0], [-abs(bad), 0.0])
-    with pytest.raises(ValueError, match="2 values have 1 standard errors"):
+    with pytest.raises(ValueError, match="2 values but 1 standard errors"):
         changes([0.0, 0.0], [0.0])
     with pytest.raises(ValueError, match="start is 3"):
         fresh([0.0, 0.0], [0.0, 0.0], 3)
