@@ -1,4 +1,4 @@
-"""What the plan can measure of what the targets ask for, and the lints of the method."""
+"""Targets that a plan cannot measure, and the lints about methodology."""
 
 from __future__ import annotations
 

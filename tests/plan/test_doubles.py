@@ -1,4 +1,4 @@
-"""Two steps that measure the same metric of one benchmark, as far as that is known before they run."""
+"""Two steps that measure the same metric of one benchmark are reported if this is known before the run."""
 
 from __future__ import annotations
 

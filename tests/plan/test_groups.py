@@ -1,4 +1,4 @@
-"""What is measured on one machine, in one job, and what may go to another."""
+"""Division of a plan into groups, each of which runs in one job on one machine."""
 
 from __future__ import annotations
 

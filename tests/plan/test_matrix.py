@@ -1,4 +1,4 @@
-"""Cells of a matrix, as GitHub Actions makes them."""
+"""Cells of a matrix agree with GitHub Actions."""
 
 from __future__ import annotations
 

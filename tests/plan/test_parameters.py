@@ -1,4 +1,4 @@
-"""Values of parameters: defaults, and settings in the parameter's type."""
+"""Values of parameters: defaults, and settings with the type of the parameter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of steps, their cells, what they measure, and what they watch."""
+"""Plans: order of steps, cells, benchmarks, and commands of profilers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def order(found: Opened) -> list[str]:
 
 
 def before(found: Opened, name: str) -> set[str]:
-    """Everything that must come before a step, directly or not."""
+    """Return all steps that must come before a step, directly or indirectly."""
     seen: set[str] = set()
     waiting = [name]
     while waiting:

@@ -1,4 +1,4 @@
-"""What is wrong with ``scaling``, ``scenario``, ``confirms`` and ``variants``, and where it is said."""
+"""Problems of ``scaling``, ``scenario``, ``confirms`` and ``variants``, and their places."""
 
 from __future__ import annotations
 

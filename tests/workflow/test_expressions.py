@@ -1,4 +1,4 @@
-"""Expressions: split, rendered, quoted, and kept from doing harm."""
+"""Expressions: splitting, rendering, quoting, and the sandbox."""
 
 from __future__ import annotations
 
@@ -382,7 +382,7 @@ def test_no_value_is_executed_whatever_it_stands_in(
     except ExpressionError:
         return
     if subprocess.run(["bash", "-n", "-c", script], capture_output=True, check=False, timeout=120).returncode:
-        return  # what bash makes of a script that is no script is not ours to know
+        return  # bash rejects the script itself, so there is nothing to compare
     subprocess.run(
         ["bash", "-c", script], cwd=folder, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=120
     )
@@ -394,7 +394,7 @@ def test_a_list_is_words_and_raw_is_text() -> None:
     assert render_shell("x '${{ params.words }}'", CONTEXT) == "x 'a b c'"
     assert render_shell("${{ 'a | b' | raw }}", {}) == "a | b"
     assert render_shell("${{ params.words | raw }}", CONTEXT) == "a b c"
-    # A raw value may open quotes, and what follows stands inside them.
+    # A raw value may open quotes, so that the following text is inside them.
     assert render_shell("${{ '\"' | raw }}${{ '$x' }}\"", {}) == '"\\$x"'
     with pytest.raises(ExpressionError, match="not allowed"):
         render_shell("${{ '$' | raw }}${{ '(id)' }}", {})

@@ -1,4 +1,4 @@
-"""A workflow over another: what merges, what replaces, and where mistakes stand."""
+"""``extends`` with one parent: merging, replacing, and the places of problems."""
 
 from __future__ import annotations
 

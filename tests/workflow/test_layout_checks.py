@@ -1,4 +1,4 @@
-"""What is wrong with ``layouts`` and ``layout.seed``, and where it is said."""
+"""Problems of ``layouts`` and ``layout.seed``, and their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of whole files: what is kept of a file with mistakes, and that no mistake hides another or echoes."""
+"""Loading of files with mistakes: valid parts are kept, and each mistake is reported exactly once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``routes`` of a file: what can be asked, and what is said at load of what cannot."""
+"""``routes`` of a file: valid conditions, and the problems of invalid ones."""
 
 from __future__ import annotations
 

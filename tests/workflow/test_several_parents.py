@@ -1,4 +1,4 @@
-"""A workflow over several others, steps that are removed, and the workflow that comes of it."""
+"""``extends`` with several parents, removed steps, and the resolved workflow."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_later_parents_win_and_what_they_contradict_is_named(tmp_path: Path) -> 
     assert flow.params["n"].help == "how many"
     (bench, _) = flow.stages["baseline"].steps
     assert (bench.with_, bench.runs, bench.warmup) == ({"command": "./one"}, 9, 1)
-    # The same value twice, and each file's own name, are no contradiction.
+    # Equal values, and the names of the files, are no conflict.
     assert said(found, Severity.WARNING) == [
         "two.yaml:3 `env.B` differs from one.yaml:3, which is also extended",
         "two.yaml:4 `thresholds.action` differs from one.yaml:4, which is also extended",
@@ -101,12 +101,12 @@ def test_inherited_steps_and_stages_are_removed(tmp_path: Path) -> None:
         "baseline": ["bench", "more"]
     }
     assert said(found, Severity.ERROR) == []
-    # A parent that is only ever extended may remove what another one has.
+    # A parent may remove a step of another parent.
     less = opened(
         tmp_path, "extends: [one.yaml, less.yaml]\n", less="perfflow: 1\nstages: {baseline: [{heap: null}]}\n"
     )
     assert [step.id for step in less.draft.workflow.stages["baseline"].steps] == ["bench"]
-    # One that was removed can be written anew.
+    # A removed step can be written again.
     anew = opened(
         tmp_path, "extends: one.yaml\nstages:\n  baseline: [{bench: null}, {id: bench, run: x}, {heap: null}]\n"
     )
@@ -121,7 +121,7 @@ def test_what_is_not_inherited_cannot_be_removed(tmp_path: Path) -> None:
     assert problem.hint == "did you mean `heap`?"
     alone = opened(tmp_path, "stages:\n  baseline:\n    - heap: null\n    - {id: a, run: 'true'}\n")
     assert said(alone, Severity.ERROR) == ["child.yaml:4 cannot remove `heap`: stage `baseline` inherits no such step"]
-    # What needs a step that was removed says so where it is written.
+    # A step that needs a removed step is reported at its own place.
     needed = opened(
         tmp_path,
         "extends: one.yaml\nstages:\n  baseline:\n    - bench: null\n    - {id: a, run: x, needs: [bench]}\n",

@@ -1,4 +1,4 @@
-"""What only a shell understands in a command that no shell reads: found outside of quotes, and nowhere else."""
+"""Shell syntax in commands that run without a shell is found outside quotes only."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_parameter_is_checked_with_the_value_it_gets(tmp_path: Path) -> None:
     assert not opened(tmp_path, text).draft.errors
     wrong = opened(tmp_path, text, "c=true && sleep 1")
     assert any(item.startswith("3:60 `params.c` is 'true && sleep 1': `&&` needs a shell") for item in said(wrong))
-    # One without a value is shown as `<params.c>`, which is no redirection.
+    # A parameter without a value becomes `<params.c>`, which is not a redirection.
     lacking = opened(tmp_path, "params: {c: {type: string}}\n" + PARAMETER).draft.errors
     assert [error.rule for error in lacking] == ["missing-parameter"]
 

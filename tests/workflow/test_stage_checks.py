@@ -1,4 +1,4 @@
-"""Names of stages: known ones, misspelt ones, and those of the author's own with their role."""
+"""Names of stages: predefined, misspelt, and other names with a role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools that YAML files define: what is wrong with a file is said with its place, and what is right runs."""
+"""Tools defined by YAML files: problems have their places, and valid tools run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ parse:
 """
 SUITE = """\
 #!/bin/sh
-# A program with two benchmarks; `slow` fails where it is asked to.
+# A program with two benchmarks; `slow` fails on request.
 case "$1" in
 list) printf 'quick\\nslow\\n'; exit 0 ;;
 esac

@@ -1,4 +1,4 @@
-"""`env` of an expression is one variable at a time: no text ever holds all of them."""
+"""Expressions can use single variables of `env`, but never all of them."""
 
 from __future__ import annotations
 
