@@ -160,7 +160,9 @@ def _how_to_measure(metric: str) -> str:
         if yielded == metric:
             return f"add the work of one run to the step: `work: {{{key}: 1000000}}`"
     return (
-        f"use one of {', '.join(tools)}" if tools else "use `run` with `parse` to read it from the output of a program"
+        f"tools that measure it: {', '.join(tools)}"
+        if tools
+        else "use `run` with `parse` to read it from the output of a program"
     )
 
 

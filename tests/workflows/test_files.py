@@ -27,7 +27,7 @@ _PLACED = re.compile(r"^(?P<file>[\w.-]+\.yaml):(?P<line>\d+):(?P<column>\d+): (
 
 def steady(text: str) -> str:
     """What is said, less what changes with every tool and feature that is added."""
-    text = re.sub(r"(hint: (?:tools that do|library): ).*", r"\1...", text)
+    text = re.sub(r"(hint: (?:tools that measure it|library): ).*", r"\1...", text)
     blocks = re.split(r"\n(?=\S)", text)
     return "\n".join(block for block in blocks if "is not available in this version" not in block)
 
