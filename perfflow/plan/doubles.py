@@ -23,7 +23,7 @@ def found(plan: Plan) -> Iterator[tuple[Planned, Planned, str]]:
     """Yield each such step, the earlier step, and the metric."""
     seen: dict[tuple[str, str], Planned] = {}
     for item in plan.steps:
-        for metric in sorted(_certain(item, plan), key=lambda name: (name != "time", name)):
+        for metric in sorted(_certain_metrics(item, plan), key=lambda name: (name != "time", name)):
             other = seen.setdefault((item.benchmark, metric), item)
             if other is item or not _both_yield(other, item, metric):
                 continue
@@ -31,7 +31,7 @@ def found(plan: Plan) -> Iterator[tuple[Planned, Planned, str]]:
             break
 
 
-def _certain(item: Planned, plan: Plan) -> frozenset[str]:
+def _certain_metrics(item: Planned, plan: Plan) -> frozenset[str]:
     """Return the metrics that a step is sure to measure; none if it may be skipped or its benchmark is unknown."""
     unsure = item.step.if_ is not None or item.step.requires is not None or plan.stage(item.stage).if_ is not None
     if item.role is not Role.MEASURE or unsure or not item.benchmark or "*" in item.benchmark:

@@ -91,36 +91,36 @@ class Sampling:
         ``patience``: budget of one benchmark in s. A few expensive runs may exceed it, with a warning.
         """
         self._take(self._warm_ups(subjects), Design.LOOKS)
-        quick, dear = self._parted(subjects, patience / FIRST_LOOK)
-        self._take_dear(dear, ends, patience, others=len(quick))
-        self.stop_rule.start(quick, ends, others=len(dear))
+        quick, slow = self._split(subjects, patience / FIRST_LOOK)
+        self._take_expensive(slow, ends, patience, others=len(quick))
+        self.stop_rule.start(quick, ends, others=len(slow))
         taken = 0
         while quick := [subject for subject in self.able(quick) if not self.stop_rule.decided(subject, taken)]:
             self._take(self._sampler.round(quick, taken), Design.LOOKS)
             taken += 1
 
-    def _parted(self, subjects: Sequence[Subject], bound: float) -> tuple[list[Subject], list[Subject]]:
+    def _split(self, subjects: Sequence[Subject], bound: float) -> tuple[list[Subject], list[Subject]]:
         """Split subjects into quick and expensive ones: a process takes longer than ``bound`` or EXPENSIVE."""
         quick: list[Subject] = []
-        dear: list[Subject] = []
+        slow: list[Subject] = []
         for subject in self.able(subjects):
             recalled = (subject.name, 0) in self._sampler.taken_few
             expensive = self._took.get(subject.name, 0.0) > min(EXPENSIVE, bound) and len(subject.sides) == 2
-            (dear if recalled or expensive else quick).append(subject)
-        return quick, dear
+            (slow if recalled or expensive else quick).append(subject)
+        return quick, slow
 
-    def _take_dear(
-        self, dear: Sequence[Subject], ends: float, patience: float, others: int, confirmations: int = 0
+    def _take_expensive(
+        self, slow: Sequence[Subject], ends: float, patience: float, others: int, confirmations: int = 0
     ) -> None:
         """Take a few runs of each in random order, and more of undecided ones while there is time.
 
         ``confirmations``: number of times a proven change must be confirmed by a few fresh runs, which alone decide.
         Among many benchmarks, some seem changed by chance.
         """
-        self.stop_rule.start(dear, ends, others)
+        self.stop_rule.start(slow, ends, others)
         fitting = []
-        for number, subject in enumerate(dear, 1):
-            self._turn = number, len(dear)
+        for number, subject in enumerate(slow, 1):
+            self._turn = number, len(slow)
             if self._take_few(subject, ends, patience):
                 fitting.append(subject)
         self._take_more(fitting)
@@ -180,17 +180,17 @@ class Sampling:
         """
         began = time.monotonic()
         self._take(self._warm_ups(subjects), Design.SCREEN)
-        quick, dear = self._parted(subjects, patience / (2 * (min(SCREENING) + min(CONFIRMING))))
-        if dear:
+        quick, slow = self._split(subjects, patience / (2 * (min(SCREENING) + min(CONFIRMING))))
+        if slow:
             # Do not charge the warm-up of expensive benchmarks to the quick ones.
             began = time.monotonic()
         if quick:
-            self.stop_rule.start(quick, others=len(dear))
+            self.stop_rule.start(quick, others=len(slow))
             if began + patience * len(quick) < ends:
                 self._out_of_time = Stop.BUDGET
             self._screen(quick, began, min(ends, began + patience * len(quick)), confirmations)
-        if dear:
-            self._take_dear(dear, ends, patience, len(quick), confirmations)
+        if slow:
+            self._take_expensive(slow, ends, patience, len(quick), confirmations)
 
     def _screen(self, subjects: Sequence[Subject], began: float, ends: float, confirmations: int) -> None:
         screened = began + (ends - began) * FOR_SCREENING

@@ -89,7 +89,7 @@ def _read(path: Path, reading: _Reading, seen: tuple[str, ...], text: str | None
     lines = {name: text for each in (*parents, document) for name, text in each.lines.items()}
     merged = Document(str(path), merge(base, document.root), lines)
     merged.problems += [problem for parent in parents for problem in parent.problems]
-    merged.problems += [_told(merged, clash) for clash in clashes if not _settles(document.root, clash.loc)]
+    merged.problems += [_conflict_warning(merged, clash) for clash in clashes if not _settles(document.root, clash.loc)]
     return merged
 
 
@@ -119,7 +119,7 @@ def _refuse_circle(parent: Path, seen: tuple[str, ...], place: Place) -> None:
         raise UserError((Problem(f"{message}: {chain}", hint, place),))
 
 
-def _told(document: Document, clash: _Clash) -> Problem:
+def _conflict_warning(document: Document, clash: _Clash) -> Problem:
     """Return the warning that two parents have different values for a key that the workflow itself does not set."""
     earlier, later = document.place_of(clash.earlier), document.place_of(clash.later)
     message = f"`{'.'.join(map(str, clash.loc))}` differs from {earlier.file}:{earlier.line}, which is also extended"

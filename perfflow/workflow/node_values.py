@@ -34,7 +34,7 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "in": lambda one, other: one in other,
     "notin": lambda one, other: one not in other,
 }
-_HANDED_ON = (nodes.Name, nodes.Const, nodes.Getattr, nodes.CondExpr, nodes.And, nodes.Or)
+_PASSED_THROUGH = (nodes.Name, nodes.Const, nodes.Getattr, nodes.CondExpr, nodes.And, nodes.Or)
 """Nodes that create no new value, so they do not count as work."""
 
 
@@ -49,7 +49,7 @@ class Evaluation:
     def value(self, node: nodes.Expr) -> Any:
         """Return the value of a node. Raises SecurityError if a limit is exceeded, and the errors of the operation."""
         found = self._kinds[type(node)](self, node)
-        if isinstance(node, _HANDED_ON):
+        if isinstance(node, _PASSED_THROUGH):
             return found
         if isinstance(found, Iterator):
             # Some filters are lazy.

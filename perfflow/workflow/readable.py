@@ -16,7 +16,7 @@ from perfflow.tools import regular_files
 
 LARGEST = 2**20
 """Most bytes of a file."""
-_OUTSIDE = "perfflow reads only the project, its own library, and the folder of a workflow that you name"
+_ALLOWED_HINT = "perfflow reads only the project, its own library, and the folder of a workflow that you name"
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ class Readable:
             return real
         is_linked = real != os.path.abspath(path)  # noqa: PTH100 (resolve() would follow the link)
         hint = (
-            "a symbolic link leads there; name the file itself, or copy it into the project" if is_linked else _OUTSIDE
+            "a symbolic link leads there; name the file itself, or copy it into the project"
+            if is_linked
+            else _ALLOWED_HINT
         )
         raise UserError.of(f"{path} lies outside the project", hint)

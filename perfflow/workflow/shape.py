@@ -283,14 +283,14 @@ def _value_hint(mistake: _Mistake, loc: Loc) -> str:
         return f'quote it: "{str(value).lower() if isinstance(value, bool) else value}"'
     if isinstance(value, str) and (kinds & {"int_type", "float_type"}) and _is_number(value):
         return f"remove the quotes: {value}"
-    if "bool_type" in kinds and str(value).lower() in _SAID:
-        return f"write {_SAID[str(value).lower()]}"
+    if "bool_type" in kinds and str(value).lower() in _YAML_1_1_BOOLEANS:
+        return f"write {_YAML_1_1_BOOLEANS[str(value).lower()]}"
     if mistake.kind in ("literal_error", "enum"):
         return _nearest_choice(mistake)
     return _container_hint(kinds) if len(mistake.errors) == 1 else ""
 
 
-_SAID = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"}
+_YAML_1_1_BOOLEANS = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"}
 """Words that were booleans in YAML 1.1."""
 
 

@@ -80,10 +80,10 @@ def _refuse_candidates(draft: Draft, name: str, stage: Stage, loc: Loc) -> None:
             message = f"`{written}` is not allowed in the stage `{name}`"
             draft.complain((*loc, written), message, hint, key=True)
     for step in stage.steps:
-        for key in _given(step):
+        for key in _candidate_keys(step):
             message = f"`{key}` is not allowed in the stage `{name}`"
             draft.complain((*draft.steps[step.id], key), message, hint, key=True)
 
 
-def _given(step: Step) -> list[str]:
+def _candidate_keys(step: Step) -> list[str]:
     return [key for key in _OF_CANDIDATES if getattr(step, key) is not None]

@@ -70,11 +70,11 @@ def read_file(path: Path, readable: Readable | None = None) -> Document:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError((_no_text(raw, error.start, name),)) from error
+        raise UserError((_not_utf8(raw, error.start, name),)) from error
     return read_text(text, name)
 
 
-def _no_text(raw: bytes, position: int, name: str) -> Problem:
+def _not_utf8(raw: bytes, position: int, name: str) -> Problem:
     before = _BREAK.split(raw[:position].decode("utf-8-sig"))
     rest = raw[position:].splitlines() or [b""]
     text = before[-1] + rest[0].decode("utf-8", "replace")
@@ -110,7 +110,7 @@ def read_text(text: str, name: str) -> Document:
     except yaml.YAMLError as error:
         raise UserError((_syntax_problem(error, name, lines),)) from error
     if not isinstance(root, MappingNode):
-        raise UserError((_no_mapping(root, name, lines),))
+        raise UserError((_not_a_map(root, name, lines),))
     return Document(name, root, {name: lines})
 
 
@@ -121,7 +121,7 @@ def _forbidden_problem(text: str, position: int, name: str, lines: list[str]) ->
     return Problem(message, "remove it, or check that this is a text file", place)
 
 
-def _no_mapping(root: Node | None, name: str, lines: list[str]) -> Problem:
+def _not_a_map(root: Node | None, name: str, lines: list[str]) -> Problem:
     hint = "start with `perfflow: 1`, then `stages:`"
     if root is None:
         return Problem("the file is empty", hint, Place(name, 1, 1, lines[0]))
