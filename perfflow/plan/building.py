@@ -1,4 +1,4 @@
-"""Which steps build the trees that are measured."""
+"""Determine the steps that build the trees to measure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from perfflow.workflow.roles import stage_role
 
 
 def building_steps(plan: Plan) -> tuple[str, ...]:
-    """Ids of the steps that run in every tree that is measured.
+    """Return the ids of the steps that run in every measured tree.
 
-    They are those of the stages between setup and the first that measures, and what prepares the measuring in it.
+    These are the steps of the stages between setup and the first measuring stage, and the work steps of that stage.
     """
     names = list(plan.workflow.stages)
     kinds = {name: stage_role(plan.workflow, name) for name in names}

@@ -1,4 +1,4 @@
-"""Globs of benchmarks that a step names, ``expect`` and ``confirms``, in the words of its cell."""
+"""Render the globs of benchmarks under ``expect`` and ``confirms`` for a cell of a step."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from perfflow.workflow.expressions import render
 
 
 def confirmed_by(item: Planned, params: Mapping[str, Any]) -> list[str]:
-    """The globs that a step's cell confirms. Raises ExpressionError."""
+    """Return the globs that a cell confirms. Raises ExpressionError."""
     said = [item.step.confirms] if isinstance(item.step.confirms, str) else item.step.confirms or []
     return _rendered(item, said, params)
 
 
 def expected_of(item: Planned, params: Mapping[str, Any]) -> list[str]:
-    """The globs of the benchmarks that must appear. Raises ExpressionError."""
+    """Return the globs of the benchmarks that must appear. Raises ExpressionError."""
     return _rendered(item, item.step.expect, params)
 
 

@@ -1,4 +1,4 @@
-"""Whether the plan can measure what the targets ask for, and the lints of the method."""
+"""Check that the plan can measure the targets, and apply the lints about methodology."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ LINTS = (
     "synthetic-only",
     "left-running",
 )
-"""Rules of the method that a step's ``allow`` can set aside, with a reason."""
+"""Rules about methodology that ``allow`` of a step can disable, with a reason."""
 _WORK_METRICS = {"bytes": "throughput", "elements": "rate", "flops": "flops"}
 _MEMORY = {"rss", "heap_peak", "alloc", "allocs", "gpu_memory_peak"}
 
 
 def metrics_of(item: Planned) -> frozenset[str]:
-    """Names of the metrics a step can yield."""
+    """Return the names of the metrics that a step can produce."""
     found = set(item.tool.metrics) if item.tool else set()
     if item.step.parse:
         found |= set(item.step.parse.units)
@@ -50,7 +50,7 @@ def metrics_of(item: Planned) -> frozenset[str]:
 
 
 def check(draft: Draft, plan: Plan) -> None:
-    """Add targets that nothing can measure, and the lints, to the draft's problems."""
+    """Report targets that no step can measure, and apply the lints."""
     _check_allowed(draft)
     for target in plan.criteria.targets:
         if not _allowed(draft, "target") and not is_in_doubt(draft, target.benchmark):
@@ -68,10 +68,10 @@ def _measuring(plan: Plan) -> Iterator[Planned]:
 
 
 def _may_yield(item: Planned, target: Target) -> bool:
-    """Whether a step's numbers may belong to the target's benchmark; a suite's own ids are only known when it runs."""
+    """Return whether a step may measure the target's benchmark; the ids of a suite are known only when it runs."""
     if names_its_own_benchmarks(item.step) or matches(target.benchmark, item.benchmark):
         return True
-    # In a step's own name `*` stands for a suite's id, whatever is in that.
+    # In the benchmark name of a step, `*` stands for any id of a suite.
     before, star, after = item.benchmark.partition("*")
     if star and target.benchmark.startswith(before) and target.benchmark.endswith(after):
         return True
@@ -79,7 +79,7 @@ def _may_yield(item: Planned, target: Target) -> bool:
 
 
 def _may_both_match(glob: str, other: str) -> bool:
-    """Whether two globs could have a name in common, judged by what stands before their first wildcard."""
+    """Return whether two globs could match the same name, judged by the text before their first wildcards."""
     if not all(any(letter in text for letter in "*?") for text in (glob, other)):
         return False
     first, second = (text.replace("?", "*").partition("*")[0] for text in (glob, other))
@@ -92,45 +92,46 @@ def _check_target(draft: Draft, plan: Plan, target: Target) -> None:
     name = target.metric.name
     able = [item for item in sources if name in metrics_of(item)]
     if not able and all(names_its_own_benchmarks(item.step) for item in sources):
-        # A suite that is called like the target has benchmarks of its own names.
+        # A suite with the name of the target has benchmarks with other names.
         known = sorted({item.benchmark for item in _measuring(plan)} - {target.benchmark})
         hint = did_you_mean(target.benchmark, known, "benchmarks") if known else "add a step that measures it"
         hint = crossing_hint(target.benchmark, known) or hint
         draft.complain(loc[:-1], f"no step measures `{target.benchmark}`", hint, key=True, rule="target")
     elif not able:
         hint = _how_to_measure(name)
-        draft.complain(loc, f"nothing measures `{name}` of `{target.benchmark}`", hint, key=True, rule="target")
+        message = f"no step measures `{name}` of `{target.benchmark}`"
+        draft.complain(loc, message, hint, key=True, rule="target")
     elif target.requirement.per_op and not any(item.step.ops for item in able):
-        message = f"`{target.requirement.text}` is per operation, but no step says `ops`"
-        draft.complain(loc, message, "say how many operations one run does: `ops: 1000`", rule="target")
+        message = f"`{target.requirement.text}` is per operation, but no step has `ops`"
+        draft.complain(loc, message, "add the number of operations of one run: `ops: 1000`", rule="target")
     elif target.requirement.of_peak and not any(_has_peak(draft, plan, item, name) for item in able):
         draft.complain(loc, f"no peak is known for `{name}`", _how_to_know_the_peak(target, able), rule="target")
     elif target.statistic == "growth" and not any(item.step.scaling for item in able):
-        message = "a growth needs `scaling`, the matrix key along which it is fitted"
+        message = "a target on growth needs `scaling`, the matrix key over which growth is fitted"
         draft.complain(loc, message, "matrix: {size: [10, 100, 1000]}, scaling: size", key=True, rule="target")
     elif target.statistic == "growth":
         _check_growth(draft, plan, target, able, loc)
 
 
 def _is_size_of(item: Planned, plan: Plan, target: Target) -> bool:
-    """Whether a cell is one size of the benchmark whose growth a target is about."""
+    """Return whether a cell is one size of the benchmark whose growth the target limits."""
     about = scaling_of(item, plan.params) if target.statistic == "growth" else None
     return about is not None and matches(target.benchmark, about.of)
 
 
 def _check_growth(draft: Draft, plan: Plan, target: Target, able: list[Planned], loc: Loc) -> None:
-    """A growth is that of all sizes together, which have a name of their own."""
+    """Report a target on the growth of a single size; growth belongs to the benchmark of all sizes."""
     found = [about.of for item in able if (about := scaling_of(item, plan.params))]
     if found and not any("*" in name or matches(target.benchmark, name) for name in found):
-        message = f"`{target.benchmark}` is one size, and a growth is that of all of them"
+        message = f"`{target.benchmark}` is a single size, but growth is fitted over all sizes"
         draft.complain(loc[:-1], message, f"write `{found[0]}`", key=True, rule="target")
 
 
 def _has_peak(draft: Draft, plan: Plan, item: Planned, metric: str) -> bool:
-    """Whether the workflow says the peak of a metric, says it wrongly, or has a step that may find it.
+    """Return whether the peak of a metric is set (even if invalid), or may be found when the workflow runs.
 
-    What runs on a GPU is held against that GPU's: its tool may know its name, whose peaks are published. A step that
-    finds peaks of the machine helps nothing there, nor does a GPU's peak help a program of the processor.
+    Programs on a GPU are compared with the published peaks of that GPU, whose name its tool may know. Steps that
+    measure the peaks of the machine apply to programs on the CPU only, and peaks of a GPU to programs on the GPU only.
     """
     precision = (item.step.work.precision or "") if item.step.work else ""
     wrong = any(loc[:1] == ("peaks",) for loc in draft.wrong)
@@ -150,15 +151,19 @@ def _how_to_know_the_peak(target: Target, able: list[Planned]) -> str:
     key = key_of(name, min(precisions)) if precisions and name == "flops" else name
     example = {"flops": "100 GFLOP/s", "bandwidth": "45 GiB/s", "throughput": "45 GiB/s"}.get(name, "1")
     measured = ", or measure it with a step `uses: stream`" if name in (*PEAK_DIMENSIONS, "throughput") else ""
-    return f"say it at top level: peaks: {{{key}: {example}}}{measured}"
+    return f"set it at top level: peaks: {{{key}: {example}}}{measured}"
 
 
 def _how_to_measure(metric: str) -> str:
     tools = [tool for tool in registry.MODULES if (found := registry.find(tool)) and metric in found.metrics]
     for key, yielded in _WORK_METRICS.items():
         if yielded == metric:
-            return f"say the work of one run beside the command: `work: {{{key}: 1000000}}`"
-    return f"tools that do: {', '.join(tools)}" if tools else "use `run` with `parse` to read it from a program"
+            return f"add the work of one run to the step: `work: {{{key}: 1000000}}`"
+    return (
+        f"tools that measure it: {', '.join(tools)}"
+        if tools
+        else "use `run` with `parse` to read it from the output of a program"
+    )
 
 
 def _place_of(draft: Draft, plan: Plan, target: Target) -> Loc:
@@ -178,7 +183,7 @@ def _check_allowed(draft: Draft) -> None:
         for lint in step.allow:
             if lint not in LINTS:
                 hint = did_you_mean(lint, LINTS, "rules")
-                draft.complain((*loc, "allow", lint), f"`allow` names the unknown rule `{lint}`", hint, key=True)
+                draft.complain((*loc, "allow", lint), f"unknown rule `{lint}` under `allow`", hint, key=True)
 
 
 def _allowed(draft: Draft, lint: str) -> bool:
@@ -201,18 +206,18 @@ def _check_optimize(draft: Draft) -> None:
 
 _MISSING = {
     "baseline": (
-        "an optimize stage without a baseline stage",
-        "there is nothing to compare with: add a baseline stage that measures",
+        "the optimize stage needs a baseline stage",
+        "add a `baseline` stage that measures, to compare candidates with",
         "optimize-without-baseline",
     ),
     "profile": (
-        "an optimize stage without a profile stage",
-        "measure, profile, then change: add a profile stage",
+        "the optimize stage needs a profile stage",
+        "add a `profile` stage, which finds the hotspots to optimize",
         "optimize-without-profile",
     ),
     "verify": (
-        "an optimize stage without a correctness step",
-        "add a verify step that fails when the program is wrong, such as its tests",
+        "the optimize stage needs a correctness step",
+        "add a step to `verify` that fails if the program is wrong, such as its tests",
         "optimize-without-correctness",
     ),
 }
@@ -222,12 +227,13 @@ def _check_memory(draft: Draft, plan: Plan) -> None:
     timed = [target for target in plan.criteria.targets if target.metric.name in TIMES]
     measured = {metric for item in _measuring(plan) for metric in metrics_of(item)}
     if timed and not measured & _MEMORY and not _allowed(draft, "no-memory-metric") and not is_in_doubt(draft, "**"):
-        hint = "add massif, or the command tool, which reads max RSS"
-        draft.warn(("targets",), "time is measured and memory is not", hint, key=True, rule="no-memory-metric")
+        hint = "add a step with `uses: massif`, or with `uses: command`, which measures max RSS"
+        message = "there is a target on time, but no step measures memory"
+        draft.warn(("targets",), message, hint, key=True, rule="no-memory-metric")
 
 
 def _check_scenarios(draft: Draft, plan: Plan) -> None:
-    """What ``confirms`` names is there, and a synthetic benchmark is not the only evidence."""
+    """Report benchmarks under ``confirms`` that no step measures, and synthetic benchmarks that nothing confirms."""
     measuring = [item for item in _measuring(plan) if item.role is Role.MEASURE]
     confirmed: list[str] = []
     for confirming in measuring:
@@ -238,13 +244,13 @@ def _check_scenarios(draft: Draft, plan: Plan) -> None:
         for glob in globs:
             if not any(_may_name(item, glob) for item in others) and not is_in_doubt(draft, glob):
                 known = sorted({item.benchmark for item in others})
-                hint = did_you_mean(glob, known, "benchmarks") if known else "no other step measures"
+                hint = did_you_mean(glob, known, "benchmarks") if known else "add a step that measures it"
                 draft.complain((*loc, "confirms"), f"no other step measures `{glob}`", hint, find=glob)
     for item in {id(item.step): item for item in measuring if item.step.scenario == "synthetic"}.values():
         if _allowed(draft, "synthetic-only") or any(_may_name(item, glob) for glob in confirmed):
             continue
-        message = f"nothing realistic confirms the synthetic benchmark of `{item.step.id}`"
-        hint = "add a step with `scenario: realistic` and `confirms: [...]` that names it"
+        message = f"no realistic benchmark confirms the synthetic benchmark of `{item.step.id}`"
+        hint = "add a step with `scenario: realistic` that lists it under `confirms`"
         draft.warn((*draft.steps[item.step.id], "scenario"), message, hint, key=True, rule="synthetic-only")
 
 
@@ -254,18 +260,19 @@ def _check_expected(draft: Draft, plan: Plan) -> None:
 
 
 def _globs(draft: Draft, key: str, item: Planned, plan: Plan) -> list[str]:
-    """The benchmarks that a key of a step's cell names; none where that is an error, which is told once."""
+    """Return the globs under a key of a cell; in case of an error report it once and return none."""
     loc = (*draft.steps[item.step.id], key)
     try:
         return (confirmed_by if key == "confirms" else expected_of)(item, plan.params)
     except ExpressionError as error:
         if not any(place[: len(loc)] == loc for place in draft.wrong):
-            draft.complain(loc, str(error), error.hint or f"`{key}` can use params and matrix", find=error.near)
+            hint = error.hint or f"`{key}` can use only `params` and `matrix`"
+            draft.complain(loc, str(error), hint, find=error.near)
         return []
 
 
 def _may_name(item: Planned, glob: str) -> bool:
-    """Whether a glob may match a benchmark of a step; a suite's own ids are only known when it runs."""
+    """Return whether a glob may match a benchmark of a step; the ids of a suite are known only when it runs."""
     if names_its_own_benchmarks(item.step) or matches(glob, item.benchmark):
         return True
     return "*" in item.benchmark and (matches(item.benchmark, glob) or _may_both_match(item.benchmark, glob))

@@ -1,4 +1,4 @@
-"""Two steps that measure the same metric of one benchmark: whose samples would count is nobody's guess."""
+"""Report two steps that measure the same metric of one benchmark: it would be unclear which samples count."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from perfflow.plan.plan import Plan, Planned
 from perfflow.tools.adapter import Role
 from perfflow.workflow.load import Draft
 
-_HINT = "leave one of them out, or give it another `benchmark`"
+_HINT = "remove one of them, or give it another `benchmark`"
 
 
 def check(draft: Draft, plan: Plan) -> None:
-    """Complain of a step that measures what an earlier one does, where both are known to before they run."""
+    """Report each step that is sure to measure the same metric of a benchmark as an earlier step."""
     for item, other, metric in found(plan):
-        text = f"step `{item.id}` measures `{metric}` of `{item.benchmark}`, as step `{other.id}` does"
+        text = f"steps `{other.id}` and `{item.id}` both measure `{metric}` of `{item.benchmark}`"
         draft.complain(draft.steps[item.step.id], text, _HINT)
 
 
 def found(plan: Plan) -> Iterator[tuple[Planned, Planned, str]]:
-    """Each step that measures what an earlier one does, that one, and the metric."""
+    """Yield each such step, the earlier step, and the metric."""
     seen: dict[tuple[str, str], Planned] = {}
     for item in plan.steps:
-        for metric in sorted(_certain(item, plan), key=lambda name: (name != "time", name)):
+        for metric in sorted(_certain_metrics(item, plan), key=lambda name: (name != "time", name)):
             other = seen.setdefault((item.benchmark, metric), item)
             if other is item or not _both_yield(other, item, metric):
                 continue
@@ -31,8 +31,8 @@ def found(plan: Plan) -> Iterator[tuple[Planned, Planned, str]]:
             break
 
 
-def _certain(item: Planned, plan: Plan) -> frozenset[str]:
-    """What a step measures of a benchmark whose name is known; nothing of one that may be left out by a condition."""
+def _certain_metrics(item: Planned, plan: Plan) -> frozenset[str]:
+    """Return the metrics that a step is sure to measure; none if it may be skipped or its benchmark is unknown."""
     unsure = item.step.if_ is not None or item.step.requires is not None or plan.stage(item.stage).if_ is not None
     if item.role is not Role.MEASURE or unsure or not item.benchmark or "*" in item.benchmark:
         return frozenset()
@@ -40,5 +40,5 @@ def _certain(item: Planned, plan: Plan) -> frozenset[str]:
 
 
 def _both_yield(one: Planned, other: Planned, metric: str) -> bool:
-    """Whether both surely do: tools leave out what they cannot see, but not the time, nor what the author declares."""
+    """Return whether both steps produce the metric: tools may omit metrics, except time and those of ``parse``."""
     return metric == "time" or (one.tool is other.tool) or not (one.tool and other.tool)

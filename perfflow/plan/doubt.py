@@ -1,4 +1,4 @@
-"""Whether a complaint may be an echo of another: a step with a mistake in it could be what the complaint misses."""
+"""Avoid follow-up errors: an invalid step may be the one that measures a benchmark which seems to be missing."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from perfflow.workflow.model import Stage, Step
 from perfflow.workflow.shape import keys_of
 
 _TELLING = {"", "uses", "run", "argv", "parse", "work", "ops", "matrix"} | {"id", "benchmark"}
-"""Keys of a step that say what it measures; '' is the step as a whole."""
+"""Keys of a step that determine what it measures; '' is the step as a whole."""
 _NAMING = {"", "id", "benchmark", "matrix"}
 _STEP_KEYS, _STAGE_KEYS = frozenset(keys_of(Step)), frozenset(keys_of(Stage)) - {"steps"}
 
 
 def is_in_doubt(draft: Draft, benchmark: str) -> bool:
-    """Whether something that could not be read may have measured a benchmark (a name or a glob)."""
+    """Return whether an invalid part of the file may measure a benchmark (a name or a glob)."""
     if not draft.wrong:
         return False
     if draft.full or any(_hides_steps(loc) for loc in draft.wrong):
@@ -30,7 +30,7 @@ def _hides_steps(loc: Loc) -> bool:
 
 
 def _is_telling(keys: set[str]) -> bool:
-    """Whether a wrong key, or an unknown one, bears on what the step measures."""
+    """Return whether an invalid or unknown key may affect what the step measures."""
     return any(key in _TELLING or key not in _STEP_KEYS for key in keys)
 
 

@@ -1,7 +1,7 @@
-"""Plan -> groups: what must be measured on one machine, in one job.
+"""Divide a plan into groups of steps; each group runs in one job on one machine.
 
-Both sides of a benchmark, what builds it, profiles it and checks it stay together, so that no two figures that are
-compared come from different machines. Benchmarks that share none of this may go to different ones.
+Both sides of a benchmark and the steps that build, profile and check it stay together, so that figures from different
+machines are never compared. Benchmarks that share no steps may run on different machines.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from perfflow.tools.adapter import Role
 from perfflow.workflow.roles import names_its_own_benchmarks
 
 LEAST, MOST = 600.0, 3600.0
-"""Seconds of a group: a job's start and builds weigh too much in a shorter one, and too much is lost with a longer."""
+"""Shortest and longest group (s). A shorter one is dominated by job start and builds; a longer one risks too much."""
 UNKNOWN = 120.0
 """Expected duration of an unknown step (s)."""
 _ALONG = (Role.WORK, Role.MACHINE)
-"""Roles of the steps that are part of each group: those that build, and those that find out what a machine can do."""
+"""Roles of the steps that are part of each group: steps that build, and steps that measure the peaks of a machine."""
 _WHOLE = (Role.CANDIDATE, Role.COMPARE)
-"""Roles whose steps need all that was measured before them."""
+"""Roles whose steps need all earlier measurements."""
 
 
 @dataclass(frozen=True)
 class Benchmarks:
-    """Which of a suite's benchmarks are measured: those ``named``, or where there are none all ``but`` these."""
+    """The benchmarks of a suite to measure: those in ``named``, or if that is empty all except those in ``but``."""
 
     named: tuple[str, ...] = ()
     but: tuple[str, ...] = ()
@@ -42,9 +42,9 @@ class Benchmarks:
 
 @dataclass(frozen=True)
 class Group:
-    """Steps that one job performs on one machine, in the plan's order; ``seconds`` is how long that should take.
+    """Steps that one job runs on one machine, in the order of the plan; ``seconds`` is the expected duration.
 
-    ``parts``: of suites that are shared out, by step, the benchmarks that are measured here.
+    ``parts``: for suites that are divided among groups, the benchmarks of this group by step.
     """
 
     id: str
@@ -56,19 +56,19 @@ class Group:
 
 @dataclass(frozen=True)
 class Durations:
-    """What is known of the time that a plan takes, in s: by step, and of suites' benchmarks by step and name."""
+    """Expected durations in s: by step, and for benchmarks of suites by step and name."""
 
     steps: Mapping[str, float] = field(default_factory=dict)
     benchmarks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def of(self, step: str) -> float:
-        """The seconds of one step."""
+        """Return the expected duration of one step (s)."""
         return self.steps.get(step, UNKNOWN)
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long groups should be, in s, and how many machines of a place there are to work at once."""
+    """Limits of the length of groups (s), and the number of machines of a place that can work in parallel."""
 
     least: float = LEAST
     most: float = MOST
@@ -76,15 +76,15 @@ class Lengths:
 
 
 class ConflictError(Exception):
-    """Steps that belong together ask for different places; the text says which."""
+    """Steps of one group require different places; the message names them."""
 
 
 def groups(
     plan: Plan, selected: Collection[str], known: Durations, lengths: Lengths, *, in_trees: bool = False
 ) -> list[Group]:
-    """Share out the selected steps, in the plan's order. Raises ConflictError and ExpressionError.
+    """Divide the selected steps into groups, in the order of the plan. Raises ConflictError and ExpressionError.
 
-    ``in_trees``: base and head are compared, where only what regressed is profiled.
+    ``in_trees``: base and head are compared, so only benchmarks that regressed are profiled.
     """
     chosen = [item for item in plan.steps if item.id in selected]
     along = [item for item in chosen if item.role in _ALONG or (in_trees and _follows(item))]
@@ -95,7 +95,7 @@ def groups(
         shares[place_of_all(plan, items)] += _shares(items, known, lengths.least)
     found = [(place, part) for place, own in shares.items() for part in _cut(own, lengths, lengths.machines(place))]
     for item in once:
-        # What proves the whole to be correct is done once, with whatever is measured first where it may be.
+        # A check of the whole program runs once, in the first group that has a suitable place.
         asked = place_of(item, plan)
         own = next((part for place, part in found if asked in (ANYWHERE, place)), None)
         if own is None:
@@ -114,7 +114,7 @@ def groups(
 
 @dataclass(frozen=True)
 class _Share:
-    """Steps that stay together, or a part of them: one ``benchmark`` of the suite that the step ``suite`` measures."""
+    """Steps that stay together, or a part of them: one ``benchmark`` of the suite that the step ``suite`` runs."""
 
     steps: tuple[str, ...]
     seconds: float
@@ -134,7 +134,7 @@ def _group(name: str, order: Mapping[str, int], shares: Sequence[_Share], place:
 
 
 def _with_unknown(found: Iterable[Group]) -> list[Group]:
-    """Give what nobody knows of yet of each suite that was shared out to the last group that has a part of it."""
+    """Assign still unknown benchmarks of each divided suite to the last group that has a part of the suite."""
     shared = list(found)
     having: dict[str, list[int]] = defaultdict(list)
     for number, group in enumerate(shared):
@@ -152,7 +152,7 @@ def _is_whole(items: Sequence[Planned]) -> bool:
 
 
 def _follows(item: Planned) -> bool:
-    """Whether a step is about whatever was measured before it, so that each group can do its part of it."""
+    """Return whether a step handles any benchmark measured before it, so that each group can run its part."""
     if item.role is Role.PROFILE:
         return any(letter in item.benchmark for letter in "*?")
     return profiles_several(item) and item.benchmark in ("*", EVERY)
@@ -163,7 +163,7 @@ def _is_of_no_benchmark(item: Planned) -> bool:
 
 
 def _joined(plan: Plan, items: Sequence[Planned]) -> list[list[Planned]]:
-    """Put steps together that are about the same benchmark, or of which one needs the other."""
+    """Group steps that handle the same benchmark, or of which one needs the other."""
     import networkx as nx
 
     graph: nx.Graph[str] = nx.Graph()
@@ -179,25 +179,25 @@ def _joined(plan: Plan, items: Sequence[Planned]) -> list[list[Planned]]:
 
 
 def _about_the_same(plan: Plan, items: Sequence[Planned]) -> Iterator[tuple[str, str]]:
-    """Pairs of steps with a benchmark in common, as far as that is known before anything has run."""
+    """Yield pairs of steps that share a benchmark, as far as this is known before the run."""
     suites = [item for item in items if item.role is Role.MEASURE and names_its_own_benchmarks(item.step)]
     named = [item for item in items if item not in suites and item.benchmark]
     first: dict[str, str] = {}
     for item in [*named, *suites]:
-        # All sizes of what is fitted over them are one benchmark.
+        # With `scaling`, all sizes are one benchmark.
         size = scaling_of(item, plan.params)
         for name in filter(None, (item.benchmark if item in named else "", size.of if size else "")):
             yield item.id, first.setdefault(name, item.id)
     for item in named:
         about = [other.id for other in named if other is not item and matches(item.benchmark, other.benchmark)]
-        # What no step measures by that name is one of a suite's own, whichever that is.
+        # A benchmark that no step measures by this name may belong to any suite.
         yield from ((item.id, other) for other in about)
         if item.role is not Role.MEASURE and (not about or any(letter in item.benchmark for letter in "*?")):
             yield from ((item.id, suite.id) for suite in suites)
 
 
 def place_of_all(plan: Plan, items: Sequence[Planned]) -> Place:
-    """Where steps that belong together run. Raises ConflictError where they ask for different places."""
+    """Return the place of steps that belong together. Raises ConflictError if they require different places."""
     asked = [(item.id, place_of(item, plan)) for item in items]
     asked = [(step, place) for step, place in asked if place != ANYWHERE]
     if not asked:
@@ -205,13 +205,13 @@ def place_of_all(plan: Plan, items: Sequence[Planned]) -> Place:
     one, first = asked[0]
     for other, place in asked[1:]:
         if place != first:
-            text = f"`{one}` and `{other}` are about the same benchmark and run on {first.shown} and {place.shown}"
-            raise ConflictError(f"{text}: say the same `runs-on` in both")
+            text = f"`{one}` and `{other}` handle the same benchmark, but run on {first.shown} and {place.shown}"
+            raise ConflictError(f"{text}: set the same `runs-on` in both")
     return first
 
 
 def _shares(items: Sequence[Planned], known: Durations, least: float) -> list[_Share]:
-    """What is put into groups: all of the steps, or each benchmark of a long suite with what profiles it."""
+    """Return the shares to distribute: the steps as a whole, or each benchmark of a long suite with its profilers."""
     steps, seconds = tuple(item.id for item in items), sum(known.of(item.id) for item in items)
     measuring = [item for item in items if item.role is Role.MEASURE]
     others = [item for item in items if item.role not in (Role.MEASURE, Role.PROFILE)]
@@ -224,7 +224,7 @@ def _shares(items: Sequence[Planned], known: Durations, least: float) -> list[_S
 
 
 def _can_be_shared_out(item: Planned) -> bool:
-    """Whether a step's benchmarks can be measured apart: each runs alone, and none is compared with another."""
+    """Return whether the benchmarks of a step can be measured separately: each runs alone, and none needs another."""
     step = item.step
     if step.variants or step.scaling or step.runs is not None:
         return False
@@ -232,14 +232,14 @@ def _can_be_shared_out(item: Planned) -> bool:
 
 
 def _cut(shares: Sequence[_Share], lengths: Lengths, machines: int) -> list[list[_Share]]:
-    """Put shares into groups of about the same length, in their order."""
+    """Divide shares into groups of about equal duration, in their order."""
     whole = sum(share.seconds for share in shares)
     wanted = max(math.ceil(whole / lengths.most), min(machines, int(whole // lengths.least)), 1)
     number = min(wanted, len(shares))
     found: list[list[_Share]] = []
     passed = 0.0
     for left, share in zip(range(len(shares), 0, -1), shares, strict=True):
-        # Each group that is still to come has one share at least.
+        # Leave at least one share for each remaining group.
         if not found or passed >= whole * len(found) / number or left <= number - len(found):
             found.append([])
         found[-1].append(share)

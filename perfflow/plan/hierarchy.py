@@ -1,4 +1,4 @@
-"""The lints of the optimization hierarchy: cheap techniques that move most come before those that are costlier."""
+"""Lints for the optimization hierarchy: cheap techniques with large effects come before costlier ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KNOWN = (*TECHNIQUES, OUTSIDE)
 
 
 def check_hierarchy(draft: Draft, *, compute_allowed: bool) -> None:
-    """Add unknown techniques, ``compute`` before cheaper ones, and candidates out of order, to the draft's problems."""
+    """Report unknown techniques, ``compute`` before cheaper techniques, and candidates out of order."""
     optimize = draft.workflow.stages["optimize"]
     ruled_out = optimize.ruled_out or {}
     for name in ruled_out:
@@ -27,9 +27,9 @@ def check_hierarchy(draft: Draft, *, compute_allowed: bool) -> None:
     for step in optimize.steps:
         _check_technique(draft, step)
         if step.technique == "compute" and missing and not compute_allowed:
-            hint = f"try them, or say why not under `ruled-out`: {', '.join(missing)}"
+            hint = f"add candidates for {', '.join(missing)}, or list them under `ruled-out` with the reason"
             loc = (*draft.steps[step.id], "technique")
-            draft.complain(loc, "`compute` before cheaper techniques", hint, rule=COMPUTE_FIRST)
+            draft.complain(loc, "`compute` comes before cheaper techniques", hint, rule=COMPUTE_FIRST)
     _check_order(draft, [step for step in optimize.steps if step.technique in TECHNIQUES])
 
 
@@ -37,14 +37,15 @@ def _check_technique(draft: Draft, step: Step) -> None:
     loc = draft.steps[step.id]
     if step.technique is None:
         if not draft.wrong_keys(loc):
-            draft.complain(loc, f"the candidate `{step.id}` has no `technique`", f"one of {', '.join(_KNOWN)}")
+            hint = f"add `technique`: one of {', '.join(_KNOWN)}"
+            draft.complain(loc, f"the candidate `{step.id}` has no `technique`", hint)
     elif step.technique not in _KNOWN:
         hint = did_you_mean(step.technique, _KNOWN, "techniques")
         draft.complain((*loc, "technique"), f"unknown technique {step.technique!r}", hint)
 
 
 def _check_order(draft: Draft, steps: Sequence[Step]) -> None:
-    """Warn of each candidate that stands after one of a costlier technique; ``configuration`` may stand anywhere."""
+    """Warn about each candidate after one with a costlier technique; ``configuration`` may be anywhere."""
     for number, step in enumerate(steps):
         costliest = max(steps[: number + 1], key=lambda item: rank(str(item.technique)))
         if rank(str(costliest.technique)) > rank(str(step.technique)) and ORDER not in step.allow:
@@ -53,5 +54,5 @@ def _check_order(draft: Draft, steps: Sequence[Step]) -> None:
 
 def _warn_of_order(draft: Draft, step: Step, costlier: Step) -> None:
     message = f"`{step.id}` ({step.technique}) comes after `{costlier.id}` ({costlier.technique}), a costlier technique"
-    hint = f"write it before, or say why not: `allow: {{{ORDER}: ...}}`"
+    hint = f"move it before that candidate, or give a reason: `allow: {{{ORDER}: ...}}`"
     draft.warn((*draft.steps[step.id], "technique"), message, hint, rule=ORDER)

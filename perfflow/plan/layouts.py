@@ -1,4 +1,4 @@
-"""Which steps are measured over several code layouts: what the workflow says, and what holds where it says nothing."""
+"""Determine the steps that are measured over several code layouts: from the workflow, else by default."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from perfflow.workflow.layout_checks import AUTO, OFF
 
 
 def layouts_asked(planned: Planned, *, in_trees: bool) -> int | str:
-    """A number of layouts of each side, ``auto`` or ``off``.
+    """Return the number of layouts of each side, ``auto`` or ``off``.
 
-    ``in_trees``: whether two builds are compared, of one program each. Counted figures have no luck with layouts.
+    ``in_trees``: two builds are compared. Tools with deterministic figures use no layouts, which do not affect them.
     """
     if planned.role is not Role.MEASURE or (planned.tool and planned.tool.deterministic):
         return OFF
@@ -19,6 +19,6 @@ def layouts_asked(planned: Planned, *, in_trees: bool) -> int | str:
 
 
 def draws_layouts(plan: Plan, *, in_trees: bool) -> bool:
-    """Whether a step of the plan may have to draw layouts, for which builds are watched."""
+    """Return whether a step of the plan may need fresh layouts; if so, builds must be recorded."""
     rules = plan.criteria.rules
     return bool(rules.layout_looks) and any(layouts_asked(item, in_trees=in_trees) != OFF for item in plan.steps)

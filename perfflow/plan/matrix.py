@@ -1,4 +1,4 @@
-"""A step's matrix -> its cells, in the order written."""
+"""Expand the matrix of a step into cells, in the order of the file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Cell = Mapping[str, Scalar]
 
 
 def cells(matrix: Matrix | None) -> list[Cell]:
-    """Return every combination, less ``exclude``, with ``include`` added; one empty cell without a matrix.
+    """Return all combinations without ``exclude`` and with ``include``; one empty cell if there is no matrix.
 
-    As in GitHub Actions: an include extends every original cell of whose keys it changes none, and is a cell of its
-    own where there is no such cell. At most MAX_CELLS combinations are made; more are refused elsewhere.
+    As in GitHub Actions, an include extends every original cell whose values it does not change, or else becomes a new
+    cell. At most MAX_CELLS combinations are created; larger matrices are reported elsewhere.
     """
     if matrix is None:
         return [{}]
@@ -38,9 +38,9 @@ def cells(matrix: Matrix | None) -> list[Cell]:
 
 
 def rendered(matrix: Matrix, params: Mapping[str, Any]) -> Matrix:
-    """Return the matrix with the values of its expressions, a list's items in the place of the expression.
+    """Return the matrix with its expressions rendered; the items of a list replace its expression.
 
-    Raises ExpressionError where one is not a value of a matrix, and where no cell or too many of them come out.
+    Raises ExpressionError if a value is not a scalar, or if there are no cells or too many.
     """
     if not any(isinstance(value, str) and OPEN in value for value in _values(matrix)):
         return matrix
@@ -48,9 +48,9 @@ def rendered(matrix: Matrix, params: Mapping[str, Any]) -> Matrix:
     axes = {key: list(_items(key, values, context)) for key, values in matrix.axes.items()}
     for key, values in axes.items():
         if not values:
-            raise ExpressionError(f"matrix key `{key}` has no values", hint="give the parameter at least one")
+            raise ExpressionError(f"matrix key `{key}` has no values", hint="give the parameter at least one value")
     if (count := math.prod(len(values) for values in axes.values())) > MAX_CELLS:
-        raise ExpressionError(f"the matrix has {count} cells, more than {MAX_CELLS}", hint="leave out values")
+        raise ExpressionError(f"the matrix has {count} cells, more than {MAX_CELLS}", hint="remove values")
     cells = {
         name: [{key: _one(key, value, context) for key, value in cell.items()} for cell in given]
         for name, given in (("include", matrix.include), ("exclude", matrix.exclude))
@@ -77,8 +77,9 @@ def _one(key: str, value: Scalar, context: Mapping[str, Any]) -> Scalar:
 def _scalar(key: str, text: Scalar, value: object) -> Scalar:
     if isinstance(value, str | int | float | bool):
         return value
-    hint = "a text, a number or a boolean, or a parameter of the type list"
-    raise ExpressionError(f"matrix key `{key}`: {type(value).__name__} is not a value of a matrix", str(text), hint)
+    hint = "use a string, a number, a boolean, or a parameter of the type list"
+    message = f"matrix key `{key}`: a value of type {type(value).__name__} is not allowed"
+    raise ExpressionError(message, str(text), hint)
 
 
 def _agrees(cell: Cell, other: Cell) -> bool:
@@ -87,7 +88,7 @@ def _agrees(cell: Cell, other: Cell) -> bool:
 
 
 def suffix(cell: Cell) -> str:
-    """``[k=v,l=w]``, or nothing for an empty cell."""
+    """Return ``[k=v,l=w]``, or '' for an empty cell."""
     return f"[{','.join(f'{key}={_text(value)}' for key, value in cell.items())}]" if cell else ""
 
 
@@ -96,5 +97,5 @@ def _text(value: Scalar) -> str:
 
 
 def shared(cell: Cell, other: Cell) -> bool:
-    """Whether two cells agree on the keys that both have."""
+    """Return whether two cells have equal values for the keys that both have."""
     return all(other[key] == value for key, value in cell.items() if key in other)

@@ -1,4 +1,4 @@
-"""What a plan says about its optimize stage: which steps build, measure, check and profile a tree, and the goal."""
+"""Read the optimize stage of a plan: the steps that build, measure, check and profile a tree, and the goal."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from perfflow.workflow.model import Stage
 from perfflow.workflow.roles import CANDIDATES_STAGE, stage_role
 
 ATTEMPTS = 3
-"""Tries of a proposer, where the stage does not say."""
+"""Default number of attempts of a proposer."""
 DIMINISHING = 0.02
-"""The effect below which going on is not worth it, where the stage does not say."""
+"""Default effect below which the stage stops, as a share."""
 
 
 @dataclass(frozen=True)
 class StagePlan:
-    """Ids of steps by what they do to each tree, and the limits of the stage."""
+    """Ids of the steps that run on each tree, by purpose, and the limits of the stage."""
 
     own: Stage
     candidates: tuple[Planned, ...]
@@ -29,21 +29,21 @@ class StagePlan:
     checking: tuple[str, ...]
     profiling: tuple[str, ...]
     later: frozenset[str]
-    """Stages after this one: they run on what was kept."""
+    """Stages after this one, which run on the kept candidates."""
     goal: Goal
     diminishing: float
     attempts: int
 
 
 def _checking_steps(plan: Plan, later: frozenset[str]) -> tuple[str, ...]:
-    """Ids of the checks that every candidate must pass, and of the work they need.
+    """Return the ids of the checks that every candidate must pass, and of the work steps they need.
 
-    Other work after the stage (a package, an upload) is done once, on what was kept.
+    Other work after the stage (a package, an upload) is done once, on the kept candidates.
     """
     correctness = {name for name in plan.workflow.stages if stage_role(plan.workflow, name) is Role.CHECK}
     stages = {*later, *correctness}
     able = [item for item in plan.steps if item.stage in stages and item.step.candidates]
-    # A tool that does work in the correctness stage stands there for its checks.
+    # A work step in a correctness stage is there for the checks.
     wanted = {
         item.id for item in able if item.role is Role.CHECK or (item.role is Role.WORK and item.stage in correctness)
     }
@@ -57,7 +57,7 @@ def _checking_steps(plan: Plan, later: frozenset[str]) -> tuple[str, ...]:
 
 
 def stage_plan(plan: Plan) -> StagePlan | None:
-    """Read it off a plan; None where the workflow has no candidates."""
+    """Return the optimize stage of a plan, or None if the workflow has no candidates."""
     candidates = tuple(item for item in plan.steps if item.role is Role.CANDIDATE)
     if not candidates:
         return None
@@ -69,7 +69,7 @@ def stage_plan(plan: Plan) -> StagePlan | None:
         own,
         candidates,
         building=building_steps(plan),
-        # A step that compares two commands or variants where it stands has a comparison of its own.
+        # A step with `candidate` or `variants` compares its own two sides.
         measuring=tuple(
             item.id
             for item in earlier

@@ -1,4 +1,4 @@
-"""Values of a workflow's parameters: defaults, and ``--set NAME=VALUE`` in the type the parameter has."""
+"""Read the values of the parameters of a workflow: defaults, and ``--set NAME=VALUE`` with the parameter's type."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from perfflow.workflow.model import Param
 from perfflow.workflow.yaml_hints import did_you_mean
 
 MISSING = "missing-parameter"
-"""Rule of the complaint that a required parameter has no value: fatal for a run, no mistake of the file."""
+"""Rule of the problem that a required parameter has no value: fatal for a run, but no error in the file."""
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "list"}
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 def values(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[str, Any], list[Problem]]:
-    """Return parameter -> value, and what is wrong with ``settings`` (texts of the form NAME=VALUE).
+    """Return the value of each parameter, and the problems of ``settings`` (strings of the form NAME=VALUE).
 
-    A parameter without a value gets a visible placeholder, so that its absence is the only complaint.
+    A parameter without a value gets a placeholder, so that its absence is reported only once.
     """
     given, problems = _given(params, settings)
     result: dict[str, Any] = {}
@@ -28,7 +28,7 @@ def values(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[s
         if name not in given:
             if param.default is None:
                 problems.append(
-                    Problem(f"parameter {name!r} has no default", f"give it with --set {name}=VALUE", rule=MISSING)
+                    Problem(f"parameter {name!r} has no value", f"set it with --set {name}=VALUE", rule=MISSING)
                 )
             continue
         try:
@@ -39,13 +39,13 @@ def values(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[s
 
 
 def _given(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[str, str], list[Problem]]:
-    """Settings of parameters that there are, the last one of each; and the others."""
+    """Return the last setting of each parameter, and problems for invalid settings and unknown parameters."""
     given: dict[str, str] = {}
     problems: list[Problem] = []
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals:
-            problems.append(Problem(f"--set {setting}: not NAME=VALUE", "write --set name=value"))
+            problems.append(Problem(f"--set {setting} is not of the form NAME=VALUE", "write --set NAME=VALUE"))
         elif name not in params:
             hint = did_you_mean(name, params, "parameters")
             problems.append(Problem(f"--set {setting}: the workflow has no parameter {name!r}", hint))
@@ -60,12 +60,12 @@ def _placeholder(name: str, param: Param) -> str | list[str]:
 
 
 def kind_of(param: Param) -> str:
-    """The type of a parameter: as written, else that of its default, else a text."""
+    """Return the type of a parameter: as written, else the type of its default, else ``string``."""
     return param.type or _TYPES.get(type(param.default), "string")
 
 
 def _read(param: Param, text: str) -> Any:
-    """Read a setting in the parameter's type. Raises ValueError in a reader's words."""
+    """Convert a setting to the type of the parameter. Raises ValueError with a message for the user."""
     kind = kind_of(param)
     value = _read_list(param, text) if kind == "list" else _read_scalar(kind, text)
     if param.enum is not None and value not in param.enum:
@@ -74,7 +74,7 @@ def _read(param: Param, text: str) -> Any:
 
 
 def _read_list(param: Param, text: str) -> list[Any]:
-    """The items between commas, in the type of the default's items."""
+    """Return the comma-separated items, with the type of the first item of the default."""
     first = param.default[0] if isinstance(param.default, list) and param.default else ""
     return [_read_scalar(_TYPES[type(first)], item.strip()) for item in text.split(",") if item.strip()]
 

@@ -1,6 +1,6 @@
-"""Workflow -> Plan: steps and matrix cells in an order that can be run, and what stands in its way.
+"""Make a plan of a workflow: expand matrices and order the steps, and report errors.
 
-The only user of networkx, imported when a plan is made.
+networkx is imported only when a plan needs it.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from perfflow.workflow.roles import (
 from perfflow.workflow.yaml_hints import did_you_mean
 
 MOST_CELLS = 8000
-"""Steps and cells of their matrices in all."""
+"""Most cells of all steps together; a step without a matrix is one cell."""
 EVERY = "**"
-"""What a step profiles that says no benchmark and chooses its tool by what it finds."""
+"""Benchmarks of a step with ``uses: auto`` and without ``benchmark``."""
 
 
 @dataclass(frozen=True)
 class Planned:
     """One step, or one cell of its matrix.
 
-    ``needs`` are steps it named, ``after`` those before it in the file. ``benchmark`` is whose numbers it yields, ''
-    where only its output tells. ``watches`` is the measuring step whose command a profiler without one of its own runs.
+    ``needs`` has the steps that it names, ``after`` the steps before it in the file. ``benchmark`` is the name of its
+    benchmark, or '' if it has none. ``watches`` is the measuring step whose command a profiler without a command runs.
     """
 
     id: str
@@ -62,14 +62,14 @@ class Planned:
 
     @property
     def pattern(self) -> str:
-        """How its benchmarks are called, ``*`` standing for a suite's own id."""
+        """The names of its benchmarks; ``*`` stands for the ids of a suite."""
         alone = self.step.benchmark is None and names_its_own_benchmarks(self.step)
         return "*" + matrix.suffix(self.cell) if alone else self.benchmark
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps in an order in which each comes after what it needs."""
+    """Steps in an order in which each step comes after the steps it needs."""
 
     workflow: Workflow
     params: Mapping[str, Any]
@@ -78,11 +78,11 @@ class Plan:
     by_id: Mapping[str, Planned] = field(default_factory=dict)
 
     def stage(self, name: str) -> Stage:
-        """The stage's own defaults."""
+        """Return a stage."""
         return self.workflow.stages[name]
 
     def cells_of(self, step_id: str) -> tuple[Planned, ...]:
-        """All cells of one step of the file."""
+        """Return all cells of one step of the file."""
         return tuple(self._cells.get(step_id, ()))
 
     @cached_property
@@ -94,7 +94,7 @@ class Plan:
 
 
 def make(draft: Draft, criteria: Criteria, params: Mapping[str, Any]) -> Plan:
-    """Expand matrices, name benchmarks, and order the steps; what is wrong is added to the draft's problems."""
+    """Expand matrices, name benchmarks and order the steps; add problems to the draft."""
     planned = list(_expand(draft, params))
     commands: dict[str, list[Planned]] = {}
     for item in planned:
@@ -112,7 +112,7 @@ def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
         cells[step.id] = _cells(draft, step, loc, params)
         left -= len(cells[step.id])
         if left < 0:
-            hint = "leave out values, or make it several workflows"
+            hint = "remove values, or split it into several workflows"
             message = f"the matrices of all steps have more than {MOST_CELLS:,} cells"
             draft.complain((*loc, "matrix"), message, hint, key=True)
             cells[step.id], left = [{}], MOST_CELLS
@@ -132,43 +132,45 @@ def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
                 after=() if step.needs is not None else before,
                 benchmark=_benchmark(draft, stage, step, cell, params),
             )
-        # What is ordered by `needs` may start early, so what follows waits for it and for all that stood before it.
+        # A step with `needs` may start early, so the next step waits for it and for all steps before it.
         before = (*before, *own) if step.needs is not None or not own else tuple(own)
 
 
 def _cells(draft: Draft, step: Step, loc: Loc, params: Mapping[str, Any]) -> list[Cell]:
-    """The cells of a step; two that have one name, or none at all, are mistakes of its matrix."""
+    """Return the cells of a step; duplicate cells, and a matrix without cells, are errors."""
     place = (*loc, "matrix")
     try:
         found = matrix.cells(step.matrix and matrix.rendered(step.matrix, params))
     except ExpressionError as error:
         if not draft.wrong_keys(place):
-            hint = error.hint or "a matrix can use params"
+            hint = error.hint or "a matrix can use only `params`"
             draft.complain(place, str(error), hint, find=error.near, key=not error.near)
         return [{}]
     if not found and not draft.wrong_keys(place):
-        draft.complain(place, "the matrix has no cells left", "`exclude` leaves out all of them", key=True)
+        draft.complain(
+            place, "the matrix has no cells", "remove items from `exclude`, which matches all cells", key=True
+        )
     named = {matrix.suffix(cell): cell for cell in found}
     if len(named) < len(found) and not draft.wrong_keys(place):
-        draft.complain(place, "the matrix has the same cell twice", "look at `include`", key=True)
+        draft.complain(place, "the matrix has a duplicate cell", "check `include`", key=True)
     return list(named.values())
 
 
 def _needed(draft: Draft, step: Step, cells: Mapping[str, list[Cell]]) -> Iterator[str]:
-    """Turn ``needs`` into ids of cells: a plain id means all of its cells, ``id[k=v]`` one."""
+    """Convert ``needs`` to ids of cells: a plain id means all cells of the step, ``id[k=v]`` one cell."""
     for need in [step.needs] if isinstance(step.needs, str) else step.needs or []:
         name, bracket, _ = need.partition("[")
         ids = [name + matrix.suffix(cell) for cell in cells.get(name, [])]
         if bracket and ids and need not in ids:
             loc = (*draft.steps[step.id], "needs")
             hint = f"cells: {', '.join(ids[:8])}"
-            draft.complain(loc, f"`needs` names `{need}`, which is not a cell of `{name}`", hint, find=need)
+            draft.complain(loc, f"unknown cell `{need}` of `{name}` under `needs`", hint, find=need)
             continue
         yield from [need] if bracket else ids
 
 
 def _benchmark(draft: Draft, stage: str, step: Step, cell: Cell, params: Mapping[str, Any]) -> str:
-    """Name whose numbers a step yields; keys of the cell that the name does not use are shown behind it."""
+    """Return the benchmark name of a cell, '' for none; keys of the cell that it does not use are appended."""
     role = role_of(step, stage, draft.workflow)
     if role in (Role.CANDIDATE, Role.COMPARE) or (role in (Role.WORK, Role.CHECK) and not step.benchmark):
         return ""
@@ -181,12 +183,12 @@ def _benchmark(draft: Draft, stage: str, step: Step, cell: Cell, params: Mapping
         return cell_name(step.benchmark, cell, params)
     except ExpressionError as error:
         if loc not in draft.wrong and not draft.wrong_keys((*draft.steps[step.id], "matrix")):
-            draft.complain(loc, str(error), "a benchmark's name can use params and matrix", find=error.near)
+            draft.complain(loc, str(error), "`benchmark` can use only `params` and `matrix`", find=error.near)
         return step.id
 
 
 def cell_name(text: str, cell: Cell, params: Mapping[str, Any], unsaid: str = "") -> str:
-    """Render a step's ``benchmark`` for a cell; keys that it does not use are shown behind it, less ``unsaid``.
+    """Render ``benchmark`` of a step for a cell; keys that it does not use, except ``unsaid``, are appended.
 
     Raises ExpressionError.
     """
@@ -197,12 +199,12 @@ def cell_name(text: str, cell: Cell, params: Mapping[str, Any], unsaid: str = ""
 
 
 def has_command(step: Step) -> bool:
-    """Whether a step says itself what to run."""
+    """Return whether a step has a command."""
     return step.run is not None or step.argv is not None or step.with_.get("command") is not None
 
 
 def profiles_several(planned: Planned) -> bool:
-    """Whether what the step profiles is only known when it runs."""
+    """Return whether the benchmarks that a step profiles are known only when it runs."""
     if planned.step.uses == AUTO:
         return True
     tool, values = planned.tool, planned.step.with_
@@ -212,7 +214,7 @@ def profiles_several(planned: Planned) -> bool:
 
 
 def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planned]]) -> Planned:
-    """Find the measuring step whose command a profiling or checking tool without one runs."""
+    """Find the measuring step whose command a profiling or checking tool without a command runs."""
     if item.tool is None or "command" not in item.tool.options.model_fields or has_command(item.step):
         return item
     loc = draft.steps[item.step.id]
@@ -221,8 +223,8 @@ def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planne
     if not item.step.benchmark:
         if not draft.wrong_keys(loc) & {"", "with", "benchmark", "run", "argv"}:
             hint = "add `with: {command: ...}`, or `benchmark:`"
-            hint += ", or `duration:` of the recording" if "pid" in item.step.with_ else ""
-            hint += ", or `file:`, a source" if "file" in item.tool.options.model_fields else ""
+            hint += ", or `duration:`, the length of the recording" if "pid" in item.step.with_ else ""
+            hint += ", or `file:`, a source file" if "file" in item.tool.options.model_fields else ""
             draft.complain(loc, f"step `{item.step.id}` has no command", hint)
         return item
     sources = [other for other in commands.get(item.benchmark, ()) if other.id != item.id]
@@ -231,7 +233,7 @@ def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planne
         return replace(item, watches=measuring[0].id)
     if item.tool.is_attached(item.step.with_):
         return item
-    # One that profiles several finds out which, and how each is run, when they are measured.
+    # A profiler of several benchmarks learns their names and commands when they are measured.
     suites = any(
         role_of(step, stage, draft.workflow) is Role.MEASURE and names_its_own_benchmarks(step)
         for stage, step, _ in each_step(draft)
@@ -241,14 +243,14 @@ def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planne
         return item
     if not is_in_doubt(draft, item.benchmark):
         known = sorted(name for name, steps in commands.items() if any(step.role is Role.MEASURE for step in steps))
-        hint = did_you_mean(item.benchmark, known, "benchmarks") if known else "no step measures a command"
-        message = f"no step measures `{item.benchmark}` with a command to run"
+        hint = did_you_mean(item.benchmark, known, "benchmarks") if known else "add `with: {command: ...}`"
+        message = f"no step measures `{item.benchmark}` with a command that this step could run"
         draft.complain((*loc, "benchmark"), message, hint)
     return item
 
 
 def _ordered(draft: Draft, planned: list[Planned]) -> list[Planned]:
-    """Sort so that each step comes after what it needs, in the file's order where there is a choice."""
+    """Sort the steps so that each comes after the steps it needs, otherwise in the order of the file."""
     index = {item.id: number for number, item in enumerate(planned)}
     edges = [
         (before, item.id)
@@ -257,7 +259,7 @@ def _ordered(draft: Draft, planned: list[Planned]) -> list[Planned]:
         if before in index
     ]
     if all(index[before] < index[after] for before, after in edges):
-        # The file's order will do, and importing networkx takes longer than all else a small workflow needs.
+        # The order of the file is valid; importing networkx would take longer than everything else.
         return planned
     import networkx as nx
 
@@ -275,23 +277,23 @@ def _ordered(draft: Draft, planned: list[Planned]) -> list[Planned]:
 
 
 def _complain_of_circle(draft: Draft, circle: list[Planned]) -> None:
-    """Report steps of which each comes before the next and the last before the first, as "a needs b"."""
+    """Report a cycle of steps, given so that each step comes before the next and the last before the first."""
     order = {name: number for number, name in enumerate(draft.steps)}
     last = len(circle)
     named = [number for number in range(last) if circle[number - 1].id in circle[number].needs]
     first = min(named or range(last), key=lambda number: order[circle[number].step.id])
     path = [circle[(first - number) % last] for number in range(last + 1)]
     text = " -> ".join(item.id for item in path)
-    hint = "remove one of these needs"
+    hint = "remove one of these from `needs`"
     unnamed = next((number for number in range(last) if path[number + 1].id not in path[number].needs), None)
     if unnamed is not None:
         later, earlier = path[unnamed].id, path[unnamed + 1].id
-        hint = f"`{later}` has no `needs`, so it comes after `{earlier}`; `needs: []` lets it start at once"
+        hint = f"`{later}` has no `needs`, so it runs after `{earlier}`; `needs: []` lets it start at once"
         if path[unnamed].watches == earlier:
-            hint = f"`{later}` runs the command of `{earlier}`, so it comes after it"
+            hint = f"`{later}` runs the command of `{earlier}`, so it must run after it"
     loc: Loc = (*draft.steps[path[0].step.id], "needs")
     find = path[1].step.id if path[0].step.needs else ""
-    draft.complain(loc, f"the steps need each other in a circle: {text}", hint, find=find)
+    draft.complain(loc, f"circular dependency: {text}", hint, find=find)
 
 
 def _watched(item: Planned) -> tuple[str, ...]:
@@ -299,15 +301,13 @@ def _watched(item: Planned) -> tuple[str, ...]:
 
 
 def unavailable(draft: Draft) -> list[Problem]:
-    """What the format allows and this version cannot run yet: an honest error instead of a step left out in silence."""
+    """Return an error for each key that the format allows but this version cannot run, so that none is ignored."""
     found = []
     candidates = CANDIDATES_STAGE in draft.workflow.stages
     for stage, step, loc in each_step(draft):
         if step.background and candidates and stage != "setup":
-            message = (
-                "a service beside candidates is not available in this version of perfflow, but in the `setup` stage"
-            )
-            hint = "each candidate would need one of its own tree; one of `setup` serves all trees"
+            message = f"with candidates, a service in the stage `{stage}` is not available in this version of perfflow"
+            hint = "move it to the `setup` stage, where all trees share one service"
             found.append(Problem(message, hint, draft.document.place((*loc, "background"), key=True)))
         keys = [
             f"candidate.{key}" for key in ("ref", "patch", "matrix") if step.candidate and getattr(step.candidate, key)

@@ -1,4 +1,4 @@
-"""Which steps a step reads or needs, beyond the order in which they stand in the file."""
+"""Find the steps whose outputs a step uses, and the steps that depend on a step."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from perfflow.workflow.model import Step
 
 
 def read_by(plan: Plan, item: Planned) -> Iterator[str]:
-    """Ids of the steps whose outputs a step uses."""
+    """Yield the ids of the steps whose outputs a step uses."""
     used = {name for text in _expressions(item.step) for name in text.names() if name[0] == "steps" and len(name) > 1}
     for _, name, *_ in used:
         yield from (name,) if name in plan.by_id else (cell.id for cell in plan.cells_of(name))
 
 
 def users_of(plan: Plan, name: str) -> frozenset[str]:
-    """Ids of the steps that need a step, read its outputs, or do so by way of others; without the step itself."""
+    """Return the ids of the steps that depend on a step directly or indirectly, without the step itself."""
     direct = {
         item.id: {*item.needs, *read_by(plan, item), *((item.watches,) if item.watches else ())} for item in plan.steps
     }
@@ -38,7 +38,7 @@ def _expressions(step: Step) -> Iterator[Expression]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text inside nested data."""
+    """Yield every string inside nested data."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

@@ -1,4 +1,4 @@
-"""What a step's cell needs, ``requires``, in the words of the cell."""
+"""Render ``requires`` of a step for each cell."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from perfflow.workflow.model import Requires
 
 
 def requires_of(item: Planned, params: Mapping[str, Any]) -> Requires | None:
-    """What must be there for a step's cell to run; a text that comes out empty asks for nothing.
+    """Return the requirements of a cell; strings that render to '' are dropped.
 
-    Raises ExpressionError: only ``params`` and ``matrix`` are known before anything has run.
+    Raises ExpressionError: only ``params`` and ``matrix`` are known before the run.
     """
     asked = item.step.requires
     if asked is None:
@@ -30,11 +30,12 @@ def requires_of(item: Planned, params: Mapping[str, Any]) -> Requires | None:
 
 
 def check(draft: Draft, plan: Plan) -> None:
-    """Add to the draft's problems what cannot be known before the run."""
+    """Report requirements that cannot be rendered before the run."""
     for item in plan.steps:
         loc = (*draft.steps[item.step.id], "requires")
         try:
             requires_of(item, plan.params)
         except ExpressionError as error:
             if not any(place[: len(loc)] == loc for place in draft.wrong):
-                draft.complain(loc, str(error), error.hint or "`requires` can use params and matrix", find=error.near)
+                hint = error.hint or "`requires` can use only `params` and `matrix`"
+                draft.complain(loc, str(error), hint, find=error.near)

@@ -1,4 +1,4 @@
-"""Where a step's cell is to be measured, ``runs-on``, in the words of the cell."""
+"""Render ``runs-on`` of a step for each cell: the machine to measure on."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from perfflow.workflow.load import Draft
 from perfflow.workflow.model import RunsOn
 
 _GOES_ALONG = (Role.WORK, Role.CANDIDATE, Role.COMPARE)
-"""Roles that run wherever what is measured runs."""
+"""Roles whose steps run on the machine of the measuring steps."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """What a machine must be: ``labels`` that it offers, GPUs, or one machine by name. ``minutes``: None if not said.
+    """Requirements for a machine: its ``labels``, its GPUs, or its name. ``minutes``: None if not set.
 
-    ``exclusive``: nothing else runs there meanwhile.
+    ``exclusive``: no other job runs on it at the same time.
     """
 
     labels: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """The place in a few words; '' for any machine."""
+        """A short description of the place; '' for any machine."""
         gpus = f"{self.gpus} {self.gpu_type or 'GPU'}{'' if self.gpu_type or self.gpus == 1 else 's'}"
         return ", ".join([*self.labels, *([gpus] if self.gpus else []), *([f"node {self.node}"] if self.node else [])])
 
@@ -42,9 +42,9 @@ ANYWHERE = Place()
 
 
 def place_of(item: Planned, plan: Plan) -> Place:
-    """Where a step's cell runs; anywhere unless it or the workflow's defaults say. Raises ExpressionError.
+    """Return the place of a cell, from the step or the defaults of the workflow, else ANYWHERE.
 
-    Only ``params`` and ``matrix`` are known before anything has run.
+    Raises ExpressionError: only ``params`` and ``matrix`` are known before the run.
     """
     asked = item.step.runs_on or (None if item.role in _GOES_ALONG else plan.workflow.defaults.runs_on)
     return _rendered(asked, {"params": plan.params, "matrix": item.cell}) if asked else ANYWHERE
@@ -69,19 +69,19 @@ def _number(value: int | str | None, context: Mapping[str, Any], key: str) -> in
     try:
         return int(str(found))
     except ValueError:
-        raise ExpressionError(f"`runs-on`: `{key}` is {found!r}", hint="write a whole number") from None
+        message = f"`runs-on`: `{key}` must be a whole number, not {found!r}"
+        raise ExpressionError(message, hint="write a whole number of 0 or more") from None
 
 
 def check(draft: Draft, plan: Plan) -> None:
-    """Add to the draft's problems what cannot be known before the run, and steps that no place is for."""
+    """Report places that cannot be rendered before the run, and steps that cannot have a place."""
     for item in plan.steps:
         loc = (*draft.steps[item.step.id], "runs-on")
         if item.step.runs_on and item.role in _GOES_ALONG:
             if loc not in draft.wrong:
-                hint = "say it at the steps that measure, or under `defaults`"
-                draft.complain(
-                    loc, f"step `{item.step.id}` measures nothing, so it has no place of its own", hint, key=True
-                )
+                hint = "set it in the steps that measure, or under `defaults`"
+                message = f"step `{item.step.id}` does not measure, so it cannot have `runs-on`"
+                draft.complain(loc, message, hint, key=True)
             continue
         own = item.step.runs_on is not None
         try:
@@ -89,4 +89,5 @@ def check(draft: Draft, plan: Plan) -> None:
         except ExpressionError as error:
             where = loc if own else ("defaults", "runs-on")
             if not any(place[: len(where)] == where for place in draft.wrong):
-                draft.complain(where, str(error), error.hint or "`runs-on` can use params and matrix", find=error.near)
+                hint = error.hint or "`runs-on` can use only `params` and `matrix`"
+                draft.complain(where, str(error), hint, find=error.near)

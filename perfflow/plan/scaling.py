@@ -1,4 +1,4 @@
-"""``scaling: KEY``: the cells of a numeric matrix key are sizes of one benchmark, whose growth is fitted."""
+"""``scaling: KEY``: the cells of a numeric matrix key are sizes of one benchmark, over which growth is fitted."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from perfflow.workflow.expression_text import ExpressionError
 
 
 def scaling_of(item: Planned, params: Mapping[str, Any]) -> Scaling | None:
-    """The key, the cell's size, its own name and that of the benchmark whose size it is; None without a size.
+    """Return the key, the size and the name of a cell, and the name of the benchmark of all sizes; None without a size.
 
-    The benchmark is called as its cells are, less the size: ``decode[n=10]`` is one of ``decode``, and where the name
-    shows the size, as in ``decode/10``, of ``decode/{n}``. ``*`` in both stands for a suite's own id.
+    The benchmark has the name of its cells without the size: ``decode[n=10]`` belongs to ``decode``, and ``decode/10``,
+    whose name contains the size, to ``decode/{n}``. ``*`` stands for the id of a suite.
     """
     key = item.step.scaling
     size = item.cell.get(key) if key else None
@@ -25,12 +25,12 @@ def scaling_of(item: Planned, params: Mapping[str, Any]) -> Scaling | None:
 
 
 def _whole(item: Planned, key: str, params: Mapping[str, Any]) -> str:
-    """The name of all sizes together."""
+    """Return the name of the benchmark of all sizes."""
     if item.step.benchmark is None:
         bare = {name: value for name, value in item.cell.items() if name != key}
         return ("*" if item.pattern.startswith("*") else item.step.id) + matrix.suffix(bare)
     try:
         return cell_name(item.step.benchmark, {**item.cell, key: f"{{{key}}}"}, params, unsaid=key)
     except ExpressionError:
-        # The name calculates with the size.
+        # The name computes with the size, so a placeholder cannot be rendered.
         return item.step.id

@@ -1,9 +1,9 @@
-"""Which side of which benchmark is sampled next, and when it is enough. The rule that says so is handed in.
+"""Order the runs of all benchmarks and sides, and run them.
 
-Order decides, not the test: measuring all of A and then all of B gives 8-57% false alarms on a noisy machine, and a
-fixed ABAB order aliases with periodic noise. So a round goes over all undecided benchmarks in random order, and within
-it both sides of each are taken in the order of a coin. Coins and orders depend on the seed, the benchmark and the pair
-number alone, so a resumed run goes on exactly where it was.
+The order matters more than the test: measuring all of A and then all of B gives 8-57% false alarms on a noisy machine,
+and a fixed ABAB order aliases with periodic noise. So each round visits all undecided benchmarks in random order, and a
+coin flip decides which side of each runs first. Coins and orders depend only on the seed, the benchmark and the pair
+number, so a resumed run continues exactly where it stopped.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Take = Callable[[Side], tuple[Reading, ...]]
 """Run one fresh process of a side and return its readings; raises when it fails."""
 
 IDLE = 0.1
-"""After a pause of this many seconds caches and clocks have gone cold: a first run reads up to 39% slower."""
+"""Pause in s after which caches and clocks are cold, so that the next run is up to 39% slower."""
 EXPENSIVE = 2.0
-"""Commands that take longer than this many seconds are compared with few runs in completely random order."""
+"""Duration in s from which a command is compared by a few runs in completely random order."""
 SCREENED = 12
-"""More benchmarks than this are screened first, and what stands out is confirmed with fresh pairs."""
+"""If there are more benchmarks than this, they are screened first, and noticeable changes are confirmed."""
 FIRST_LOOK = 24
-"""So are those of which the time for one benchmark holds fewer runs than these: eleven pairs, and some to spare."""
+"""A command is also expensive if its budget allows fewer runs than this: 11 pairs and a reserve."""
 
 
 class Design(StrEnum):
-    """How the samples of one benchmark were taken, which decides how they are judged."""
+    """How the samples of one benchmark were taken; it determines the analysis."""
 
     LOOKS = "looks"
     FIXED = "fixed"
@@ -47,9 +47,9 @@ class Design(StrEnum):
 
 @dataclass(frozen=True)
 class Subject:
-    """One benchmark to sample: how to run it, and on which sides.
+    """One benchmark to sample: its sides, and the function that runs it.
 
-    ``alone``: two sides are compared, and only one of them has this.
+    ``alone``: two sides are compared, but only one of them has this benchmark.
     """
 
     name: str
@@ -59,50 +59,50 @@ class Subject:
 
 
 class LostError(Exception):
-    """A benchmark that can no longer be sampled, while others of its step can."""
+    """A benchmark can no longer be sampled, but others of its step can."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What runs next: round ``number`` (from 0) of one benchmark, and its sides in the order in which they run."""
+    """The next runs: round ``number`` (from 0) of one benchmark, and the order of its sides."""
 
     subject: Subject
     number: int
     order: tuple[Side, ...]
     layout: int = 0
-    """The number of the code layout that each side has, from 1; 0 is the program as it was built."""
+    """Number of the code layout of each side, from 1; 0 is the ordinary build."""
     single: bool = False
-    """Whether it is one run in completely random order, and no pair."""
+    """True for a single run in completely random order, False for a pair."""
     place: tuple[int, int] = (1, 1)
-    """The how manyth it is of how many benchmarks that have a turn in this round."""
+    """Position in this round from 1, and the number of benchmarks in the round."""
     warming: bool = False
-    """Whether it is thrown away, and tells how long the benchmark takes."""
+    """True for a warm-up run: it gives the duration of the benchmark, and its readings are discarded."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """Fresh processes of one benchmark: round ``number`` (from 0), which side went first, and what each said."""
+    """One round of fresh processes of a benchmark: its ``number`` (from 0), the first side, and the readings."""
 
     subject: Subject
     number: int
     first: Side
     readings: Mapping[Side, tuple[Reading, ...]]
     recalled: bool = False
-    """Whether it was taken before the run was interrupted."""
+    """True if it was taken before the run was interrupted."""
     seconds: float = 0.0
-    """What it took."""
+    """Duration (s)."""
     layout: int = 0
-    """The number of the code layout that each side had, from 1; 0 is the program as it was built."""
+    """Number of the code layout of each side, from 1; 0 is the ordinary build."""
     turn: tuple[int, int] = (1, 1)
-    """The how manyth it is of how many benchmarks that have a turn in this round."""
+    """Position in this round from 1, and the number of benchmarks in the round."""
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """How much has been sampled of one benchmark: ``count`` of ``unit``, which is ``pair`` or ``run``.
+    """Progress of one benchmark: it has ``count`` samples, counted in ``unit`` (``pair`` or ``run``).
 
-    ``turn``: the how manyth it is of how many benchmarks of the step that have a turn in this round. With a ``count``
-    of 0 the round is one of warming up.
+    ``turn``: position in this round from 1, and the number of benchmarks of the step in the round. A ``count`` of 0
+    means warm-up.
     """
 
     benchmark: str
@@ -112,7 +112,7 @@ class Sampled:
 
 
 def coin(seed: int, benchmark: str, pair: int) -> bool:
-    """A fair coin that is the same for the same seed, benchmark and pair number."""
+    """Return a fair coin flip that depends only on the seed, the benchmark and the pair number."""
     return bool(_digest(f"{seed}\0{benchmark}\0{pair}") & 1)
 
 
@@ -121,14 +121,14 @@ def _digest(text: str) -> int:
 
 
 Recalled = Mapping[tuple[str, int], Mapping[Side, tuple[Reading, ...]]]
-"""(benchmark, number of the round) -> what was read in it."""
+"""(benchmark, number of the round) -> readings."""
 
 
 class Sampler:
-    """Says what runs next, and runs it; what has been idle is warmed up first.
+    """Orders and runs the processes of benchmarks; after a pause, a discarded run comes first.
 
-    ``taken`` and ``taken_few`` are rounds, and single runs of expensive commands, that an interrupted run has taken
-    already: they are given again in their places, and nothing is run for them.
+    ``taken`` and ``taken_few`` have the pairs, and the single runs of expensive commands, from before an interruption.
+    They are returned in their places without running anything.
     """
 
     def __init__(self, seed: int, *, warmup: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
@@ -139,24 +139,24 @@ class Sampler:
         self.lost: set[str] = set()
         """Names of the benchmarks that raised LostError."""
         self.warming = False
-        """Whether the process that runs, or ran last, is thrown away before any sample is taken."""
+        """True if the current or last process is a warm-up run."""
         self.seconds = 0.0
-        """What the last process took."""
+        """Duration of the last process (s)."""
         self.number = 0
-        """The round that is being taken."""
+        """Number of the current round."""
         self.layout = 0
-        """The number of the code layout that the next process is to have; 0 is the program as it was built."""
+        """Number of the code layout of the next process; 0 is the ordinary build."""
         self.first_with_layouts: int | None = None
-        """From this round on each has a fresh code layout of each side."""
+        """First round with a fresh code layout of each side; None if layouts are not used."""
 
     def warm_ups(self, subject: Subject) -> Iterator[Turn]:
-        """Yield runs of each side that are thrown away."""
+        """Yield the warm-up runs of each side."""
         for _ in range(self._warmup):
             for side in subject.sides:
                 yield Turn(subject, 0, (side,), single=True, warming=True)
 
     def round(self, subjects: Sequence[Subject], number: int) -> Iterator[Turn]:
-        """Yield one turn of each subject in random order, both sides of it in the coin's order."""
+        """Yield one turn of each subject in random order; a coin flip orders its two sides."""
         layout = 0 if self.first_with_layouts is None else number - self.first_with_layouts + 1
         order = random.Random(_digest(f"{self._seed}\0order\0{number}"))  # noqa: S311 (replayable order)
         for place, subject in enumerate(order.sample(subjects, len(subjects)), 1):
@@ -165,7 +165,7 @@ class Sampler:
             yield Turn(subject, number, sides, layout, place=(place, len(subjects)))
 
     def few(self, subject: Subject, runs: int = FEW, done: int = 0) -> Iterator[Turn]:
-        """Yield single runs, as many of each side, in completely random order; ``done``: runs of each side before."""
+        """Yield ``runs`` single runs of each side in completely random order; ``done``: earlier runs of each side."""
         sides = [side for side in subject.sides for _ in range(runs)]
         block = f"\0{done}" if done else ""
         random.Random(_digest(f"{self._seed}\0few\0{subject.name}{block}")).shuffle(sides)  # noqa: S311 (replayable order)
@@ -175,7 +175,7 @@ class Sampler:
     def layouts_in_turn(self, subject: Subject, layouts: int, start: int) -> Iterator[Turn]:
         """Yield a single run of each of ``layouts`` code layouts of each side, in completely random order.
 
-        ``start`` numbers the runs.
+        ``start`` is the number of the first run.
         """
         both = [(side, layout) for side in subject.sides for layout in range(1, layouts + 1)]
         random.Random(_digest(f"{self._seed}\0layouts\0{subject.name}\0{start}")).shuffle(both)  # noqa: S311
@@ -183,7 +183,7 @@ class Sampler:
             yield Turn(subject, number, (side,), layout, single=True)
 
     def take(self, turn: Turn) -> Round:
-        """Run one fresh process of each side, unless this was done before the run was interrupted. Raises LostError."""
+        """Run one fresh process of each side, or return the readings from before an interruption. Raises LostError."""
         subject, order = turn.subject, turn.order
         self.number, self.layout, self.warming = turn.number, turn.layout, turn.warming
         known = (self.taken_few if turn.single else self.taken).get((subject.name, turn.number))
@@ -191,7 +191,7 @@ class Sampler:
             return Round(subject, turn.number, order[0], known, recalled=True, layout=turn.layout, turn=turn.place)
         began = self._clock()
         if self._warmup and not turn.single and began - self._last > IDLE:
-            # What the first process says of a side that has gone cold is thrown away.
+            # Run the first side twice, since its first process runs cold; the second reading replaces the first.
             order = (order[0], *order)
         readings = {}
         for side in order:

@@ -1,7 +1,7 @@
-"""The sampling of one step: which design its benchmarks get, when each has enough, and each round as an event.
+"""Sample the benchmarks of one step: choose their designs, stop each when it has enough, and record rounds as events.
 
-Nothing here starts a process: what runs one side of a benchmark comes with the subject, so recorded runs can be
-replayed through the same rules.
+This module starts no processes. The subject brings the function that runs one side of a benchmark, so recorded runs can
+be replayed with the same rules.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE, SCREENING
 from perfflow.store.record import reading_from_json, reading_to_json
 
 FOR_SCREENING = 2 / 3
-"""Share of a step's time that its screening may take, where the run's budget is short."""
+"""Share of the time of a step that screening may use if the budget of the run is short."""
 
 
 class Sampling:
-    """Takes samples of a step's benchmarks; ``store`` gets each event, ``warnings`` what there is to say."""
+    """Takes samples of the benchmarks of a step; ``store`` receives each event, ``warnings`` collects warnings."""
 
     def __init__(
         self,
@@ -34,24 +34,24 @@ class Sampling:
         warnings: dict[str, None],
         between: Callable[[Sampled], None] = lambda _: None,
     ) -> None:
-        """``between`` is told after each round what was taken; no process runs while it is."""
+        """``between`` is called with the progress after each round, while no process runs."""
         self._step, self._sampler, self._store, self._warnings = step, sampler, store, warnings
         self.stop_rule, self._between = stop_rule, between
         self._stopped = stop_rule.stopped
         self._confirmation, self._few_confirmation = 1, 0
         self._numbered: dict[str, int] = {}
         self._seconds: dict[str, float] = {}
-        """What the longest round of each benchmark took."""
+        """Duration of the longest round of each benchmark (s)."""
         self._took: dict[str, float] = {}
-        """What the longest process that warmed up each benchmark took."""
+        """Duration of the longest warm-up process of each benchmark (s)."""
         self._out_of_time = Stop.TOTAL_BUDGET
         self._turn = 1, 1
-        """Which of how many expensive benchmarks has its turn."""
+        """Position of the current benchmark among the expensive ones, and their number."""
         self._few_before: set[tuple[str, int]] = set()
-        """The few runs of a run that was interrupted, but for those that confirm."""
+        """Single runs from before an interruption, except those that confirm."""
 
     def recall(self, events: Iterable[Mapping[str, Any]], subjects: Sequence[Subject]) -> None:
-        """Take over the samples of a run that was interrupted, so that none of them is taken twice."""
+        """Load the samples from before an interruption, so that none of them is taken again."""
         taken: dict[tuple[str, int], Mapping[Side, tuple[Reading, ...]]] = {}
         few: dict[tuple[str, int], Mapping[Side, tuple[Reading, ...]]] = {}
         for event in events:
@@ -71,7 +71,7 @@ class Sampling:
     def take_rounds(
         self, subjects: Sequence[Subject], design: Design, rounds: int, ends: float, start: int = 0
     ) -> None:
-        """Take as many rounds of each subject, or until the moment ``ends``, but one at the least."""
+        """Take ``rounds`` rounds of each subject, or fewer if the time ``ends`` is reached, but at least one."""
         if start == 0:
             self._take(self._warm_ups(subjects), design)
         left, taken = self.able(subjects), 0
@@ -86,41 +86,41 @@ class Sampling:
             self._stopped.pop(subject.name, None)
 
     def take_until_decided(self, subjects: Sequence[Subject], ends: float, patience: float) -> None:
-        """Take pairs and look at them now and then; few runs in random order where one is expensive.
+        """Take pairs until the interim analyses decide; expensive benchmarks get a few runs in random order instead.
 
-        ``patience``: seconds the workflow allows one benchmark, which a few expensive runs may exceed and then say so.
+        ``patience``: budget of one benchmark in s. A few expensive runs may exceed it, with a warning.
         """
         self._take(self._warm_ups(subjects), Design.LOOKS)
-        quick, dear = self._parted(subjects, patience / FIRST_LOOK)
-        self._take_dear(dear, ends, patience, others=len(quick))
-        self.stop_rule.start(quick, ends, others=len(dear))
+        quick, slow = self._split(subjects, patience / FIRST_LOOK)
+        self._take_expensive(slow, ends, patience, others=len(quick))
+        self.stop_rule.start(quick, ends, others=len(slow))
         taken = 0
         while quick := [subject for subject in self.able(quick) if not self.stop_rule.decided(subject, taken)]:
             self._take(self._sampler.round(quick, taken), Design.LOOKS)
             taken += 1
 
-    def _parted(self, subjects: Sequence[Subject], bound: float) -> tuple[list[Subject], list[Subject]]:
-        """Those whose processes are quick, and those of which one takes longer than ``bound``, or than EXPENSIVE."""
+    def _split(self, subjects: Sequence[Subject], bound: float) -> tuple[list[Subject], list[Subject]]:
+        """Split subjects into quick and expensive ones: a process takes longer than ``bound`` or EXPENSIVE."""
         quick: list[Subject] = []
-        dear: list[Subject] = []
+        slow: list[Subject] = []
         for subject in self.able(subjects):
             recalled = (subject.name, 0) in self._sampler.taken_few
             expensive = self._took.get(subject.name, 0.0) > min(EXPENSIVE, bound) and len(subject.sides) == 2
-            (dear if recalled or expensive else quick).append(subject)
-        return quick, dear
+            (slow if recalled or expensive else quick).append(subject)
+        return quick, slow
 
-    def _take_dear(
-        self, dear: Sequence[Subject], ends: float, patience: float, others: int, confirmations: int = 0
+    def _take_expensive(
+        self, slow: Sequence[Subject], ends: float, patience: float, others: int, confirmations: int = 0
     ) -> None:
-        """Take a few runs in random order of each, and more of what they leave open while there is time.
+        """Take a few runs of each in random order, and more of undecided ones while there is time.
 
-        ``confirmations``: how often a change that they prove must show again in a few fresh runs, which alone decide.
-        One of many benchmarks seems changed by chance now and then.
+        ``confirmations``: number of times a proven change must be confirmed by a few fresh runs, which alone decide.
+        Among many benchmarks, some seem changed by chance.
         """
-        self.stop_rule.start(dear, ends, others)
+        self.stop_rule.start(slow, ends, others)
         fitting = []
-        for number, subject in enumerate(dear, 1):
-            self._turn = number, len(dear)
+        for number, subject in enumerate(slow, 1):
+            self._turn = number, len(slow)
             if self._take_few(subject, ends, patience):
                 fitting.append(subject)
         self._take_more(fitting)
@@ -132,9 +132,9 @@ class Sampling:
         self._few_confirmation = 0
 
     def _take_few(self, subject: Subject, ends: float, patience: float, done: int = 0) -> bool:
-        """Take a few runs in random order; where the run's budget cannot hold them, one a side, and say so.
+        """Take a few runs in random order, or one of each side with a warning if the budget is too short.
 
-        ``done``: runs of each side before. Returns whether the budget holds them.
+        ``done``: number of earlier runs of each side. Returns whether the budget was long enough.
         """
         began, needed = time.monotonic(), FEW * len(subject.sides) * self._took.get(subject.name, 0.0)
         fits = began + needed <= ends
@@ -142,14 +142,16 @@ class Sampling:
         if not fits:
             self._stopped[subject.name] = Stop.TOTAL_BUDGET
             about = format_quantity(needed, Dimension.TIME)
-            self._warnings[f"{FEW} runs a side would take about {about}, more than is left: one was taken"] = None
+            said = f"{FEW} runs of each side would take about {about}, but the budget is too short: took one of each"
+            self._warnings[said] = None
         elif time.monotonic() - began > patience:
             budget = format_quantity(patience, Dimension.TIME)
-            self._warnings[f"{FEW} runs a side, the least that can prove a change, took longer than {budget}"] = None
+            said = f"{FEW} runs of each side, the fewest that can prove a change, exceeded the budget of {budget}"
+            self._warnings[said] = None
         return fits
 
     def _take_more(self, subjects: Sequence[Subject]) -> None:
-        """Take further blocks of what the first runs left open, in turns, while there is time for a whole one."""
+        """Take further blocks of undecided benchmarks in turn, while there is time for a whole block."""
         left, runs = list(subjects), FEW
         while left := [subject for subject in self.able(left) if not self._is_known(subject, runs)]:
             for number, subject in enumerate(left, 1):
@@ -159,7 +161,7 @@ class Sampling:
 
     def _is_known(self, subject: Subject, runs: int) -> bool:
         if (subject.name, runs * len(subject.sides)) in self._few_before:
-            return False  # the run that was interrupted went on
+            return False  # more runs were taken before the interruption
         ahead = FEW_MORE * len(subject.sides) * self._seconds.get(subject.name, 0.0)
         return self.stop_rule.decided(subject, runs, Design.FEW, ahead)
 
@@ -170,25 +172,25 @@ class Sampling:
         patience: float = math.inf,
         confirmations: int = 1,
     ) -> None:
-        """Take a few pairs of each, in stages, and fresh ones of what stands out; the fresh ones alone decide.
+        """Screen each benchmark with a few pairs, in stages, and confirm noticeable changes by fresh pairs.
 
-        ``patience``: seconds the workflow allows one benchmark. Where these do not hold the fewest pairs of both, the
-        pairs of a screening would be thrown away for too few fresh ones: a few runs in random order stand for them, and
-        as many fresh ones decide where these prove a change.
+        Only the fresh pairs decide. ``patience``: budget of one benchmark in s. If it is too short for the fewest pairs
+        of screening and confirmation, a few runs in random order replace the screening, and as many fresh runs confirm
+        a proven change.
         """
         began = time.monotonic()
         self._take(self._warm_ups(subjects), Design.SCREEN)
-        quick, dear = self._parted(subjects, patience / (2 * (min(SCREENING) + min(CONFIRMING))))
-        if dear:
-            # What warmed up the others is none of the time of those that are quick.
+        quick, slow = self._split(subjects, patience / (2 * (min(SCREENING) + min(CONFIRMING))))
+        if slow:
+            # Do not charge the warm-up of expensive benchmarks to the quick ones.
             began = time.monotonic()
         if quick:
-            self.stop_rule.start(quick, others=len(dear))
+            self.stop_rule.start(quick, others=len(slow))
             if began + patience * len(quick) < ends:
                 self._out_of_time = Stop.BUDGET
             self._screen(quick, began, min(ends, began + patience * len(quick)), confirmations)
-        if dear:
-            self._take_dear(dear, ends, patience, len(quick), confirmations)
+        if slow:
+            self._take_expensive(slow, ends, patience, len(quick), confirmations)
 
     def _screen(self, subjects: Sequence[Subject], began: float, ends: float, confirmations: int) -> None:
         screened = began + (ends - began) * FOR_SCREENING
@@ -203,10 +205,10 @@ class Sampling:
         self.confirm(left, ends, confirmations, first=2)
 
     def confirm(self, subjects: Sequence[Subject], ends: float, confirmations: int, first: int = 1) -> None:
-        """Take fresh pairs of what regressed by more than the concern threshold, as often as it goes on to show.
+        """Take fresh pairs of benchmarks that regressed beyond the concern threshold, as long as the regression shows.
 
-        The last ones alone decide, so a regression must show in each of them, and no confirmation adds to the false
-        alarms. None is begun without time for it: it would put an open question in the place of an answer.
+        Only the last pairs decide, so a regression must show in every confirmation, and confirmations add no false
+        alarms. A confirmation starts only if there is time left: otherwise it would replace a result by none.
         """
         for number in range(first, confirmations + 1):
             subjects = [subject for subject in self.able(subjects) if self.stop_rule.regressed(subject)]
@@ -229,7 +231,7 @@ class Sampling:
             ]
 
     def _warm_ups(self, subjects: Iterable[Subject]) -> Iterator[Turn]:
-        """Yield what warms up those that were not begun before the run was interrupted, and tell of each."""
+        """Yield warm-up runs of subjects without samples, and report the progress after each subject."""
         fresh = [item for item in subjects if not self._is_begun(item) and item.name not in self._took]
         for number, subject in enumerate(fresh, 1):
             yield from self._sampler.warm_ups(subject)
@@ -240,45 +242,48 @@ class Sampling:
     # -- rounds with fresh code layouts
 
     def able(self, subjects: Iterable[Subject]) -> list[Subject]:
-        """Those that can still be sampled."""
+        """Return the subjects that can still be sampled."""
         return [subject for subject in subjects if subject.name not in self._sampler.lost]
 
     @property
     def seconds(self) -> float:
-        """What the last process took."""
+        """Duration of the last process (s)."""
         return self._sampler.seconds
 
     def next_number(self, subjects: Iterable[Subject]) -> int:
-        """The number of the next round of all of them."""
+        """Return the number of the next round of all these subjects."""
         return max((self._numbered.get(subject.name, 0) for subject in subjects), default=0)
 
     def with_layouts_from(self, number: int | None) -> None:
-        """From this round on each has a fresh code layout of each side; None: the programs are as they were built."""
+        """Use a fresh code layout of each side in every round from ``number`` on; None: use the ordinary build."""
         self._sampler.first_with_layouts = number
 
     def take_layouts_in_turn(self, subject: Subject, layouts: int, start: int) -> None:
-        """One run of each of so many layouts of each side; ``start`` numbers the runs."""
+        """Take one run of each layout of each side; ``start`` is the number of the first run."""
         self._take(self._sampler.layouts_in_turn(subject, layouts, start), Design.FEW_LAYOUTS)
 
     def is_recalled(self, subject: Subject, number: int, *, single: bool | None = None) -> bool:
-        """Whether a round was taken before the run was interrupted; ``single``: as a single run, or as a pair."""
+        """Return whether a round was taken before an interruption; ``single``: only as a single run, or as a pair."""
         key = (subject.name, number)
         pair, run = key in self._sampler.taken, key in self._sampler.taken_few
         return pair or run if single is None else (run if single else pair)
 
     def was_stopped(self, subject: Subject) -> bool:
-        """Whether a benchmark's time was spent before it had all the rounds that were asked for."""
+        """Return whether a benchmark was stopped before it had all requested rounds."""
         return subject.name in self._stopped
 
     def stop(self, subject: Subject, why: Stop | None) -> None:
-        """Say why the measuring of a benchmark ended, None where it goes on."""
+        """Set the reason for which a benchmark was stopped; None: it continues."""
         if why is None:
             self._stopped.pop(subject.name, None)
         else:
             self._stopped[subject.name] = why
 
     def tell_why_stopped(self, subjects: Sequence[Subject]) -> None:
-        """An event for each benchmark of which it is known; one process of a single subject may have reported many."""
+        """Store an event with the reason for each stopped benchmark.
+
+        The event of a single subject names no benchmark, since its process may have reported several.
+        """
         for subject in subjects:
             if subject.name in self._stopped:
                 name = subject.name if len(subjects) > 1 else ""
@@ -287,7 +292,7 @@ class Sampling:
                 self._store(event)
 
     def _take(self, turns: Iterable[Turn], design: Design) -> None:
-        """Take rounds, store each, and tell of it. What warms up is not stored; a lost benchmark has no more turns."""
+        """Take rounds, store each, and report progress. Warm-up runs are not stored; lost benchmarks are skipped."""
         for turn in turns:
             name = turn.subject.name
             if name in self._sampler.lost:
@@ -310,7 +315,7 @@ class Sampling:
             self._between(Sampled(name, item.number + 1, unit, place))
 
     def _event(self, item: Round, design: Design) -> dict[str, Any]:
-        """What is stored of a round."""
+        """Return the event of a round."""
         event: dict[str, Any] = {"event": "sample", "step": self._step, "design": design.value}
         event |= {"pair": item.number, "first": item.first.value}
         if item.subject.alone:

@@ -1,4 +1,7 @@
-"""When measuring a benchmark is enough: its verdict is settled, the last look is done, or its budget is spent."""
+"""Decide when to stop measuring a benchmark: its verdict is settled, the last look is done, or its budget is spent.
+
+A look is an interim analysis of the samples taken so far.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +29,16 @@ from perfflow.verdict.gating import choose_rows, gating_rows
 from perfflow.verdict.sharing import compared
 
 BUDGET = 20.0
-"""Seconds for one benchmark, where the workflow does not say."""
+"""Default budget of one benchmark (s)."""
 ALONE = 14
 """Samples of a benchmark that is not compared: enough for a 95% interval of its median."""
 CLEAR = 0.99
-"""Confidence of the intervals by which a target ends the measuring: it is looked at more than once, so it must be
-clearer than at the end, where one interval of 95% is judged."""
+"""Confidence of the intervals with which a target stops the measuring. It is higher than the final 95%, because the
+target is checked more than once."""
 
 
 class Stop(StrEnum):
-    """Why the measuring of a benchmark ended."""
+    """Reason for which a benchmark was stopped."""
 
     SETTLED = "settled"
     LAST_LOOK = "last look"
@@ -47,7 +50,7 @@ _Rows = Mapping[tuple[str, str], Comparison]
 
 
 class StopRule:
-    """Follows the samples of one step by the same events that are stored, and judges them as the report will."""
+    """Collects the samples of one step from the stored events, and judges them by the same rules as the report."""
 
     def __init__(
         self,
@@ -60,11 +63,12 @@ class StopRule:
         *,
         repeats: bool = False,
     ) -> None:
-        """``identical`` says whether both sides execute the same files, once both have been run.
+        """Create the rule of one step.
 
-        ``repeats``: the figures should be the same every time, so two rounds are enough where they are.
-
-        With a ``goal``, enough is known when a candidate's fate is clear, and targets wait for what is kept in the end.
+        budget: for one benchmark (s). identical: returns whether both sides execute the same files, once both have run.
+        goal: of the optimize stage; measuring stops when it is clear whether the candidate is kept, and targets are
+        checked later, on the kept candidates. repeats: figures should be the same in every run, so two rounds are
+        enough if they agree.
         """
         self._goal = goal
         self._criteria, self._budget, self._identical, self._clock = criteria, budget, identical, clock
@@ -73,44 +77,44 @@ class StopRule:
             planned.id, planned.stage, tool, role, benchmark=planned.benchmark, metric=planned.step.metric
         )
         self._record = Record(planned={planned.id: step})
-        # Beside what times a benchmark, other metrics are compared in the report; between rounds they would cost time.
+        # The report compares all metrics of a benchmark; between rounds only these are compared, to save time.
         targeted = (target.metric.name for target in criteria.targets)
         wanted = (metric for _, metric in goal.objectives) if goal else ()
         self._telling = {*TIMES, "main_share", *targeted, *wanted, planned.step.metric}
         self._ends = self._total_ends = math.inf
         self._single, self._repeats = True, repeats
         self.stopped: dict[str, Stop] = {}
-        """Why the measuring of each benchmark ended."""
+        """Reason for which each stopped benchmark was stopped."""
 
     @property
     def record(self) -> Record:
-        """What was taken in."""
+        """The samples collected so far."""
         return self._record
 
     def start(self, subjects: Sequence[Subject], total_ends: float = math.inf, others: int = 0) -> None:
-        """Start the clock; the budgets of all benchmarks are one, since their rounds alternate.
+        """Start the clock. The benchmarks share the sum of their budgets, since their rounds alternate.
 
-        ``total_ends``: the moment by the clock at which the step's share of the run's budget is spent. ``others``: how
-        many more benchmarks the step has.
+        ``total_ends``: time of the clock at which the step's share of the budget of the run is spent. ``others``:
+        number of further benchmarks of the step.
         """
         self._ends, self._total_ends = self._clock() + self._budget * len(subjects), total_ends
         self._single = len(subjects) + others == 1
 
     def happened(self, event: Mapping[str, Any]) -> None:
-        """Take in a sample."""
+        """Add the event of a sample."""
         self._record.fold(event)
 
     def decided(self, subject: Subject, finished: int, design: Design = Design.LOOKS, ahead: float = 0.0) -> bool:
-        """Whether the benchmark needs no further round, or gets none; ``stopped`` says why.
+        """Return whether the benchmark gets no further round, and store the reason in ``stopped``.
 
-        ``ahead``: the seconds that the next round will take, where one is not begun without time for it.
+        ``ahead``: expected duration of the next round (s), if a round may start only when there is time for it.
         """
         if finished == 0:
-            # One round is taken even without any time left.
+            # Take one round even if there is no time left.
             return False
         why = None
         if self._repeats and finished <= REPEATS and self._clock() < self._total_ends:
-            # What should be the same every time has two rounds within the run's budget, whatever its own budget is.
+            # Two rounds are always taken within the budget of the run, whatever the budget of the benchmark is.
             if finished == REPEATS and self._has_repeated(subject):
                 why = Stop.SETTLED
         else:
@@ -128,13 +132,13 @@ class StopRule:
         return Stop.TOTAL_BUDGET if self._total_ends < self._ends else Stop.BUDGET
 
     def _looks(self, subject: Subject, design: Design) -> list[int]:
-        """After how many rounds it is judged; after the last one no further round can settle what is compared."""
+        """Return the numbers of rounds after which a benchmark is judged; no comparison is settled after the last."""
         return [pairs for pairs, _ in self._criteria.rules.schedule(design)] if len(subject.sides) == 2 else [ALONE]
 
     def _is_looked_at(self, subject: Subject, finished: int, design: Design) -> bool:
-        """Judged at the looks alone: peeking would raise alarms."""
+        """Return whether to judge now: only at the looks, since more analyses would raise more false alarms."""
         looks = self._looks(subject, design)
-        # Then for the sake of targets alone, each time as many again: few looks, since each may be wrong.
+        # After the last look only targets are checked, each time after doubling the rounds, since each check may err.
         times, rest = divmod(finished, looks[-1])
         return finished in looks or (rest == 0 and times.bit_count() == 1)
 
@@ -146,9 +150,9 @@ class StopRule:
         return Stop.SETTLED if is_settled else Stop.LAST_LOOK
 
     def stands_out(self, subject: Subject, pairs: int) -> bool:
-        """Whether a benchmark that was screened with so many pairs needs more, by a metric that counts.
+        """Return whether a benchmark screened with ``pairs`` pairs needs more.
 
-        It seems changed, or a regression beyond the action threshold is not excluded.
+        This is so if a metric that gates seems changed, or may have a regression beyond the action threshold.
         """
         return any(
             seems_changed(row, self._p(row, key), pairs) or (ruling.decision == "unproven" and ruling.level is None)
@@ -156,27 +160,27 @@ class StopRule:
         )
 
     def shows_nothing(self, subject: Subject, pairs: int) -> bool:
-        """Whether so many fresh pairs of what stood out are enough, since they show no change."""
+        """Return whether ``pairs`` fresh pairs are enough because they show no change."""
         return all(self._p(row, key) > CONFIRMING[pairs] for key, row, _ in self._rulings(subject))
 
     def regressed(self, subject: Subject) -> bool:
-        """Whether pairs prove a regression by more than the concern threshold in a metric that counts."""
+        """Return whether pairs prove a regression beyond the concern threshold in a metric that gates."""
         return any(
             ruling.decision == "regressed" and ruling.level in ("concern", "action") and not row.metric.exact
             for _, row, ruling in self._rulings(subject)
         )
 
     def changed(self, subject: Subject) -> bool:
-        """Whether a change to either side is proven in a metric that counts, by whatever was taken."""
+        """Return whether pairs or single runs prove a change in either direction in a metric that gates."""
         return any(
             ruling.decision in ("regressed", "improved") and not row.metric.exact
             for _, row, ruling in self._rulings(subject, paired=False)
         )
 
     def rests_on_layout(self, subject: Subject) -> bool:
-        """Whether something would be decided of a benchmark that an accident of code layout may have made.
+        """Return whether the result may be an effect of code layout, so that it must be confirmed over layouts.
 
-        That is a proven change over the concern threshold to either side, or, with a goal, that it is reached.
+        This is so for a proven change beyond the concern threshold in either direction, or if a goal is reached.
         """
         rows, identical = compared(self._record, self._criteria, self._series_of(subject)), self._identical()
         if self._goal:
@@ -193,7 +197,7 @@ class StopRule:
     def _rulings(
         self, subject: Subject, *, paired: bool = True
     ) -> Iterator[tuple[tuple[str, str], Comparison, Ruling]]:
-        """What the verdict will rest on so far; ``paired`` leaves out few runs in random order."""
+        """Yield the rows that gate with their rulings so far; ``paired`` excludes single runs in random order."""
         rows = compared(self._record, self._criteria, self._series_of(subject))
         for key in gating_rows(self._record, rows, self._criteria):
             if self._record.series[key].paired or not paired:
@@ -207,12 +211,12 @@ class StopRule:
         return p_of_no_change(baseline, candidate, row.metric)
 
     def confirmed(self, subject: Subject) -> bool:
-        """Whether the fresh pairs of what stood out leave nothing open."""
+        """Return whether the fresh pairs settle everything."""
         return self._are_settled(subject, compared(self._record, self._criteria, self._series_of(subject)))
 
     def _series_of(self, subject: Subject) -> dict[tuple[str, str], Series]:
-        """What is compared of a benchmark while it is measured."""
-        # A step that is one subject may report benchmarks of any name from its one process.
+        """Return the series of a benchmark that are compared while it is measured."""
+        # The single subject of a step may report benchmarks of any name.
         own = {key: item for key, item in self._record.series.items() if self._single or key[0] == subject.name}
         timed = {name for name, metric in own if metric in TIMES}
         return {key: series for key, series in own.items() if key[0] not in timed or key[1] in self._telling}
@@ -234,12 +238,12 @@ class StopRule:
         return True
 
     def _has_repeated(self, subject: Subject) -> bool:
-        """Whether both rounds gave the same figures."""
+        """Return whether both rounds gave the same figures."""
         rows = compared(self._record, self._criteria, self._series_of(subject))
         return all(row.metric.exact for row in rows.values())
 
     def _targets_settled(self, rows: _Rows, *, values_only: bool) -> bool:
-        """Whether no target needs more samples. A change is known as well as it will be after the last look."""
+        """Return whether no target needs more samples. After the last look, targets on changes need none."""
         if not self._criteria.targets or self._goal:
             return True
         wanted = [

@@ -1,10 +1,9 @@
-"""Changes in the history of a benchmark: where its level moved, by how much, and how sure that is.
+"""Find changes in the history of a benchmark: where its level moved, by how much, and with what confidence.
 
-``changes`` looks at a whole series of log estimates: it estimates the noise, cuts the series into levels
-(``partition``, ``innovations``), places every change, and calls a staircase that is rather a slope a drift.
-``newest_points`` asks the same of the points that were appended last. Both only raise a suspicion: measuring the two
-commits in pairs decides.
-``python -m benchmarks.changes`` counts how often it is right under ten kinds of noise.
+``changes`` analyses a whole series of log estimates: it estimates the noise, cuts the series into levels
+(``partition``, ``innovations``), places every change, and replaces steps in one direction by a drift if a slope fits
+better. ``newest_points`` tests only the newest points. Both only raise a suspicion; measuring the two commits in pairs
+decides. ``python -m benchmarks.changes`` measures the error rates under ten kinds of noise.
 """
 
 from __future__ import annotations
@@ -23,29 +22,29 @@ from perfflow.stats.partition import Partition, Sums, partition
 from perfflow.stats.series_noise import Noise, drawn_in
 
 FEWEST = 12
-"""Points below which nothing is said."""
+"""Fewest points of a series; shorter ones have no changes."""
 FEWEST_AFTER = 4
-"""Points before and after a change from which on it is told."""
+"""Fewest points before and after a change that is reported."""
 DEPENDENT = 0.4
-"""From this correlation of neighbours on, a change is found late or not at all."""
+"""Correlation of neighbours above which changes are found late or not at all."""
 _REACH = 12
 _HELD = 0.95
 _STUDENT = 5
 """Degrees of freedom of the noise when a change is placed: heavier tails than normal, as run times have."""
 _TWO_SIDED_99 = 2.576
 _ALARM_SCALE, _ALARM_RATE = 1.1, 0.36
-"""The share of quiet series of 200 points with a gain of g or more: about 1.1 exp(-0.36 g), fitted to simulations."""
+"""Share of unchanged series of 200 points with a gain of at least g: about 1.1 exp(-0.36 g), fitted to simulations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A move of the level between two points. Levels and sizes are logarithms and their differences."""
+    """A change of the level between two points. Levels are natural logarithms, sizes their differences."""
 
     at: int
     """Index of the first point after the change."""
     earliest: int
     latest: int
-    """``at`` is in ``earliest`` to ``latest``, both included, with 95% probability."""
+    """``earliest`` to ``latest``, both included, contain the true position with 95% probability."""
     before: float
     after: float
     size: float
@@ -53,32 +52,33 @@ class Change:
     high: float
     """The 99% interval of ``size``."""
     confidence: float
-    """1 - the share of quiet series of this length in which a change as clear as this one is found."""
+    """1 - the share of unchanged series of this length in which a change at least as clear is found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What ``changes`` says of a series."""
+    """The result of ``changes``."""
 
     changes: tuple[Change, ...] = ()
     drifts: tuple[Drift, ...] = ()
     rho: float = 0.0
-    """Correlation of neighbouring points beyond their levels, 0 to 0.85; rough for fewer than 60 points."""
+    """Correlation of neighbouring points around their levels, 0 to 0.85; imprecise below 60 points."""
     outliers: tuple[tuple[int, int], ...] = ()
-    """Groups of 1 to 7 points off their level, which came back to it: the first point, and the first after."""
+    """Groups of 1 to 7 points off their level, as (first point, first point after the group)."""
 
     @property
     def dependent(self) -> bool:
-        """Whether neighbours depend on each other so much that the reader should know."""
+        """Whether the correlation of neighbours is so high that the report should mention it."""
         return self.rho > DEPENDENT
 
 
 def changes(values: Sequence[float], errors: Sequence[float]) -> Found:
     """Return the changes and drifts of a series, in order.
 
-    values: natural logarithms of one estimate per run, in order of the commits; within +-1000.
-    errors: the standard error of each from within its run, also of the logarithm; 0 where unknown.
-    Fewer than 12 values say nothing. Raises ValueError for numbers that are not finite, or lists of different length.
+    values: n natural logarithms of one estimate per run, in order of the commits; within +-1000.
+    errors: n standard errors of these logarithms, from within each run; 0 where unknown.
+    Fewer than 12 values give no changes. Raises ValueError for numbers outside these ranges or not finite, or if the
+    lengths differ.
     """
     series_noise.check(values, errors)
     if len(values) < FEWEST:
@@ -104,13 +104,13 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A partition with its levels, and where its changes are placed."""
+    """A partition with its levels, and the places of its changes."""
 
     values: Sequence[float]
     noise: Noise
     found: Partition
     further: dict[int, Step]
-    """Boundaries beyond those of the partition, with the steps there."""
+    """Boundaries in addition to those of the partition, with their steps."""
     boundaries: list[int]
     sums: Sums
     levels: list[float]
@@ -132,9 +132,10 @@ class _Cut:
         return cls(values, noise, found, further, boundaries, sums, levels, places)
 
     def _level(self, number: int, begin: int, end: int) -> float:
-        """The level of a stretch; of a short one with outliers drawn in towards its own median.
+        """Return the level of a stretch; in a short one, outliers are clipped around its own median.
 
-        Around few points beside a large change the running median is the other level, and hides how large it was.
+        For few points next to a large change the running median is the other level, so clipping around it would hide
+        the size of the change.
         """
         if end - begin > series_noise.WINDOW:
             return self.levels[number]
@@ -155,7 +156,7 @@ class _Cut:
         )
 
     def _step(self, number: int) -> Step:
-        """A boundary of the partition as the difference of the levels on both sides."""
+        """Return the step at a boundary of the partition: the difference of the levels on both sides."""
         edges = [0, *self.boundaries, len(self.values)]
         begin, boundary, end = edges[number : number + 3]
         before, after = self._level(number, begin, boundary), self._level(number + 1, boundary, end)
@@ -165,13 +166,13 @@ class _Cut:
 
 @dataclass(frozen=True, slots=True)
 class _Placer:
-    """Places changes by the loss of Student's t of the innovations, on values that are not clipped."""
+    """Places changes by the Student's t loss of the innovations of the values, which are not clipped."""
 
     values: list[float]
     noise: Noise
 
     def place(self, first: int, boundary: int, end: int, levels: tuple[float, float]) -> _Place:
-        """The position of least loss within 12 points of ``boundary``, and the smallest set that holds 95%."""
+        """Return the position of least loss within 12 points of ``boundary``, and the smallest range that holds 95%."""
         low, high = max(first + 2, boundary - _REACH), min(end - 2, boundary + _REACH)
         if high < low:
             return _Place(boundary, boundary, boundary)
@@ -208,7 +209,7 @@ def _held(low: int, losses: Sequence[float]) -> _Place:
 
 
 def _drifts(cut: _Cut) -> tuple[tuple[Drift, ...], set[int]]:
-    """Drifts, and the numbers of the changes that they replace. Each run of changes in one direction may be one."""
+    """Test each run of changes in one direction; return the drifts and the numbers of the changes they replace."""
     rho = cut.noise.rho
     precision = [
         1 / ((error * error + between) * (1 - rho * rho)) if weight else 0.0

@@ -1,7 +1,7 @@
-"""Is a run of changes in one direction rather one slow drift? Steps and a slope are compared by the BIC.
+"""Test whether several changes in one direction are one slow drift: compare steps and a slope by the BIC.
 
-Both fits are judged by the loss of their innovations, what is left of each residual after its neighbour's is taken off
-rho times: with long-run weights instead, true steps in dependent noise were called a drift in up to half of the series.
+Both fits are judged by the loss of their innovations, which are each residual minus rho times the previous residual.
+With long-run weights instead, true steps in dependent noise were taken for a drift in up to half of the series.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from itertools import accumulate
 from perfflow.stats.partition import Sums
 
 _SHORTEST = 16
-"""Points a slope must last; a shorter one is a step that is hard to place."""
+"""Fewest points of a slope; a shorter one is a step that is hard to place."""
 _MARGIN = 300
-"""Points beyond the first and the last change that are looked at."""
+"""Points before the first and after the last change that are included in the fit."""
 _FEWEST, _MOST = 30, 1500
 _GRID = 14
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A slow change: the level leaves point ``begin`` and is at its new height from point ``end`` on."""
+    """A slow change: the level starts to move at point ``begin`` and reaches its new height at point ``end``."""
 
     begin: int
     end: int
@@ -34,18 +34,18 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Changes in one direction, as indices of the first point after each, and the levels between them."""
+    """Changes in one direction: the index of the first point after each, and the levels between them."""
 
     places: Sequence[int]
     levels: Sequence[float]
     begin: int
-    """Where the stretch before the first change begins."""
+    """Start of the stretch before the first change."""
     end: int
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A series as it was cut: values, their weights in the cut, and one over the variance of their innovations."""
+    """A partitioned series: values, their weights, and one over the variance of their innovations; n each."""
 
     values: Sequence[float]
     weights: Sequence[float]
@@ -54,9 +54,9 @@ class Fitted:
 
 
 def drift_instead(series: Fitted, steps: Steps) -> Drift | None:
-    """Return the drift that explains the series better than ``steps`` do, or None where none of 16 points does.
+    """Return the drift of at least 16 points that explains the series better than ``steps``, or None.
 
-    A step counts as two numbers. A slope counts as three, and as four where it replaces a single step.
+    In the BIC a step has two parameters. A slope has three, and four if it replaces a single step.
     """
     begin = max(steps.begin, steps.places[0] - _MARGIN)
     end = min(steps.end, steps.places[-1] + _MARGIN)
@@ -93,7 +93,7 @@ def _innovation_loss(series: Fitted, begin: int, levels: Sequence[float]) -> flo
 
 
 def _best_slope(values: Sequence[float], weights: Sequence[float]) -> Drift | None:
-    """The flat-slope-flat line of least weighted loss over a grid of starts and ends, in closed form for each."""
+    """Return the flat-slope-flat line of least weighted loss over a grid of starts and ends, each in closed form."""
     n = len(values)
     step = max(2, n // _GRID)
     moments = _Moments.of(values, weights)
@@ -130,7 +130,7 @@ class _Moments:
         return cls(*([0.0, *accumulate(each)] for each in terms))
 
     def gain(self, begin: int, end: int) -> tuple[float, float]:
-        """By how much a slope from ``begin`` to ``end`` lowers the loss of one level, and its height.
+        """Return by how much a slope from ``begin`` to ``end`` lowers the loss of one level, and its height.
 
         The regressor is 0 before, (t - begin) / (end - begin) inside, and 1 after.
         """

@@ -1,10 +1,10 @@
-"""Changes that only the innovations of a dependent series show: what each point has that its neighbour did not.
+"""Find changes in a dependent series that show only in its innovations, the part of each point not due to the previous.
 
-The partition takes dependent points for fewer independent ones. So it cannot use that the level moves between two
-points, while dependent noise wanders. Here each stretch of it is searched for one more change by generalised least
-squares, which whitens the series as Chakar, Lebarbier, Lévy-Leduc and Robin do (2017, Bernoulli 23), but keeps the
-point of the change itself. At a correlation of 0.6, it finds 58% of the steps by 5% that 10 points follow, the
-partition alone 33%.
+The partition treats dependent points as fewer independent ones. So it cannot use the fact that a level changes from one
+point to the next, while dependent noise moves slowly. Here each stretch of the partition is searched for one more
+change by generalised least squares. This whitens the series like Chakar, Lebarbier, Lévy-Leduc and Robin (2017,
+Bernoulli 23), but keeps the point of the change itself. At a correlation of 0.6, it finds 58% of the 5% steps that are
+followed by 10 points; the partition alone finds 33%.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from perfflow.stats.partition import SHORT, Partition, penalty
 from perfflow.stats.series_noise import Noise
 
 _EXTRA = 3.0
-"""What a change must gain here beyond the penalty: quiet series are looked at a second time."""
+"""Gain that a change needs here in addition to the penalty, because the series is searched a second time."""
 _FEWEST_AFTER = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step as the innovations show it: the level before it and its size are logarithms, as the series is."""
+    """A step found in the innovations; its level and size are logarithms, like the series."""
 
     at: int
     """Index of the first point after it."""
     gain: float
-    """What it explains, in units of chi-square: the square of its size in standard errors."""
+    """Reduction of the loss in units of chi-square: the square of the size in standard errors."""
     before: float
     size: float
     error: float
-    """The standard error of ``size``: that of the test which found it, far below that of two levels for few points."""
+    """Standard error of ``size`` in the test that found it; for few points far below that of two levels."""
 
 
 def further_changes(noise: Noise, found: Partition) -> dict[int, Step]:
-    """Return the steps that stretches of ``found`` have besides, by their boundaries.
+    """Return additional steps inside the stretches of ``found``, by their boundaries.
 
-    At most one for each stretch; none where neighbours do not depend on each other.
+    There is at most one step in each stretch, and none if the estimated correlation is 0.
     """
     if not noise.rho:
         return {}
@@ -47,7 +47,7 @@ def further_changes(noise: Noise, found: Partition) -> dict[int, Step]:
     series = _Whitened.of(noise, found.weights)
     further: dict[int, Step] = {}
     for begin, end in pairwise([0, *found.boundaries, n]):
-        # The newest stretch may be short; another would be a group of outliers.
+        # Only the newest stretch may be short; elsewhere it would be a group of outliers.
         last = end - (SHORT if end < n else _FEWEST_AFTER)
         step = series.best_step(begin, end, range(begin + SHORT, last + 1))
         if step and step.gain > penalty(n) + _EXTRA:
@@ -57,18 +57,18 @@ def further_changes(noise: Noise, found: Partition) -> dict[int, Step]:
 
 @dataclass(frozen=True, slots=True)
 class _Whitened:
-    """The innovations of a series, and what a level of 1 is in them; n of each."""
+    """The innovations of a series, and of a constant level of 1; n each."""
 
     values: list[float]
     level: list[float]
     precision: list[float]
-    """One over the variance of the innovation; 0 for that of an outlier, and of the point after one."""
+    """One over the variance of the innovation; 0 for an outlier and the point after it."""
 
     @classmethod
     def of(cls, noise: Noise, weights: Sequence[float]) -> _Whitened:
         x, rho = noise.clipped, noise.cautious_rho
         total = [error * error + own for error, own in zip(noise.errors, noise.between, strict=True)]
-        # What is within runs does not depend on the neighbour.
+        # The variance within runs does not depend on the neighbour.
         shares = [rho * own / whole for own, whole in zip(noise.between, total, strict=True)]
         values = [now - share * before for now, share, before in zip(x, shares, [0.0, *x], strict=False)]
         precision = [
@@ -78,9 +78,9 @@ class _Whitened:
         return cls(values, [1 - share for share in shares], precision)
 
     def best_step(self, begin: int, end: int, places: range) -> Step | None:
-        """Return the step of the largest gain among ``places`` of a stretch; None where there is none.
+        """Return the step of the largest gain among ``places`` of a stretch, or None.
 
-        The regressor of a step is 0 before it, 1 at its first point, and that of the level after it.
+        The regressor of a step is 0 before it, 1 at its first point, and that of the level from the next point on.
         """
         rows = list(zip(self.values, self.level, self.precision, strict=True))[begin + 1 : end]
         squares = [0.0, *accumulate(weight * one * one for _, one, weight in rows)]

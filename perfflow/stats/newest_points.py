@@ -1,7 +1,7 @@
-"""Have the newest points of a history left its level? Asked after each append, and reviewed as more points follow.
+"""Test after each append whether the newest points of a history have left its level, and review earlier suspicions.
 
-A suspicion comes early and may be wrong: a few disturbed runs at the very end look like a change until they are over.
-``review`` says what became of it: ``changes`` found it as well, or it is withdrawn.
+A suspicion is early and may be wrong: a few disturbed runs at the end look like a change until more points follow.
+``review`` confirms it if ``changes`` finds the change as well, or withdraws it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from perfflow.stats.change_points import Found
 from perfflow.stats.partition import SHORT, Sums
 
 TOLD = 4.0
-"""Standard errors from which on a suspicion is told.
+"""Size in standard errors from which a suspicion is reported.
 
-In quiet series that is after one append in 8,000 if the noise is normal, after one in 1,200 if neighbours are
-correlated by 0.6.
+In unchanged series this happens after one append in 8,000 if the noise is normal, and after one in 1,200 if
+neighbours have a correlation of 0.6.
 """
 SAME = 15
-"""A suspicion within so many points of the one told last is the same one."""
+"""Suspicions at most this many points apart are the same one."""
 _LEAST_SHIFT, _MOST_SHIFT = 3, 60
 _REFERENCE = 100
 _FEWEST_BEFORE = 12
@@ -37,7 +37,7 @@ class Suspicion:
     at: int
     """Index of the first point of the new level."""
     since: int
-    """Index of the first point that it was compared with."""
+    """Index of the first point of the reference before it."""
     before: float
     size: float
     z: float
@@ -45,7 +45,7 @@ class Suspicion:
 
 
 class Standing(StrEnum):
-    """What later points say of a suspicion."""
+    """Status of a suspicion after later points."""
 
     OPEN = "open"
     CONFIRMED = "confirmed"
@@ -53,11 +53,11 @@ class Standing(StrEnum):
 
 
 def fresh(values: Sequence[float], errors: Sequence[float], start: int = 0) -> Suspicion | None:
-    """Return whether the newest 3 to 60 points have left the level of up to 100 points before them, or None.
+    """Return a suspicion if the newest 3 to 60 points have left the level of up to 100 points before them, else None.
 
-    values, errors: as for ``changes``. start: index of the first point after the change told last; no point before it
-    is compared with. Fewer than 15 points from ``start`` on say nothing. Raises ValueError as ``changes`` does, and for
-    a start outside of the series.
+    values, errors: as for ``changes``. start: index of the first point after the last reported change; earlier points
+    are not used. Fewer than 15 points from ``start`` on give None. Raises ValueError like ``changes``, and for a start
+    outside the series.
     """
     series_noise.check(values, errors)
     if not 0 <= start <= len(values):
@@ -75,11 +75,12 @@ def fresh(values: Sequence[float], errors: Sequence[float], start: int = 0) -> S
 
 
 def review(suspicion: Suspicion, found: Found, values: Sequence[float], errors: Sequence[float]) -> Standing:
-    """Return what became of a suspicion now that ``values`` has more points, of which ``changes`` says ``found``.
+    """Return the status of a suspicion for a series with more points.
 
-    Confirmed: ``found`` has a change within 15 points, or a drift over it, of the same direction. Withdrawn: its points
-    are a group of outliers of ``found``, or 8 points or more since are within two standard errors of the level before,
-    or 60 points have passed. Else open.
+    values, errors: as for ``changes``, whose result for them is ``found``.
+    Confirmed: ``found`` has a change within 15 points, or a drift across it, in the same direction. Withdrawn: its
+    points are a group of outliers of ``found``, or the mean of 8 or more points since is within two standard errors of
+    the level before, or more than 60 points have passed. Otherwise open.
     """
     up, at = suspicion.size > 0, suspicion.at
     steps = any((one.size > 0) == up and abs(one.at - at) <= SAME for one in found.changes)
@@ -97,7 +98,7 @@ def review(suspicion: Suspicion, found: Found, values: Sequence[float], errors: 
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """A stretch whose last points are held against those before."""
+    """A stretch whose last points are compared with the points before them."""
 
     sums: Sums
     rho: float
@@ -113,13 +114,13 @@ class _Ends:
         return self.sums.mean(at, self.count) - self.sums.mean(0, at)
 
     def z(self, newest: int) -> float:
-        """The size of the change ``newest`` points before the end, in standard errors."""
+        """Return the size of the change ``newest`` points before the end, in standard errors."""
         at = self.count - newest
         inverse = 1 / self.sums.weight(0, at) + self._share(newest) / self.sums.weight(at, self.count)
         return abs(self.size(at)) / math.sqrt(inverse * (1 + _FOR_FEW / self.count))
 
     def _share(self, count: int) -> float:
-        """Variance of the mean of a few AR(1) points as a share of the long-run one, which is too large for few."""
+        """Return the variance of the mean of ``count`` AR(1) points as a share of the long-run variance, 0 to 1."""
         rho = self.rho
         inflation = (1 + rho) / (1 - rho)
         return 1 - 2 * rho * (1 - rho**count) / (count * (1 - rho) ** 2) / inflation

@@ -1,10 +1,12 @@
-"""Pure statistics on floats: the paired sign-flip test, intervals, order statistics.
+"""Statistics on floats: the paired sign-flip test, permutation tests, confidence intervals and order statistics.
 
-Under "no change by a factor e^theta" the signs of ``d_i - theta`` of pairs in coin-flip order are fair coins whatever
-the noise does, so the sign-flip test is exact under drift, bursts, autocorrelation and outliers. Each pair is weighted
-by how far its slower run lies above the best time seen; the weight is symmetric in both sides, so the test stays exact.
+Let d_i = ln(candidate / baseline) of pair i, whose order was a coin flip. If the candidate is e^theta times the
+baseline, the signs of ``d_i - theta`` are fair coin flips for any noise. So the sign-flip test is exact under drift,
+bursts, autocorrelation and outliers. Each pair is weighted by the distance of its slower run from the best time; the
+weight is symmetric in both sides, so the test stays exact.
 
-No numpy or scipy: start-up counts, and the samples are small. scipy and full enumeration are the oracles in the tests.
+numpy and scipy are not used, because start-up time matters and samples are small. The tests compare with scipy and full
+enumeration.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _WEIGHT_FLOOR = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate with its bounds; ``low`` or ``high`` is infinite where the data cannot bound that side."""
+    """An estimate with its confidence bounds; ``low`` or ``high`` is infinite if the data cannot bound that side."""
 
     estimate: float
     low: float
@@ -34,19 +36,22 @@ class Interval:
 
 
 def quantile(values: Sequence[float], q: float) -> float:
-    """Return the ``q`` quantile by linear interpolation (type 7 of Hyndman and Fan 1996)."""
+    """Return the ``q`` quantile of at least one value by linear interpolation; 0 <= q <= 1.
+
+    Source: Hyndman and Fan 1996, type 7.
+    """
     ordered = sorted(values)
     position = q * (len(ordered) - 1)
     below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
     low, high = ordered[below], ordered[above]
-    # The branch keeps equal neighbours exact, also for infinities and subnormals.
+    # Equal neighbours are returned exactly, also infinities and subnormals.
     return low if low == high else low + (position - below) * (high - low)
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Logarithms of positive pairs, taken once: each step of an inversion needs them again."""
+    """Logarithms of n positive pairs and their log ratios, computed once for all steps of an inversion."""
 
     baseline: list[float]
     candidate: list[float]
@@ -54,12 +59,12 @@ class Pairs:
 
     @classmethod
     def of(cls, baseline: Sequence[float], candidate: Sequence[float]) -> Pairs:
-        """Raises ValueError for sides of different length or values that are not positive."""
+        """Create it from n pairs. Raises ValueError if lengths differ or a value is not positive."""
         ratios = [_log_ratio(a, b) for a, b in zip(baseline, candidate, strict=True)]
         return cls(list(map(math.log, baseline)), list(map(math.log, candidate)), ratios)
 
     def weights(self, theta: float) -> list[float]:
-        """Weights with the candidate scaled by ``e^-theta``, the same whichever side of a pair is called which."""
+        """Return n weights with the candidate scaled by ``e^-theta``; they are symmetric in the two sides."""
         candidate = [value - theta for value in self.candidate]
         slower = list(map(max, self.baseline, candidate))
         best = min(*self.baseline, *candidate)
@@ -67,14 +72,14 @@ class Pairs:
         return [(value - best + softening) ** -2 for value in slower]
 
     def p(self, theta: float, counted: int = COUNTED) -> float:
-        """Two-sided p of "candidate = baseline times e^theta"."""
+        """Return the two-sided p-value of "candidate = baseline times e^theta"; ``counted``: see ``sign_flip_p``."""
         return sign_flip_p(self._scores(self.weights(theta), theta), counted)
 
     def _scores(self, weights: Sequence[float], theta: float) -> list[float]:
         return list(map(mul, weights, (ratio - theta for ratio in self.ratios)))
 
     def estimate(self) -> float:
-        """Weighted mean of the log ratios, its weights taken at the estimate itself."""
+        """Return the weighted mean of the log ratios, with the weights at the estimate itself (a fixed point)."""
         theta = quantile(self.ratios, 0.5)
         for _ in range(20):
             weights = self.weights(theta)
@@ -85,13 +90,13 @@ class Pairs:
         return theta
 
     def standard_error(self, theta: float) -> float:
-        """Standard error of the weighted mean by the normal approximation: where the search for an end begins."""
+        """Return the standard error of the weighted mean (normal approximation), to start the search for bounds."""
         weights = self.weights(theta)
         return math.hypot(*self._scores(weights, theta)) / math.fsum(weights)
 
 
 def _bisect(inside: Callable[[float], bool], low: float, high: float, tolerance: float = 1e-9) -> float:
-    """The point between ``low`` (where ``inside`` is false) and ``high`` (where it is true) at which it changes."""
+    """Return the point between ``low`` (where ``inside`` is false) and ``high`` (where it is true) where it changes."""
     for _ in range(60):
         middle = (low + high) / 2
         if inside(middle):
@@ -104,30 +109,35 @@ def _bisect(inside: Callable[[float], bool], low: float, high: float, tolerance:
 
 
 def _log_ratio(baseline: float, candidate: float) -> float:
-    """ln(candidate/baseline), also where the quotient itself would overflow or vanish."""
+    """Return ln(candidate / baseline), also if the quotient overflows or underflows."""
     ratio = candidate / baseline
     return math.log(ratio) if 0 < ratio < math.inf else math.log(candidate) - math.log(baseline)
 
 
 def paired_p(baseline: Sequence[float], candidate: Sequence[float], theta: float = 0.0) -> float:
-    """Two-sided p of "candidate = baseline times e^theta" from positive pairs taken in coin-flip order."""
+    """Return the two-sided p-value of "candidate = baseline times e^theta" by the sign-flip test.
+
+    baseline, candidate: n positive values of the same unit, pair by pair; a coin flip decided the order of each pair.
+    theta: log ratio under the null hypothesis. Raises ValueError if lengths differ or a value is not positive.
+    """
     return Pairs.of(baseline, candidate).p(theta)
 
 
 def paired_interval(
     baseline: Sequence[float], candidate: Sequence[float], confidence: float, counted: int = COUNTED
 ) -> Interval:
-    """Interval of ln(candidate/baseline): all theta that the sign-flip test does not reject at ``1 - confidence``.
+    """Return the interval of ln(candidate / baseline): all theta that the sign-flip test does not reject.
 
-    ``baseline`` and ``candidate`` are positive values of the same unit, pair by pair. With too few pairs to reject
-    anything (2^(1-n) > 1 - confidence) both bounds are infinite. ``counted``: see ``sign_flip_p``.
+    baseline, candidate: n positive values of the same unit, pair by pair; a coin flip decided the order of each pair.
+    confidence: 0 < confidence < 1. Both bounds are infinite if n pairs cannot reject: 2^(1 - n) > 1 - confidence.
+    counted: see ``sign_flip_p``. Raises ValueError if lengths differ or a value is not positive.
     """
     alpha = 1 - confidence
     pairs = Pairs.of(baseline, candidate)
     estimate = pairs.estimate()
     if 2.0 ** (1 - len(baseline)) > alpha:
         return Interval(estimate, -math.inf, math.inf)
-    # Beyond, the scores are rounded so far that the ends are not known any finer.
+    # For more than WHOLE pairs scores are rounded more coarsely, so the bounds are less precise.
     precision = _ROUNDED_PRECISION if WHOLE < len(baseline) <= counted else _EDGE_PRECISION
     return _inverted(estimate, lambda theta: pairs.p(theta, counted), alpha, pairs.standard_error(estimate), precision)
 
@@ -141,9 +151,10 @@ _RESOLUTION = 1e-7
 def _inverted(
     estimate: float, p: Callable[[float], float], alpha: float, spread: float, precision: float = _EDGE_PRECISION
 ) -> Interval:
-    """All theta around ``estimate`` that a test does not reject, the ends to ``precision`` times the half-width.
+    """Return all theta around ``estimate`` with p(theta) > ``alpha``.
 
-    ``spread`` is about the standard error of the estimate; a wrong one only costs time.
+    spread: rough standard error of the estimate; a wrong one only costs time. precision: relative precision of the
+    half-widths.
     """
     first = max(spread * _NORMAL.inv_cdf(1 - alpha / 2), _RESOLUTION) if spread > 0 else _FIRST_REACH
 
@@ -156,10 +167,10 @@ def _inverted(
 
 
 def _edge(p: Callable[[float], float], alpha: float, first: float, precision: float) -> float:
-    """The least distance at which p is ``alpha`` or less, infinite where there is none.
+    """Return the smallest distance at which p <= ``alpha``, or infinity.
 
-    sqrt(-ln p) grows about linearly with the distance, as it does for a normal distribution, so interpolating in it
-    takes four evaluations where bisection takes fourteen. p may have steps, so every third try halves the bracket.
+    sqrt(-ln p) grows about linearly with the distance, as for a normal distribution, so interpolation needs four
+    evaluations where bisection needs fourteen. p may have steps, so every third evaluation halves the bracket.
     """
     goal = math.sqrt(-math.log(alpha))
     inside, inside_height, outside, outside_height = 0.0, 0.0, math.inf, math.inf
@@ -180,7 +191,7 @@ def _edge(p: Callable[[float], float], alpha: float, first: float, precision: fl
             break
         width = outside - inside
         aim = inside + width * (goal - inside_height) / (outside_height - inside_height)
-        # Aimed just beyond the end, on the side that closes the bracket.
+        # Aim just beyond the bound, on the side that closes the bracket.
         aim += 0.4 * precision * outside * (1 if distance == inside else -1)
         halved = number % 3 == 0 or not inside < aim < outside
         distance = (inside + outside) / 2 if halved else aim
@@ -190,12 +201,11 @@ def _edge(p: Callable[[float], float], alpha: float, first: float, precision: fl
 def permutation_p(
     baseline: Sequence[float], candidate: Sequence[float], theta: float = 0.0, blocks: Sequence[int] = ()
 ) -> float:
-    """Two-sided p of "candidate = baseline times e^theta" from n + n runs in completely random order.
+    """Return the two-sided p-value of "candidate = baseline times e^theta" by a permutation test of the mean logs.
 
-    Every way to call n of the runs baseline is as likely as the one that happened; all C(2n, n) are counted. For few
-    expensive runs: 5 + 5 reach p = .0079, 4 + 4 can never reach p < .01.
-
-    ``blocks``: the runs of each side in each block, where the order was random within blocks alone.
+    baseline, candidate: n positive values each, from runs in completely random order. All C(2n, n) assignments to the
+    sides are counted, so use it for few expensive runs: 5 + 5 reach p = .0079, 4 + 4 cannot reach p < .01.
+    blocks: runs of each side in each block, if the order was random only within blocks.
     """
     logs = [[math.log(value) for value in baseline], [math.log(value) - theta for value in candidate]]
     if len(blocks) > 1:
@@ -211,10 +221,10 @@ _BLOCK_STEPS = 4096
 
 
 def _blocked_p(logs: Sequence[Sequence[float]], blocks: Sequence[int]) -> float:
-    """Share of all orders within the blocks whose sums differ by as much, the logs rounded to whole steps.
+    """Return the share of all orders within the blocks whose sums differ at least as much; logs are rounded to steps.
 
-    Rounding does not look at the side, so this is itself an exact test. The number of orders with each sum is a digit
-    of one long integer, and each block multiplies it by its own.
+    Rounding is independent of the side, so the test stays exact. The number of orders with each sum is a digit of one
+    long integer, which is multiplied by the integer of each block.
     """
     parts = [[side[end - size : end] for side in logs] for size, end in zip(blocks, accumulate(blocks), strict=True)]
     least = [min(map(min, part)) for part in parts]
@@ -232,7 +242,7 @@ def _blocked_p(logs: Sequence[Sequence[float]], blocks: Sequence[int]) -> float:
         found = Counter(map(sum, combinations([*own, *other], len(own))))
         ways = sum(count * ways << total * bits for total, count in found.items())
     first, second = (sum(sum(part[side]) for part in steps) for side in (0, 1))
-    # As many orders have the mirrored sum. Dividing by the base less one adds up the digits, as casting out nines does.
+    # As many orders have the mirrored sum. The remainder of division by the base minus 1 is the sum of the digits.
     as_far = (ways >> max(first, second) * bits) % ((1 << bits) - 1)
     return min(1.0, 2 * as_far / orders)
 
@@ -240,7 +250,10 @@ def _blocked_p(logs: Sequence[Sequence[float]], blocks: Sequence[int]) -> float:
 def permutation_interval(
     baseline: Sequence[float], candidate: Sequence[float], confidence: float, blocks: Sequence[int] = ()
 ) -> Interval:
-    """Interval of ln(candidate/baseline) by inverting ``permutation_p``; infinite where nothing can be rejected."""
+    """Return the interval of ln(candidate / baseline) by inverting ``permutation_p``; 0 < confidence < 1.
+
+    baseline, candidate, blocks: as for ``permutation_p``. Both bounds are infinite if so few orders cannot reject.
+    """
     logs = [[math.log(value) for value in side] for side in (baseline, candidate)]
     means = [math.fsum(side) / len(side) for side in logs]
     estimate = means[1] - means[0]
@@ -257,28 +270,29 @@ def permutation_interval(
 
 
 Looks = tuple[tuple[int, float], ...]
-"""Interim analyses of an adaptive comparison: the number of pairs at each, ascending, and its share of the false alarms
-that all of them may raise together."""
-# Most of it goes to the first look: with 11 pairs, and less, all but one of them would have to agree.
+"""Interim analyses ("looks") of a comparison: the number of pairs at each look, ascending, and its alpha. The sum of
+the alphas is the largest probability of a false alarm."""
+# Most of the error goes to the first look: with less of it, all but one of the 11 pairs would have to agree.
 SIX_LOOKS: Looks = ((11, 0.0059), (15, 0.0015), (20, 0.0010), (28, 0.0006), (40, 0.0005), (64, 0.0005))
 LAYOUT_LOOKS: Looks = ((11, 0.0020), (15, 0.0010), (20, 0.0010), (28, 0.0010), (40, 0.0010), (64, 0.0040))
-"""Of pairs that have fresh code layouts, which scatter more: more is left for the last look."""
+"""Looks for pairs with fresh code layouts; these vary more, so the last look has a larger alpha."""
 
 
 def look_confidence(pairs: int, looks: Looks) -> float:
-    """Return the confidence of the interval at a look, so that all looks together keep their error.
+    """Return the confidence (0 to 1) of the interval after ``pairs`` pairs, so that all looks together keep the error.
 
-    Stopped between two looks (a budget ran out), the data are judged as the next look would have been.
+    Between two looks (if the budget ran out), the confidence of the next look applies.
     """
     return 1 - next((alpha for look, alpha in looks if pairs <= look), looks[-1][1])
 
 
 def quantile_interval(values: Sequence[float], q: float, confidence: float, factor: float = 1.0) -> Interval:
-    """Quantile ``q`` with a distribution-free interval by order statistics (David and Nagaraja 2003, 7.1).
+    """Return quantile ``q`` with a distribution-free interval by order statistics.
 
-    Each tail gets ``(1 - confidence) / 2``; a side on which no order statistic is far enough out is infinite. A
-    ``factor`` above 1, of samples that depend on each other, moves the ends that many times as far out, counted in
-    ranks as long as there are any, and in values.
+    values: at least one, any unit. 0 <= q <= 1, 0 < confidence < 1; each tail gets (1 - confidence) / 2.
+    A bound is infinite if no order statistic is far enough out. factor: above 1 for correlated samples; it multiplies
+    the distance of each bound, in ranks as far as there are any, and at least in values.
+    Source: David and Nagaraja 2003, section 7.1.
     """
     ordered = sorted(values)
     below, above = _ranks(len(ordered), q, (1 - confidence) / 2)
@@ -294,7 +308,7 @@ def quantile_interval(values: Sequence[float], q: float, confidence: float, fact
 
 
 def _farther(start: float, end: float, factor: float) -> float:
-    """The point ``factor`` times as far from ``start`` as ``end``; by ratios, which keep a positive value positive."""
+    """Return the point ``factor`` times as far from ``start`` as ``end``; in ratios if both are positive."""
     if start > 0 and 0 < end < math.inf:
         return math.exp(min(700.0, math.log(start) + factor * _log_ratio(start, end)))
     return start + factor * (end - start)
@@ -302,7 +316,7 @@ def _farther(start: float, end: float, factor: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _ranks(n: int, q: float, tail: float) -> tuple[int, int]:
-    """Ranks (from 0) of the order statistics that bound quantile ``q``; -1 or ``n`` where none is far enough out."""
+    """Return the ranks (from 0) of the order statistics that bound quantile ``q``; -1 or ``n`` if there is none."""
     below, above, mass = -1, n, 0.0
     for k in range(n + 1):
         mass += _binomial(n, k, q)
@@ -320,42 +334,42 @@ def _binomial(n: int, k: int, p: float) -> float:
 
 
 def samples_for_quantile(q: float, confidence: float) -> int:
-    """The fewest samples with which both sides of ``quantile_interval`` are finite: 72 for p95, 368 for p99 at 95%."""
+    """Return the fewest samples for which ``quantile_interval`` is finite: at 95%, 72 for p95 and 368 for p99."""
     tail = (1 - confidence) / 2
     extreme = max(q, 1 - q)
     return math.ceil(math.log(tail) / math.log(extreme))
 
 
 def mean_interval(values: Sequence[float], confidence: float, factor: float = 1.0) -> Interval:
-    """Arithmetic mean with Student's t interval, ``factor`` times as wide; one value gives an unbounded interval."""
+    """Return the arithmetic mean with Student's t interval, ``factor`` times as wide; infinite bounds for one value."""
     n = len(values)
     mean = math.fsum(values) / n
     if n < 2:
         return Interval(mean, -math.inf, math.inf)
-    # hypot neither overflows nor vanishes where a plain sum of squares would.
+    # hypot avoids the overflow and underflow of a sum of squares.
     deviation = math.hypot(*(value - mean for value in values)) / math.sqrt(n - 1)
     half = factor * student_t_quantile(1 - (1 - confidence) / 2, n - 1) * deviation / math.sqrt(n)
     return Interval(mean, mean - half, mean + half)
 
 
 SESSIONS = 3.0
-"""By how much the standard error within two sessions is multiplied when they are compared: drift between sessions is
-not seen inside them."""
+"""Factor on the standard error when two separate sessions are compared, since drift between sessions does not show
+within them."""
 
 
 def unpaired_interval(baseline: Sequence[float], candidate: Sequence[float], confidence: float) -> Interval:
-    """Interval of ln(candidate/baseline) from two sets of positive values without pairs.
+    """Return the interval of ln(candidate / baseline) from two sets of positive values without pairs.
 
-    The difference of the mean logs with ``SESSIONS`` times Welch's standard error, Student's t and the degrees of
-    freedom of Welch and Satterthwaite. Unbounded with fewer than 2 values on a side, and where neither side has any
-    spread and a permutation of so few values could not reject anything either.
+    It is the difference of the mean logs with ``SESSIONS`` times Welch's standard error, Student's t and the degrees of
+    freedom of Welch and Satterthwaite. The bounds are infinite if a side has fewer than 2 values, or if neither side
+    has any spread and there are too few values for a permutation test to reject.
     """
     return interval_of_log_means(log_mean(baseline), log_mean(candidate), confidence)
 
 
 @dataclass(frozen=True, slots=True)
 class LogMean:
-    """The mean of the logs of ``size`` positive values, and its squared standard error."""
+    """The mean of the logs of ``size`` positive values; ``error`` is its squared standard error."""
 
     mean: float
     error: float
@@ -363,21 +377,21 @@ class LogMean:
 
 
 def log_mean(values: Sequence[float]) -> LogMean:
-    """Mean and error of the logs of positive values; the error of one value is 0."""
+    """Return the mean of the logs of positive values with its squared standard error, which is 0 for one value."""
     logs = [math.log(value) for value in values]
     mean = math.fsum(logs) / len(logs)
-    # Equal values have a mean that may differ from them in its last digit, which is not a spread.
+    # The mean of equal values may differ from them in its last digit, which must not count as spread.
     spread = len(logs) > 1 and min(logs) != max(logs)
     return LogMean(mean, _mean_variance(logs, mean) if spread else 0.0, len(logs))
 
 
 def log_mean_of_summary(value: float, error: float, size: int) -> LogMean:
-    """The same of a positive mean or median with its standard error, to the first order of error by value."""
+    """Return the same for a positive mean or median with its standard error, to first order in error / value."""
     return LogMean(math.log(value), (error / value) ** 2, size)
 
 
 def interval_of_log_means(baseline: LogMean, candidate: LogMean, confidence: float) -> Interval:
-    """Interval of the difference of two log means; see ``unpaired_interval``."""
+    """Return the interval of the difference of two log means; see ``unpaired_interval``."""
     estimate = candidate.mean - baseline.mean
     sizes = [baseline.size, candidate.size]
     if min(sizes) < 2:
@@ -388,20 +402,20 @@ def interval_of_log_means(baseline: LogMean, candidate: LogMean, confidence: flo
         enough = 2 / math.comb(sum(sizes), sizes[0]) <= 1 - confidence
         reach = 0.0 if enough else math.inf
         return Interval(estimate, estimate - reach, estimate + reach)
-    # As shares of the whole: squares of small variances would vanish.
+    # Relative to the total, since squares of small variances would underflow.
     shares = [(error / total) ** 2 / (size - 1) for error, size in zip(errors, sizes, strict=True)]
     half = SESSIONS * student_t_quantile(1 - (1 - confidence) / 2, 1 / math.fsum(shares)) * math.sqrt(total)
     return Interval(estimate, estimate - half, estimate + half)
 
 
 def _mean_variance(values: Sequence[float], mean: float) -> float:
-    """Squared standard error of a mean."""
+    """Return the squared standard error of a mean."""
     n = len(values)
     return math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n
 
 
 def student_t_quantile(p: float, freedom: float) -> float:
-    """Quantile ``p`` > 0.5 of Student's t, ``freedom`` being whole or not, by bisection of its tail."""
+    """Return quantile ``p`` (0.5 < p < 1) of Student's t by bisection; ``freedom`` > 0 need not be whole."""
 
     def reached(t: float) -> bool:
         return 0.5 * _incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5) <= 1 - p
@@ -413,13 +427,13 @@ def student_t_quantile(p: float, freedom: float) -> float:
 
 
 def _incomplete_beta(x: float, a: float, b: float) -> float:
-    """Regularized incomplete beta function by Lentz's continued fraction (DLMF 8.17.22)."""
+    """Return the regularized incomplete beta function by Lentz's continued fraction (DLMF 8.17.22)."""
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):
         return 1 - _incomplete_beta(1 - x, b, a)
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
-    # Below that place no denominator comes near to zero.
+    # Below this x no denominator comes near zero.
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
     fraction = d
     for m in range(1, 300):
@@ -435,18 +449,18 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
 
 
 def clopper_pearson_upper(found: int, trials: int, confidence: float) -> float:
-    """The exact one-sided upper bound of a share of which ``found`` of ``trials`` were seen (Clopper, Pearson 1934)."""
+    """Return the exact one-sided upper bound of a proportion for ``found`` of ``trials`` (Clopper and Pearson 1934)."""
     if found >= trials:
         return 1.0
     return _bisect(lambda p: _incomplete_beta(p, found + 1, trials - found) >= confidence, 0.0, 1.0, tolerance=1e-12)
 
 
 def pair_spread(baseline: Sequence[float], candidate: Sequence[float]) -> float:
-    """Robust standard deviation of ln(candidate/baseline) over positive pairs: 1.4826 times the median deviation."""
+    """Return a robust standard deviation of ln(candidate / baseline) over positive pairs: 1.4826 times the MAD."""
     logs = [_log_ratio(a, b) for a, b in zip(baseline, candidate, strict=True)]
     middle = quantile(logs, 0.5)
     return _TO_SIGMA * quantile([abs(value - middle) for value in logs], 0.5)
 
 
 _TO_SIGMA = 1.4826
-"""Standard deviation of a normal distribution over its median absolute deviation."""
+"""Standard deviation of a normal distribution divided by its median absolute deviation (MAD)."""

@@ -1,8 +1,8 @@
-"""Cut a series into stretches of one level each: optimal partitioning, and what short stretches are taken for.
+"""Cut a series into stretches of constant level by optimal partitioning; short stretches are outliers.
 
-The cut is the one of least weighted squared loss plus a penalty for each boundary (Jackson et al. 2005, IEEE Signal
-Processing Letters 12). It is exact up to 400 points. Beyond that only positions are tried at which moving
-sums of several widths stand out (Eichinger and Kirch 2018, Bernoulli 24).
+The partition minimizes the weighted squared loss plus a penalty for each boundary (Jackson et al. 2005, IEEE Signal
+Processing Letters 12). It is exact up to 400 points. Longer series are cut only at positions where moving sums of
+several widths have a local maximum (Eichinger and Kirch 2018, Bernoulli 24).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from operator import mul
 SHORT = 8
 """An inner stretch of fewer points is a group of outliers, not two changes."""
 PENALTY = 15.0
-"""What a change must gain, in units of chi-square, in series of up to 200 points."""
+"""Gain that a change needs in series of up to 200 points, in units of chi-square."""
 WHOLE = 400
-"""Up to here every position is tried."""
+"""Most points of a series in which every position is tried."""
 _WIDTHS = (5, 10, 20, 40, 80, 160)
 _STANDS_OUT = 5.0
 _NEWEST = 20
@@ -26,12 +26,12 @@ _MOVED = 3
 _ONE_BY_ONE = 4
 _PRUNED_EVERY = 4
 _SURE = 0.999
-"""Of equals, which differ by rounding, neither is dropped."""
+"""Factor on the distance in the pruning test, so that starts which are equal except for rounding are kept."""
 _TINY = 1e-300
 
 
 def penalty(n: int) -> float:
-    """What one change must gain in a series of ``n`` points; longer ones have more places for an accident."""
+    """Return the gain that a change needs in a series of ``n`` points; it grows with the number of possible places."""
     return PENALTY + 2 * math.log(max(1.0, n / 200))
 
 
@@ -44,19 +44,19 @@ class Sums:
 
     @classmethod
     def of(cls, values: Sequence[float], weights: Sequence[float]) -> Sums:
-        """Of n values and their weights, which are 0 or positive."""
+        """Create the sums of n values and their n weights, which are 0 or positive."""
         return cls([0.0, *accumulate(map(mul, values, weights))], [0.0, *accumulate(weights)])
 
     def weight(self, begin: int, end: int) -> float:
-        """The weight of a stretch."""
+        """Return the total weight of a stretch."""
         return self.weights[end] - self.weights[begin]
 
     def mean(self, begin: int, end: int) -> float:
-        """The weighted mean of a stretch; 0 without any weight."""
+        """Return the weighted mean of a stretch, or 0 if it has no weight."""
         return (self.values[end] - self.values[begin]) / (self.weight(begin, end) + _TINY)
 
     def gain(self, begin: int, at: int, end: int) -> float:
-        """By how much a cut lowers the loss of a stretch."""
+        """Return by how much a cut at ``at`` lowers the loss of the stretch."""
         left, right = self.weight(begin, at), self.weight(at, end)
         contrast = self.mean(at, end) - self.mean(begin, at)
         return contrast * contrast * left * right / (left + right + _TINY)
@@ -64,19 +64,20 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Inner boundaries (each the index of the first point after a cut), and groups of outliers as (first, end)."""
+    """Inner boundaries (indices of the first points after each cut), and groups of outliers as (first, end)."""
 
     boundaries: list[int]
     outliers: list[tuple[int, int]]
     weights: list[float]
-    """The weight of each point, 0 for an outlier."""
+    """Weight of each point, 0 for an outlier; n values."""
 
 
 def partition(values: Sequence[float], weights: Sequence[float]) -> Partition:
-    """Cut ``values`` (n, weighted by one over their variance) until no inner stretch has fewer than 8 points.
+    """Cut a series so that no inner stretch has fewer than 8 points.
 
-    Points of a short stretch get no weight, and the rest is cut again: first one stretch at a time, the shortest first,
-    since without it another may be none. Every round takes weight from at least one point, so there is an end.
+    values: n values. weights: n weights, one over the variance of each value.
+    The points of a short stretch get weight 0, and the rest is cut again. The first rounds remove only the shortest
+    stretch, since another may no longer be short without it. Each round removes at least one point, so this ends.
     """
     live = list(weights)
     outliers: list[tuple[int, int]] = []
@@ -98,7 +99,7 @@ def partition(values: Sequence[float], weights: Sequence[float]) -> Partition:
 
 
 def _merged(groups: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """In order; a later group may span an earlier one."""
+    """Return the groups in order, with overlapping and adjacent groups merged."""
     merged: list[tuple[int, int]] = []
     for begin, end in sorted(groups):
         if merged and begin <= merged[-1][1]:
@@ -109,22 +110,23 @@ def _merged(groups: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def boundaries(sums: Sums) -> list[int]:
-    """Return the inner boundaries of the best cut, beyond 400 points among the positions that stand out."""
+    """Return the inner boundaries of the best partition; beyond 400 points, only screened positions are tried."""
     n = len(sums.weights) - 1
     return _cut_screened(sums) if n > WHOLE else cut(sums, range(n + 1))
 
 
 def cut(sums: Sums, positions: Iterable[int]) -> list[int]:
-    """Return the inner boundaries of the least loss plus penalties among ``positions``, which run from 0 to n.
+    """Return the inner boundaries with the least loss plus penalties among ``positions``, which run from 0 to n.
 
-    A start is dropped as soon as, at every level that the points to come may have, another is better: one from ``end``
-    beyond some distance from the mean since the start, and nearer to the mean before it the one that it was cut from.
-    So the answer stays exact (functional pruning: Maidstone and others 2017, Statistics and Computing 27).
+    A start of the last stretch is dropped once another start is better for every level that later points may have: at
+    levels far from the mean since the start, a start at ``end`` is better, and at levels near the mean before it, the
+    start that it was cut from. So the result stays exact (functional pruning: Maidstone et al. 2017, Statistics and
+    Computing 27).
     """
     charge = penalty(len(sums.weights) - 1)
     first, *ends = positions
     before: dict[int, int] = {}
-    # Each start with the loss before it, its sums, and the mean and distance within which what is before it is better.
+    # Each start: the loss before it, its prefix sums, and the mean and distance within which its predecessor is better.
     starts = [(first, 0.0, sums.values[first], sums.weights[first], 0.0, -1.0)]
     for count, end in enumerate(ends, 1):
         value, weight = sums.values[end], sums.weights[end]
@@ -165,7 +167,7 @@ def _best_cut(sums: Sums, begin: int, at: int, end: int) -> int:
 
 
 def screened(sums: Sums) -> list[int]:
-    """Return 0, n, the last 20 positions, and where moving sums of 5 to 160 points on either side stand out locally."""
+    """Return 0, n, the last 20 positions, and the local maxima of moving sums of 5 to 160 points on either side."""
     n = len(sums.weights) - 1
     kept = {0, n, *range(max(1, n - _NEWEST), n)}
     for width in _WIDTHS:
@@ -181,7 +183,7 @@ def screened(sums: Sums) -> list[int]:
 
 
 def _contrasts(sums: Sums, width: int) -> list[float]:
-    """The gain of a cut at ``width``, ``width + 1``, ..., each seen from ``width`` points on either side."""
+    """Return the gain of a cut at ``width``, ``width + 1``, ..., computed from ``width`` points on either side."""
     values, weights = sums.values, sums.weights
     return [
         (step := (c - b) / ((right := w - v) + _TINY) - (b - a) / ((left := v - u) + _TINY))

@@ -1,10 +1,10 @@
-"""The noise of a series with steps in it: its size, how far neighbours depend on each other, and limits for outliers.
+"""Estimate the noise of a series with steps: its variance, the correlation of neighbours, and limits for outliers.
 
-All estimates rest on differences of points k apart. A step disturbs only k of them, so the series need not be cut at
-its changes first (Tecuapetla-Gómez and Munk 2017, Scandinavian Journal of Statistics 44). The between-run noise is
-taken to be an AR(1) process, whose differences k apart have half the mean square tau^2 (1 - rho^k). Where its size
-changes (``noise_level``), differences are divided by the local size first, so that a loud past hides nothing that
-happens in a quiet present.
+All estimates use differences of points k apart. A step affects only k of them, so the series need not be cut at its
+changes first (Tecuapetla-Gómez and Munk 2017, Scandinavian Journal of Statistics 44). The model of the noise between
+runs is an AR(1) process; half the mean square of its differences k apart is tau^2 (1 - rho^k). Where the variance
+changes (``noise_level``), differences are first divided by the local standard deviation, so that a noisy past does not
+hide changes in a quiet present.
 """
 
 from __future__ import annotations
@@ -23,64 +23,66 @@ LARGEST_RHO = 0.85
 LARGEST = 1000.0
 """Logarithms of floats lie within +-745."""
 _CLIP = 3.0
-"""A point counts as at most so many standard deviations from the running median."""
+"""Points are clipped at this many standard deviations from the running median."""
 WINDOW = 15
-"""Points whose median is the level around the one in the middle."""
+"""Points of the running median."""
 _LAGS = 5
 _CAUTION = 0.5
-"""rho is taken this much divided by sqrt(n) higher: the estimate is about that uncertain, and too low means alarms."""
+"""This divided by sqrt(n), about its uncertainty, is added to rho: a rho that is too low causes false alarms."""
 _LEAST = 1e-6
-"""The least standard deviation, also as a share of the range: below, sums of squares lose all their digits."""
+"""Smallest standard deviation, also as a share of the range: below it, sums of squares lose all their digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What ``estimate`` says of a series of n points."""
+    """The result of ``estimate`` for a series of n points."""
 
     clipped: list[float]
-    """The values less ``center``, with outliers drawn in towards the running median; n values."""
+    """The values minus ``center``, with outliers clipped around the running median; n values."""
     errors: list[float]
-    """Standard errors of the points; an unknown one is that of the median point."""
+    """Standard errors of the points; unknown ones are replaced by the median of the known ones; n values."""
     reaches: list[float]
-    """How far from its level a point counts; n values."""
+    """Clipping distance of each point from its level; n values."""
     center: float
     between: list[float]
-    """Variance between runs around each point, beyond the points' own errors; n values."""
+    """Variance between runs around each point, in addition to the squared errors; n values."""
     rho: float
     """Correlation of neighbouring points, 0 to 0.85."""
 
     @property
     def cautious_rho(self) -> float:
-        """The upper end of what rho may well be."""
+        """An upper bound of rho that allows for its uncertainty."""
         return min(LARGEST_RHO, self.rho + _CAUTION / math.sqrt(len(self.clipped)))
 
     @property
     def inflation(self) -> float:
-        """The factor by which dependence raises the variance of a mean of many points, (1 + rho) / (1 - rho)."""
+        """The factor by which correlation increases the variance of a mean of many points, (1 + rho) / (1 - rho)."""
         return (1 + self.cautious_rho) / (1 - self.cautious_rho)
 
     def weights(self) -> list[float]:
-        """One over the long-run variance of each point: the whole correction for dependence is here."""
+        """Return one over the long-run variance of each point, which includes the correction for correlation."""
         wide = self.inflation
         return [1 / (error * error + wide * own) for error, own in zip(self.errors, self.between, strict=True)]
 
 
 def check(values: Sequence[float], errors: Sequence[float]) -> None:
-    """Raise ValueError unless these are finite logarithms, each with a finite standard error of 0 or more."""
+    """Raise ValueError unless all values are within +-1000 and each has a standard error of 0 to 1000."""
     if len(values) != len(errors):
-        raise ValueError(f"{len(values)} values have {len(errors)} standard errors; each needs one (0 where unknown)")
+        raise ValueError(
+            f"{len(values)} values but {len(errors)} standard errors; give one for each value, 0 if unknown"
+        )
     for name, least, numbers in (("value", -LARGEST, values), ("standard error", 0.0, errors)):
-        # nan is neither the least nor the largest, so it is asked for by itself.
+        # min and max ignore nan depending on its position, so test for it separately.
         if all(map(math.isfinite, numbers)) and (not numbers or least <= min(numbers) <= max(numbers) <= LARGEST):
             continue
         for index, number in enumerate(numbers):
-            if not least <= number <= LARGEST:  # so is nan
+            if not least <= number <= LARGEST:  # True for nan
                 remedy = "leave out failed runs, and give logarithms" if name == "value" else "0 means unknown"
                 raise ValueError(f"{name} {index} is {number}; it must be from {least:g} to {LARGEST:g}: {remedy}")
 
 
 def estimate(values: Sequence[float], errors: Sequence[float]) -> Noise:
-    """Return the noise of at least 12 values with their standard errors, both as ``check`` asks for."""
+    """Return the noise of at least 12 values with their standard errors, which must satisfy ``check``."""
     n = len(values)
     center = median(values)
     known = [error for error in errors if error > 0]
@@ -89,7 +91,7 @@ def estimate(values: Sequence[float], errors: Sequence[float]) -> Noise:
     y = [value - center for value in values]
     floor = _floor(y)
     local = noise_level.variances(y, floor)
-    # From here on, variances are shares of the local one. The least share is that of the loudest stretch.
+    # From here on, variances are relative to the local one. The floor becomes that of the noisiest stretch.
     floor /= max(local)
     scale = _scale(y, local, floor)
     reaches = _reaches(own, [scale * one for one in local])
@@ -97,7 +99,7 @@ def estimate(values: Sequence[float], errors: Sequence[float]) -> Noise:
     known_part = [min(error * error, scale * one) for error, one in zip(own, local, strict=True)]
     within = sum(part / one for part, one in zip(known_part, local, strict=True)) / n
     lags = [lag for lag in range(1, _LAGS + 1) if n >= 4 * lag + 8]
-    # Squared half differences beyond three standard deviations are steps, not noise.
+    # Half squared differences beyond three standard deviations are steps, not noise.
     most = 9 * scale
     clips = ([one if one < most else most for one in _shares(clipped, local, lag)] for lag in lags)  # noqa: FURB136 (slow)
     squares = [sum(each) / (n - lag) for each, lag in zip(clips, lags, strict=True)]
@@ -106,9 +108,10 @@ def estimate(values: Sequence[float], errors: Sequence[float]) -> Noise:
 
 
 def _between(local: Sequence[float], known: Sequence[float], share: float, within: float) -> list[float]:
-    """The variance between runs around each point, from its ``share`` of the local variance and the part within runs.
+    """Return the variance between runs around each point.
 
-    Where the noise does not change, this is the share itself. Where it does, each stretch has its own part within runs.
+    share, within: variance between and within runs, relative to the local variance. If the noise does not change, the
+    result is ``share`` of it; otherwise each stretch has its own variance within runs.
     """
     sums: dict[float, list[float]] = {}
     for one, part in zip(local, known, strict=True):
@@ -121,7 +124,7 @@ def _between(local: Sequence[float], known: Sequence[float], share: float, withi
 
 
 def _floor(y: Sequence[float]) -> float:
-    """The least variance: that of rounding, where values are tied, since their differences may all be zero."""
+    """Return the smallest variance: that of rounding, since all differences may be zero if values are tied."""
     different = sorted(set(y))
     tiny = _LEAST * max(1.0, different[-1] - different[0])
     quantum = min((gap for gap in (b - a for a, b in pairwise(different)) if gap > tiny), default=0.0)
@@ -129,14 +132,14 @@ def _floor(y: Sequence[float]) -> float:
 
 
 def _scale(y: Sequence[float], local: Sequence[float], floor: float) -> float:
-    """Variance of the noise for clipping. Differences four apart are wider where the noise is positively correlated."""
+    """Return the variance for clipping. With positively correlated noise, differences four apart are larger."""
     near = noise_level.trimmed_mean(_shares(y, local, 1))
     far = noise_level.trimmed_mean(_shares(y, local, 4)) if len(y) >= 20 else near
     return max(near, min(far, 4 * near), floor)
 
 
 def _shares(y: Sequence[float], local: Sequence[float], lag: int) -> list[float]:
-    """Half squared differences of points ``lag`` apart, as shares of the local variances of both."""
+    """Return half squared differences of points ``lag`` apart, relative to the local variances of both points."""
     squares = noise_level.half_squares(y, lag)
     if local.count(1.0) == len(local):
         return squares
@@ -152,7 +155,7 @@ def _reaches(errors: Sequence[float], scales: Sequence[float]) -> list[float]:
 
 
 def drawn_in(y: Sequence[float], middles: Sequence[float], reaches: Sequence[float]) -> list[float]:
-    """Return values that are no further from their middles than they reach."""
+    """Return the values clipped to ``middle`` ± ``reach``, n each."""
     return [
         value if middle - reach <= value <= middle + reach else min(max(value, middle - reach), middle + reach)
         for value, middle, reach in zip(y, middles, reaches, strict=True)
@@ -160,7 +163,7 @@ def drawn_in(y: Sequence[float], middles: Sequence[float], reaches: Sequence[flo
 
 
 def running_median(y: Sequence[float]) -> list[float]:
-    """Return the median of the 15 points around each point; the window stays whole at the ends. As many as ``y``."""
+    """Return the running median of 15 points, n values; at the ends the window does not shrink but stops moving."""
     n = len(y)
     half = min(WINDOW, n - (n + 1) % 2) // 2
     window = sorted(y[: 2 * half + 1])
@@ -176,11 +179,14 @@ _RHOS = [
     (step * 0.05, [1 - (step * 0.05) ** lag for lag in range(1, _LAGS + 1)])
     for step in range(round(LARGEST_RHO / 0.05) + 1)
 ]
-"""What rho may be, and what it leaves of the variance of differences 1, 2, ... apart."""
+"""Candidates for rho, each with the factors 1 - rho^k of the variance of differences k = 1, 2, ... apart."""
 
 
 def _fit(squares: Sequence[float]) -> tuple[float, float]:
-    """tau^2 and rho of an AR(1) process from the mean squares of 1, 2, ... lags; far lags are less certain."""
+    """Return tau^2 and rho of an AR(1) process from half the mean squares of differences at lags 1, 2, ...
+
+    Larger lags get less weight, since they are less certain.
+    """
     if len(squares) < 3:
         return squares[0], 0.0
     shares = [1 / lag for lag in range(1, len(squares) + 1)]

@@ -1,7 +1,7 @@
-"""The sign-flip test: how likely a sum is when the sign of each of its terms is a fair coin.
+"""The sign-flip test: the p-value of a sum if the sign of each term is a fair coin flip.
 
-All assignments of signs are counted: as they are where they are few, else over terms rounded to whole steps, which is
-itself an exact test, since rounding leaves the signs alone.
+All assignments of signs are counted. If there are many terms, the terms are first rounded to whole steps. This is an
+exact test as well, since rounding does not change signs.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ from operator import mul
 from statistics import NormalDist
 
 ENUMERATED = 14
-"""Up to this many pairs every sign assignment is counted as it is."""
+"""Most pairs for which the assignments are counted without rounding."""
 COUNTED = 5000
-"""Up to this many pairs the assignments are counted over scores rounded to whole steps; beyond it the saddlepoint
-approximation is used, which with ties (times in whole clock ticks) is too small: by a fifth for 200 pairs."""
+"""Most pairs for which the assignments are counted, over scores rounded to whole steps. Beyond it the saddlepoint
+approximation is used, which is too small with ties (times in whole clock ticks): by a fifth for 200 pairs."""
 
 _NORMAL = NormalDist()
 _STEPS = 2048
 _STEPS_EACH = 6
-"""Steps for each pair, where that makes more of them in all."""
+"""Steps per pair, if that gives more steps in total."""
 WHOLE = 128
-"""Up to this many pairs a number of assignments is kept to its last digit."""
+"""Most pairs for which numbers of assignments are exact integers."""
 _DIGIT, _DROPPED = 8, 2
-"""Bytes of a number of assignments beyond that, and those of them that are dropped whenever it could overflow."""
+"""Bytes of a number of assignments for more pairs, and the low bytes that are dropped when it could overflow."""
 
 
 def sign_flip_p(values: Sequence[float], counted: int = COUNTED) -> float:
-    """Two-sided p of ``sum(values)`` when each sign is a fair coin. Zeros carry no information; no values give 1.
+    """Return the two-sided p-value of ``sum(values)`` if each sign is a fair coin flip, 0 to 1.
 
-    ``counted``: up to this many values the assignments are counted.
+    values: finite scores of any unit. Zeros carry no information and are dropped; without other values p is 1.
+    counted: most values for which assignments are counted; beyond it the saddlepoint approximation is used.
     """
     kept = [value for value in values if value != 0]
     if not kept:
@@ -44,7 +45,7 @@ def sign_flip_p(values: Sequence[float], counted: int = COUNTED) -> float:
 
 
 def _enumerated_tail(scores: Sequence[float]) -> float:
-    """P(sum of +-scores >= the observed size), every assignment counted by splitting the list in two halves."""
+    """Return P(sum of +-scores >= the observed absolute sum), counting every assignment over two halves of the list."""
     observed = abs(math.fsum(scores)) - 1e-12 * (math.fsum(map(abs, scores)) + 1)
     half = len(scores) // 2
     left, right = _signed_sums(scores[:half]), sorted(_signed_sums(scores[half:]))
@@ -60,15 +61,15 @@ def _signed_sums(sizes: Sequence[float]) -> list[float]:
 
 
 def _counted_tail(scores: Sequence[float]) -> float:
-    """The same with the scores rounded to about ``_STEPS`` steps in all, every assignment counted.
+    """Return the same for scores rounded to about ``_STEPS`` steps in total, counting every assignment.
 
-    Rounding moves the weights a little and leaves the signs alone, so this is itself an exact sign-flip test, ties
-    included. The number of ways to each sum is a digit of one long integer, and adding a score is a shift and a sum.
+    Rounding changes the weights slightly but not the signs, so this is an exact sign-flip test, also with ties. The
+    number of ways to reach each sum is a digit of one long integer; adding a score is a shift and an addition.
     """
     n = len(scores)
     per_unit = math.ceil(max(_STEPS, _STEPS_EACH * n) / math.fsum(map(abs, scores)))
     steps = [round(score * per_unit) for score in scores]
-    # The smallest first: the integer stays short for longer.
+    # Smallest first, so that the integer stays short for longer.
     sizes = sorted(map(abs, steps))
     first = (abs(sum(steps)) + sum(sizes)) // 2
     if n > WHOLE:
@@ -82,17 +83,17 @@ def _counted_tail(scores: Sequence[float]) -> float:
 
 
 def _sum_of_digits(number: int, bits: int) -> int:
-    """Dividing by the base less one leaves it, as casting out nines does."""
+    """Return the sum of the digits of ``bits`` bits: the remainder of division by the base minus 1."""
     return number % ((1 << bits) - 1)
 
 
 def _windowed_tail(sizes: Sequence[int], first: int) -> tuple[float, float]:
-    """P(sum of some of ``sizes`` >= ``first``), each being in or out by a fair coin, and by how much it may be less.
+    """Return P(sum of a random subset of ``sizes`` >= ``first``) and the largest error by which it may be too large.
 
-    ``first`` is half of all sizes or more.
+    Each size is in the subset by a fair coin flip. ``first`` is at least half of the sum of all sizes.
 
-    Digits of a fixed length: where they could overflow, all are divided by a power of two and rounded down, and those
-    further from the middle than seven standard deviations, 5e-11 of all by Hoeffding's inequality, are dropped.
+    Digits have a fixed length. When they could overflow, all are divided by a power of two and rounded down, and digits
+    more than seven standard deviations from the middle, 5e-11 of all by Hoeffding's inequality, are dropped.
     """
     bits, dropped = 8 * _DIGIT, 8 * _DROPPED
     ways, doubled, lost, lowest = 1, 0, 0, 0
@@ -114,9 +115,9 @@ def _windowed_tail(sizes: Sequence[int], first: int) -> tuple[float, float]:
 
 
 def _saddlepoint_tail(scores: Sequence[float]) -> float:
-    """P(sum of +-scores >= the observed size) by Lugannani and Rice (1980), K(t) = sum ln cosh(t s)."""
+    """Return P(sum of +-scores >= the observed absolute sum) by Lugannani and Rice (1980), K(t) = sum ln cosh(t s)."""
     sizes, observed = [abs(score) for score in scores], abs(math.fsum(scores))
-    # Beyond a thousand values it is smaller than any float.
+    # For more than 1000 values the smallest p is below the smallest float.
     least = 2.0 ** -min(len(sizes), 1000)
     if observed >= math.fsum(sizes) * (1 - 1e-12):
         return least
@@ -125,7 +126,7 @@ def _saddlepoint_tail(scores: Sequence[float]) -> float:
     cumulant = math.fsum(_log_cosh(root * size) for size in sizes)
     exponent = root * observed - cumulant
     if exponent < 1e-6:
-        # At the centre the formula is 0/0; the plain normal tail is its limit there.
+        # At the centre the formula is 0/0; its limit is the tail of the normal distribution.
         spread = math.sqrt(math.fsum(size * size for size in sizes))
         return 1 - _NORMAL.cdf(observed / spread)
     w = math.sqrt(2 * exponent)
@@ -135,7 +136,7 @@ def _saddlepoint_tail(scores: Sequence[float]) -> float:
 
 
 def _saddlepoint(sizes: Sequence[float], observed: float) -> float:
-    """The t with K'(t) = observed, by Newton's method: K' is concave, so from below it never steps beyond."""
+    """Return the t with K'(t) = observed by Newton's method; K' is concave, so from below it never overshoots."""
     root = 0.0
     for _ in range(200):
         slopes = [math.tanh(root * size) for size in sizes]
@@ -148,7 +149,7 @@ def _saddlepoint(sizes: Sequence[float], observed: float) -> float:
 
 
 def _sech(x: float) -> float:
-    # cosh itself overflows from 711 on, which one pair far heavier than another reaches.
+    # cosh overflows above 710, which is reached if one pair has a much larger weight than another.
     small = math.exp(-abs(x))
     return 2 * small / (1 + small * small)
 

@@ -1,4 +1,4 @@
-"""What one value alone cannot tell: known steps and tools, expressions, units, and the criteria they add up to."""
+"""Checks that involve several values: known steps and tools, expressions, units; and the criteria of the verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perfflow.workflow.roles import metrics_added_by
 
 
 def check(draft: Draft, params: Mapping[str, Any]) -> Criteria:
-    """Add every problem of the draft's valid parts to it, and return the criteria of those that could be read."""
+    """Check the valid parts of the draft, add the problems to it, and return the criteria that could be read."""
     for stage, step, loc in each_step(draft):
         if draft.full:
             break
@@ -31,7 +31,7 @@ def check(draft: Draft, params: Mapping[str, Any]) -> Criteria:
 
 
 def each_step(draft: Draft) -> Iterator[tuple[str, Step, Loc]]:
-    """Yield stage name, step and place of every step, also of those in which something is wrong."""
+    """Yield the stage name, the step and the location of every step, including invalid ones."""
     for name, stage in draft.workflow.stages.items():
         for step in stage.steps:
             yield name, step, draft.steps[step.id]
@@ -44,5 +44,5 @@ def _metrics(draft: Draft) -> dict[str, Metric]:
             other = found.setdefault(name, metric)
             if other.dimension is not metric.dimension:
                 message = f"`{name}` is a {metric.dimension.noun} here, but a {other.dimension.noun} in another step"
-                draft.complain((*loc, "parse", "units", name), message, "give one of them another name")
+                draft.complain((*loc, "parse", "units", name), message, "rename one of the two metrics")
     return found

@@ -1,4 +1,4 @@
-"""The commands of tools: words whose quotes close, and nothing outside of them that only a shell understands."""
+"""Check the commands of tools that run without a shell: quotes are closed, and there is no unquoted shell syntax."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _PARAMETER = late_pattern(r"\s*params\.([A-Za-z_]\w*)\s*")
 
 
 def check(draft: Draft, params: Mapping[str, Any]) -> None:
-    """Check every command of a tool that no shell reads; ``params`` are the values that a run would use."""
+    """Check every command of a tool that runs without a shell; ``params`` has the values that a run would use."""
     for _, step, loc in checks.each_step(draft):
         if draft.full:
             return
-        # What is written out is the same on both sides; only what a parameter holds may differ.
+        # A literal command is the same on both sides, so check it once; a parameter may differ between them.
         seen: set[Loc] = set()
         for text, place, values in _commands(step, loc):
             if place not in draft.wrong and (place not in seen or _parameter(text)):
@@ -33,7 +33,7 @@ def check(draft: Draft, params: Mapping[str, Any]) -> None:
 
 
 def _commands(step: Step, loc: Loc) -> Iterator[tuple[str, Loc, Mapping[str, Any]]]:
-    """Yield each command's text, its place, and the parameters that its side alone has."""
+    """Yield the text of each command, its location, and the parameters that only its side has."""
     if not step.uses:
         return
     shell = step.with_.get("shell", False)
@@ -49,7 +49,7 @@ def _commands(step: Step, loc: Loc) -> Iterator[tuple[str, Loc, Mapping[str, Any
     ):
         if isinstance(text, str):
             yield text, place, other.params
-    # The command of the step is this side's, too, where the candidate has none.
+    # A candidate without a command of its own runs the command of the step.
     if isinstance(own, str) and other.command is None and "command" not in other.with_ and (other.params or shell):
         yield own, (*loc, "with", "command"), other.params
 
@@ -58,7 +58,7 @@ def _check(draft: Draft, text: str, loc: Loc, params: Mapping[str, Any], tool: A
     try:
         name, shown = _parameter(text), masked(text)
     except ExpressionError:
-        return  # complained of where all expressions are checked
+        return  # reported by expression_checks
     value = params.get(name)
     if isinstance(value, str):
         _check_value(draft, value, name, loc, tool)
@@ -77,14 +77,14 @@ def _check(draft: Draft, text: str, loc: Loc, params: Mapping[str, Any], tool: A
 
 
 def _parameter(text: str) -> str:
-    """The parameter whose value a command is, '' where it is written out."""
+    """Return the name of the parameter if the command is exactly one parameter, else ''."""
     parts = list(pieces(text.strip()))
     found = _PARAMETER.fullmatch(parts[0].source) if len(parts) == 1 and isinstance(parts[0], Expression) else None
     return found[1] if found else ""
 
 
 def _check_value(draft: Draft, value: str, name: str, loc: Loc, tool: Adapter | None) -> None:
-    """A command that is one parameter is split into words like one that is written out."""
+    """Check the value of a parameter that is used as a command; it is split into words like a literal command."""
     found = shell_syntax.first(value)
     if found and not found.is_pattern:
         message = f"`params.{name}` is {value.strip()!r}: {found.message}"
@@ -92,14 +92,14 @@ def _check_value(draft: Draft, value: str, name: str, loc: Loc, tool: Adapter | 
 
 
 def _takes_shell(tool: Adapter | None) -> bool:
-    """Whether a tool can run a shell's text: not one that adds flags to the program, or runs it in Python."""
+    """Return whether a tool accepts ``shell: true``; tools that add flags or run the program in Python do not."""
     if tool is None:
         return True
     return "shell" in tool.options.model_fields and not tool.python and not tool.suite
 
 
 def _findable(draft: Draft, loc: Loc, rest: str, syntax: str) -> str:
-    """What to look for in the file to find an operator: with what follows it, so that a quoted one is passed over."""
+    """Return the text to search in the file for an operator: with the text after it, to skip quoted occurrences."""
     line = rest.split("\n", 1)[0].rstrip()
     start = draft.document.place(loc)
     for text in (line, re.split(r"[\"'\\]", line, maxsplit=1)[0].rstrip()):

@@ -1,4 +1,4 @@
-"""Targets, thresholds, accepted regressions and peaks of a file -> the criteria of its verdict."""
+"""Read targets, thresholds, accepted regressions and peaks of a file into the criteria of its verdict."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from perfflow.workflow.step_checks import BLOCK_HINT, BLOCK_TEXT, MIGRATE
 
 
 def read(draft: Draft, metrics: Mapping[str, Metric], params: Mapping[str, Any]) -> Criteria:
-    """Return the criteria that could be read; the problems of the others are added to the draft."""
+    """Return the criteria that could be read, and add the problems of the others to the draft."""
     return Criteria(
         targets=tuple(_targets(draft, metrics)),
         thresholds=_thresholds(draft, params),
@@ -56,7 +56,8 @@ def _targets(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[Target]:
                 continue
             same = seen.setdefault((target.metric.name, target.statistic), key)
             if same != key:
-                draft.complain(loc, f"`{key}` is the same figure as `{same}`", "use {min: ..., max: ...}", key=True)
+                message = f"`{key}` and `{same}` are the same figure"
+                draft.complain(loc, message, f"write one key: {same}: {{min: ..., max: ...}}", key=True)
             yield target
 
 
@@ -65,7 +66,7 @@ def _target(draft: Draft, benchmark: str, key: str, text: object, metrics: Mappi
     try:
         figure = read_key(key, metrics)
     except UnitError as error:
-        # The metric may be one that a step with a mistake in it would add.
+        # An invalid step may define this metric.
         if not _adds_unknown_metrics(draft):
             draft.complain(loc, str(error), error.hint, key=True)
         return None
@@ -77,7 +78,7 @@ def _target(draft: Draft, benchmark: str, key: str, text: object, metrics: Mappi
     instead = instead_of_equality(target)
     if instead:
         wanted = target.requirement.text
-        message = f"`{wanted}` asks for exactly this value, which a measured {target.metric.name} never has"
+        message = f"`{wanted}` requires this exact value, but a measured {target.metric.name} varies from run to run"
         draft.complain(loc, message, f"write {instead}")
         return None
     return target
@@ -87,9 +88,9 @@ _NOISY = (Dimension.TIME, Dimension.THROUGHPUT, Dimension.RATE, Dimension.FLOPS)
 
 
 def instead_of_equality(target: Target) -> str:
-    """What to write instead of an exact value of a figure that is never the same twice; '' where nothing is wrong.
+    """Return the bound to write instead of an exact value of a figure that varies from run to run, or ''.
 
-    That a program is just as fast as before is as little to be had as a time to the nanosecond.
+    Relative figures (speedup, change) vary as well.
     """
     if target.requirement.relation is not Relation.EQUAL or target.metric.exact:
         return ""
@@ -119,7 +120,7 @@ def _thresholds_per_glob(draft: Draft, params: Mapping[str, Any]) -> dict[str, d
     for glob, values in draft.workflow.thresholds.items():
         loc: Loc = ("thresholds", glob)
         if glob in THRESHOLD_KEYS and not isinstance(values, str):
-            draft.complain(loc, f"`{glob}` is a share", f"{glob}: 5%")
+            draft.complain(loc, f"`{glob}` must be a percentage", f"{glob}: 5%")
         elif isinstance(values, dict):
             found[glob] = _shares(draft, values, loc, params)
             _check_order(draft, Thresholds(**found[glob]), found[glob], loc)
@@ -140,7 +141,7 @@ def _shares(draft: Draft, texts: Mapping[str, str], loc: Loc, params: Mapping[st
 
 
 def _check_order(draft: Draft, thresholds: Thresholds, read: Mapping[str, float], loc: Loc) -> None:
-    """Only what the file itself says is compared."""
+    """Report thresholds in the wrong order; only those that the file sets are compared."""
     problem = order_problem(thresholds, read)
     if problem:
         draft.complain((*loc, problem.key), problem.message, problem.hint)
@@ -164,7 +165,7 @@ def _accepted(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[Accepted]
         try:
             date.fromisoformat(item.until)
         except ValueError:
-            draft.complain((*loc, "until"), f"{item.until!r} is not a date", "write YYYY-MM-DD")
+            draft.complain((*loc, "until"), f"{item.until!r} is not a date", "write it as YYYY-MM-DD")
         _check_metric(draft, item.metric, loc, {**METRICS, **metrics})
         if share is not None:
             yield Accepted(item.benchmark, share, item.why, item.until, item.metric or "")
@@ -172,25 +173,25 @@ def _accepted(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[Accepted]
 
 def _check_metric(draft: Draft, metric: str | None, loc: Loc, known: Mapping[str, Metric]) -> None:
     if metric is None:
-        text = "without `metric` this covers only the metric that decides about the benchmark"
-        draft.warn(loc, text, f"write metric: time, or the metric that may get worse; {MIGRATE}")
+        text = "without `metric`, this entry covers only the metric that decides the verdict of the benchmark"
+        draft.warn(loc, text, f"write `metric: time`, or the metric that may get worse; {MIGRATE}")
     elif metric not in known and not _adds_unknown_metrics(draft):
         hint = meant_by(metric, known) or yaml_hints.did_you_mean("", known, "metrics")
         draft.complain((*loc, "metric"), f"unknown metric `{metric}`", hint)
 
 
 def _peaks(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[tuple[str, float]]:
-    """What ``of peak`` refers to: metric, or ``flops PRECISION`` -> value in base units."""
+    """Yield the peaks that ``of peak`` refers to: metric, or ``flops PRECISION``, and the value in base units."""
     known = {**METRICS, **metrics}
     for key, text in draft.workflow.peaks.items():
         loc: Loc = ("peaks", key)
         name, precision = read_peak_key(key)
         if precision and name != "flops":
-            draft.complain(loc, f"`{name}` has no precision", f"write {name}, or flops {precision}", key=True)
+            draft.complain(loc, f"`{name}` has no precision", f"write `{name}` or `flops {precision}`", key=True)
             continue
         if name not in known:
             hint = meant_by(name, known) or yaml_hints.did_you_mean("", known, "metrics")
-            draft.complain(loc, f"`peaks` names the unknown metric `{name}`", hint, key=True)
+            draft.complain(loc, f"unknown metric `{name}` under `peaks`", hint, key=True)
             continue
         try:
             value = parse_as(text, known[name].dimension).value
@@ -200,7 +201,8 @@ def _peaks(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[tuple[str, f
         if value > 0:
             yield key, value
         else:
-            draft.complain(loc, f"a peak of {text} is none", "write what the machine can do, such as 45 GiB/s")
+            message = f"a peak must be above 0, not {text}"
+            draft.complain(loc, message, "write the most that the machine can do, such as 45 GiB/s")
 
 
 def _share(
@@ -213,9 +215,9 @@ def _share(
     try:
         return read(str(render(text, {"params": params})) if params is not None and OPEN in text else text)
     except ExpressionError as error:
-        # What it names and how it is written is complained of with all other expressions.
+        # Syntax and unknown names have been reported by expression_checks.
         if loc not in draft.wrong:
-            draft.complain(loc, str(error), error.hint or "a threshold can use params", find=error.near)
+            draft.complain(loc, str(error), error.hint or "thresholds can use only `params`", find=error.near)
         return None
     except UnitError as error:
         draft.complain(loc, str(error), error.hint)

@@ -1,7 +1,4 @@
-"""A tool that a YAML file defines: the file's model, and the adapter that does what it says.
-
-What the program says of itself is checked as far as the file says how.
-"""
+"""Tools defined by YAML files: the model of a tool file, and the adapter that runs the tool."""
 
 from __future__ import annotations
 
@@ -25,45 +22,49 @@ from perfflow.workflow.roles import figures_in, metrics_of_parse
 STDOUT, STDERR = "stdout", "stderr"
 COMMAND, FOLDER, PROGRAM, ONLY, WITH = "command", "folder", "program", "only", "with"
 NAMES = (COMMAND, FOLDER, PROGRAM, ONLY, WITH)
-"""What an expression of a tool file can start from."""
+"""Names with which an expression of a tool file can start."""
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
 
 
 class Suite(WorkflowPart):
-    """How a program with several benchmarks lists them, and runs one of them alone."""
+    """How a program with several benchmarks lists them, and runs a single one."""
 
-    list_: list[Text] = Field(description="the command that prints the benchmarks' names, one a line")
-    only: list[Text] = Field(description="words added to `argv` to run just `${{ only }}`")
-    brief: list[Text] = Field(default_factory=list, description="words added to `argv` for the shortest honest run")
+    list_: list[Text] = Field(description="command that prints the names of the benchmarks, one per line")
+    only: list[Text] = Field(description="arguments added to `argv` to run only the benchmark `${{ only }}`")
+    brief: list[Text] = Field(
+        default_factory=list, description="arguments added to `argv` for the shortest run with valid figures"
+    )
 
 
 class ToolFile(WorkflowPart):
-    """A tool as a YAML file defines it."""
+    """A tool file."""
 
-    perfflow_tool: Literal[1] = Field(description="format version")
-    name: StepId = Field("", description="default: the file's name")
-    description: str = Field("", description="one line for `perfflow show`")
-    role: Literal["measure", "profile", "check"] = Field("measure", description="what it is used for")
-    deterministic: bool = Field(default=False, description="a second run says the same, so one a side is enough")
-    program: str = Field("", description="the program, looked up on PATH before anything runs; else `argv` tells")
-    version: list[Text] = Field(default_factory=list, description="arguments that make it print its version")
-    install: str = Field("", description="the command that installs the program")
-    python: bool = Field(default=False, description="the command must start with a Python interpreter")
-    with_: dict[Identifier, Param] = Field(default_factory=dict, description="keys of `with`, as in `params`")
-    argv: list[Text] = Field(description="the program and its arguments; ${{ command }} is a step's command")
+    perfflow_tool: Literal[1] = Field(description="version of the file format")
+    name: StepId = Field("", description="name of the tool; default: the file name")
+    description: str = Field("", description="one line, shown by `perfflow show`")
+    role: Literal["measure", "profile", "check"] = Field("measure", description="what the tool is used for")
+    deterministic: bool = Field(
+        default=False, description="true: every run gives the same figures, so two runs of each side are enough"
+    )
+    program: str = Field("", description="program to find on PATH before the run starts; default: as `argv` says")
+    version: list[Text] = Field(default_factory=list, description="arguments that print the version of the program")
+    install: str = Field("", description="command that installs the program")
+    python: bool = Field(default=False, description="the command of the step must start with a Python interpreter")
+    with_: dict[Identifier, Param] = Field(default_factory=dict, description="options of the tool, as in `params`")
+    argv: list[Text] = Field(description="program and its arguments; ${{ command }} is the command of the step")
     env: Env = Field(default_factory=dict, description="environment variables")
-    exit: list[int] = Field(default=[0], min_length=1, description="exit statuses that are no failure")
-    outputs: list[FileName] = Field(default_factory=list, description="files it must leave in ${{ folder }}")
+    exit: list[int] = Field(default=[0], min_length=1, description="exit statuses that mean success")
+    outputs: list[FileName] = Field(default_factory=list, description="files that it must write to ${{ folder }}")
     parse: Parse | None = Field(None, description="how to read its figures, as in a step; `file` is one of `outputs`")
     stacks: FileName | Literal[""] = Field("", description="one of `outputs` with folded stacks, for hotspots")
-    finished: str = Field("", description="a pattern without which what is parsed was cut short")
-    failed: str = Field("", description="a pattern in its output that says it failed, whatever the exit status")
-    assert_: dict[str, Requirement] | None = Field(None, description="metric -> requirement, of a tool that checks")
+    finished: str = Field("", description="pattern in the parsed output; without a match the output is incomplete")
+    failed: str = Field("", description="pattern in its output that means failure, whatever the exit status")
+    assert_: dict[str, Requirement] | None = Field(None, description="metric -> requirement, for the role `check`")
     suite: Suite | None = Field(None, description="for a program with several benchmarks")
 
 
 class DeclaredTool:
-    """What one tool file says, and its adapter; ``digest`` is a hash of its text."""
+    """The contents of one tool file, and its adapter; ``digest`` is a hash of its text."""
 
     def __init__(self, source: ToolFile, name: str, digest: str) -> None:
         self.source, self.digest = source, digest
@@ -84,7 +85,7 @@ class DeclaredTool:
         )
 
     def invocations(self, call: Call) -> tuple[Invocation, ...]:
-        """Return the one process; ``argv`` may not hold what a step did not say. Raises ToolOutputError."""
+        """Return the single process to run. Raises ToolOutputError if ``argv`` or ``env`` cannot be rendered."""
         suite = self.source.suite
         extra = (
             [*(suite.only if call.only else ()), *(suite.brief if call.effort is Effort.BRIEF else ())] if suite else []
@@ -92,11 +93,11 @@ class DeclaredTool:
         return (self._invocation(call, [*self.source.argv, *extra], STDOUT),)
 
     def outputs(self, call: Call) -> tuple[Path, ...]:
-        """The files that ``outputs`` names."""
+        """Return the paths of the files under ``outputs``."""
         return tuple(call.folder / name for name in self.source.outputs)
 
     def parse(self, call: Call, usage: Usage) -> Parsed:
-        """Read figures and stacks. Raises ToolOutputError where something says that the run failed or was cut."""
+        """Read figures and stacks. Raises ToolOutputError if the output shows a failure or is incomplete."""
         seconds = time_left(call.timeout, usage.wall)
         self._refuse_failure(call.folder, seconds)
         readings = self._readings(call.folder, seconds)
@@ -113,7 +114,7 @@ class DeclaredTool:
         return Profile(name, self.adapter.name)
 
     def listing(self, call: Call) -> Invocation | None:
-        """Return the process that lists the suite, None where the file does not say how. Raises ToolOutputError."""
+        """Return the process that lists the suite, or None without ``suite``. Raises ToolOutputError."""
         return self._invocation(call, self.source.suite.list_, "ids") if self.source.suite else None
 
     def _invocation(self, call: Call, words: list[str], stdout: str) -> Invocation:
@@ -130,7 +131,7 @@ class DeclaredTool:
         except ExpressionError as error:
             raise ToolOutputError(str(error)) from error
         if not argv or not argv[0]:
-            raise ToolOutputError("`argv` is empty once it is rendered")
+            raise ToolOutputError("`argv` is empty after rendering")
         if call.program and argv[0] == self.source.program:
             argv[0] = call.program
         return Invocation(tuple(argv), env, stdout)
@@ -141,16 +142,16 @@ class DeclaredTool:
             found = search(self.source.failed, [text], seconds) if self.source.failed else []
             if found:
                 line = text[text.rfind("\n", 0, found[0].start) + 1 :].split("\n", 1)[0]
-                raise ToolOutputError(f"it says {tool_files.clean_name(line)[:200]!r}")
+                raise ToolOutputError(f"its output reports a failure: {tool_files.clean_name(line)[:200]!r}")
 
     def _readings(self, folder: Path, seconds: float | None) -> tuple[Reading, ...]:
-        """Figures of ``parse``. Where built-in metrics cannot be below zero, ``figures_in`` refuses that."""
+        """Read the figures of ``parse``. ``figures_in`` refuses negative values of metrics that cannot be negative."""
         parse = self.source.parse
         source = folder / (parse.file if parse and parse.file else STDOUT)
         if self.source.finished:
             text = tool_files.read_text(source)
             if not search(self.source.finished, [text], seconds):
-                raise ToolOutputError(f"{source.name} is cut short: nothing in it matches {self.source.finished!r}")
+                raise ToolOutputError(f"{source.name} is incomplete: nothing in it matches {self.source.finished!r}")
         if parse is None:
             return ()
         found = figures_in(tool_files.read_text(source), parse, seconds)
@@ -168,7 +169,7 @@ class DeclaredTool:
             raise ToolOutputError(f"{self.source.stacks}: {error}") from error
         leaves = [(Frame(tool_files.clean_name(stack[-1])), count) for stack, count in stacks.items()]
         if not any(count for _, count in leaves):
-            raise ToolOutputError(f"{self.source.stacks} holds no sample")
+            raise ToolOutputError(f"{self.source.stacks} contains no samples")
         return hotspots_of(leaves, source=self.adapter.name)
 
 
@@ -177,12 +178,12 @@ _KIND_OF: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number"
 
 
 def kind_of(param: Param) -> str:
-    """The type of an option: as written, else that of its default, else a text."""
+    """Return the type of an option: as written, else the type of its default, else ``string``."""
     return param.type or _KIND_OF.get(type(param.default), "string")
 
 
 def _options(source: ToolFile) -> type[Options]:
-    """The pydantic model of ``with``. Fields have names of their own, since pydantic has taken some."""
+    """Return the pydantic model of ``with``. Fields are prefixed, since pydantic reserves some names."""
     fields: dict[str, Any] = {}
     for name, param in source.with_.items():
         kind = Literal[tuple(param.enum)] if param.enum else _TYPES[kind_of(param)]
@@ -193,7 +194,7 @@ def _options(source: ToolFile) -> type[Options]:
 
 
 def takes_command(source: ToolFile) -> bool:
-    """Whether a step gives the tool a command to run."""
+    """Return whether a step gives the tool a command to run."""
     return any(path[0] == COMMAND for text in source.argv for path in _names(text))
 
 
@@ -201,11 +202,11 @@ def _names(text: str) -> list[tuple[str, ...]]:
     try:
         return [path for part in split(text) if isinstance(part, Expression) for path in part.names()]
     except ExpressionError:
-        return []  # complained of where the file is checked
+        return []  # reported when the tool file is checked
 
 
 def texts_of(source: ToolFile) -> list[tuple[tuple[str | int, ...], str]]:
-    """Every text of the file that is rendered, and where it stands."""
+    """Return every string of the file that contains an expression, with its location."""
     lists: dict[tuple[str | int, ...], list[str]] = {("argv",): source.argv}
     if source.suite:
         for key in ("list_", "only", "brief"):

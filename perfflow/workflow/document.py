@@ -1,6 +1,6 @@
-"""Nodes of one or several YAML files -> plain data, and the position of every value in the text.
+"""Convert the nodes of one or several YAML files to plain data, and find the position of every value.
 
-Duplicate keys, merge keys and tags are refused; aliases are counted as what they expand to.
+Duplicate keys, merge keys and tags are errors. Each alias counts as all values that it expands to.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from perfflow.workflow import yaml_hints
 
 MAX_DEPTH = 40
 MAX_NODES = 50_000
-"""Values of a file, written or by aliases; the largest workflow that was seen has some 2,000."""
+"""Most values of a file after aliases are expanded; the largest known workflow has about 2,000."""
 
 Loc = tuple[str | int, ...]
-"""Where a value stands in the data: keys and indices from the root."""
+"""Location of a value in the data: the keys and indices from the root."""
 
 
 @dataclass
 class Document:
-    """One or several merged YAML files: the root node, the files' lines, and what was wrong on the way.
+    """One YAML file, or several merged ones: the root node, the lines of each file, and the problems found so far.
 
-    ``wrong`` holds where in the data something was left out because of it.
+    ``wrong`` has the locations in the data where a value was left out because of a problem.
     """
 
     file: str
@@ -38,9 +38,9 @@ class Document:
     _index: dict[int, dict[str, tuple[Node, Node]]] = field(default_factory=dict, repr=False)
 
     def node(self, loc: Sequence[str | int]) -> Node:
-        """Return the deepest node on the way to ``loc``; steps that the text does not have are passed over.
+        """Return the deepest node on the way to ``loc``; parts of ``loc`` that the text does not have are skipped.
 
-        A list may stand where data has ``{steps: [...]}``, and a scalar where it has ``{default: ...}``.
+        With short forms the text has a list where the data has ``{steps: [...]}``, or a scalar for ``{default: ...}``.
         """
         node = self.root
         for part in loc:
@@ -48,7 +48,7 @@ class Document:
         return node
 
     def child(self, node: Node, part: str | int) -> Node | None:
-        """Return one item of a list or one value of a map, None where there is none."""
+        """Return one item of a list or one value of a map, or None if there is none."""
         if isinstance(node, SequenceNode) and isinstance(part, int) and 0 <= part < len(node.value):
             found: Node = node.value[part]
             return found
@@ -57,7 +57,7 @@ class Document:
         return None
 
     def written(self, loc: Sequence[str | int]) -> Loc:
-        """Return ``loc`` without the steps that the text does not have."""
+        """Return ``loc`` without the parts that the text does not have."""
         node, found = self.root, []
         for part in loc:
             child = self.child(node, part)
@@ -76,7 +76,7 @@ class Document:
         return (self._place_inside(node, find) if find else None) or self.place_of(node)
 
     def style(self, loc: Sequence[str | int]) -> str:
-        """Return how a scalar was written: '' plain, ``'``, ``"``, ``|`` or ``>``."""
+        """Return the style of a scalar: '' (plain), ``'``, ``"``, ``|`` or ``>``."""
         node = self.node(loc)
         return (node.style or "") if isinstance(node, ScalarNode) else ""
 
@@ -86,7 +86,7 @@ class Document:
         return self._place(mark.name, mark.line, mark.column)
 
     def data(self) -> Any:
-        """Return plain data; duplicate keys and the like are added to ``problems``."""
+        """Return plain data; add duplicate keys and other mistakes to ``problems``. Raises UserError at the limits."""
         return _Construction(self).value(self.root, ())
 
     def _place(self, name: str, line: int, column: int) -> Place:
@@ -94,7 +94,7 @@ class Document:
         return Place(name, line + 1, column + 1, lines[line] if line < len(lines) else "")
 
     def _place_inside(self, node: Node, find: str) -> Place | None:
-        """Where ``find`` first stands in the text of a node; an escaped or folded one is not found."""
+        """Return the first place of ``find`` in the text of a node; escaped and folded text is not found."""
         start, end = node.start_mark, node.end_mark
         lines = self.lines.get(start.name, [])
         for line in range(start.line, min(end.line + 1, len(lines))):
@@ -104,7 +104,7 @@ class Document:
         return None
 
     def _pairs(self, node: MappingNode) -> dict[str, tuple[Node, Node]]:
-        """Key and value nodes of a map by the key's text; of a repeated key the first."""
+        """Return the key and value nodes of a map by key; for a repeated key, the first pair."""
         found = self._index.get(id(node))
         if found is None:
             scalars = [(key, value) for key, value in node.value if isinstance(key, ScalarNode)]
@@ -114,7 +114,7 @@ class Document:
 
 
 class _Construction:
-    """Turns nodes into data, counting them: an alias is a reference, and nine lines can make a billion leaves."""
+    """Converts nodes to data and counts them: aliases are references, so nine lines can expand to a billion values."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -124,10 +124,11 @@ class _Construction:
         self.left -= 1
         if self.left < 0:
             message = f"aliases expand to more than {MAX_NODES:,} values"
-            raise _refuse(self.document, node, message, "write fewer `*aliases`")
+            raise _refuse(self.document, node, message, "use fewer `*aliases`")
         if len(loc) > MAX_DEPTH:
-            # Unreachable through nesting, which is checked while parsing; an alias that holds itself gets here.
-            raise _refuse(self.document, node, "the values are nested too deeply", "an alias may hold itself")
+            # Nesting is checked while parsing, so only an alias that contains itself gets here.
+            message = f"more than {MAX_DEPTH} levels of nesting after aliases are expanded"
+            raise _refuse(self.document, node, message, "remove the alias that contains itself")
         if isinstance(node, MappingNode):
             return self.mapping(node, loc)
         if isinstance(node, SequenceNode):
@@ -164,7 +165,7 @@ class _Construction:
         if kind == "float":
             return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
         if kind != "str":
-            hint = "remove the tag, or quote a text that starts with `!`"
+            hint = "remove the tag, or quote strings that start with `!`"
             self.complain(node, loc, f"the tag {node.tag!r} is not supported", hint)
         return text
 
@@ -174,7 +175,7 @@ class _Construction:
 
 
 def _whole(text: str) -> int | str:
-    """An int; one of hundreds of digits stays a text, since nothing here can be that large."""
+    """Return an int; a number of more than 300 characters stays a string, since no key accepts one that large."""
     if len(text) > 300:
         return text
     return int(text, 0) if text[:2] in ("0x", "0o") else int(text)

@@ -1,6 +1,6 @@
-"""What an expression's text means: Jinja2's parser and sandbox behind two questions, its names and its value.
+"""Parse expressions with Jinja2, list the names they use, and evaluate them in a sandbox.
 
-Apart from ``expressions``, since a workflow without any ``${{`` does not need Jinja2, which takes a while to import.
+Separate from ``expressions``, because a workflow without ``${{`` does not need Jinja2, which is slow to import.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DASHED_STEP = late_pattern(
 
 
 def names(source: str, shown: str) -> Iterator[tuple[str, ...]]:
-    """Yield each dotted name it reads: ``("params", "crate")``. Raises ExpressionError."""
+    """Yield each dotted name that the expression uses, such as ``("params", "crate")``. Raises ExpressionError."""
     seen: set[int] = set()
     for node in _walk(parse(source, shown)):
         if isinstance(node, nodes.Getattr | nodes.Getitem | nodes.Name) and id(node) not in seen:
@@ -35,7 +35,7 @@ def names(source: str, shown: str) -> Iterator[tuple[str, ...]]:
 
 
 def value(source: str, shown: str, context: Mapping[str, Any]) -> Any:
-    """Return the value in its own type. Raises ExpressionError."""
+    """Return the value of the expression, with its type. Raises ExpressionError."""
     tree = parse(source, shown)
     try:
         return _plain(Evaluation(sandbox.environment(_as_raw), variables.guarded(context)).value(tree))
@@ -46,7 +46,7 @@ def value(source: str, shown: str, context: Mapping[str, Any]) -> Any:
 
 
 def ends_in_raw(source: str, shown: str) -> bool:
-    """Whether the last filter is ``raw``. Raises ExpressionError."""
+    """Return whether the last filter is ``raw``. Raises ExpressionError."""
     tree = parse(source, shown)
     return isinstance(tree, nodes.Filter) and tree.name == "raw"
 
@@ -58,19 +58,19 @@ _FAILURES = (
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong, in a few words of our own where Jinja's or Python's speak of their insides."""
+    """Return the message of an error, without names of internal classes of Jinja2 and Python."""
     if isinstance(error, RecursionError | MemoryError | SyntaxError):
         return "the expression is nested too deeply"
     return re.sub(r"'(?:dict|perfflow\.\S+|\S*Unknown) object' has no attribute", "there is no", str(error))
 
 
 def _plain(value: Any) -> Any:
-    """The value as plain data; what is undefined fails here, since handing it on would print as an empty text."""
+    """Return the value as plain data; an undefined value fails here, since it would be printed as an empty string."""
     if isinstance(value, Undefined):
         return str(value)
     variables.require_no_environment(value)
     if callable(value):
-        raise TypeError("a function is no value; call it with ()")
+        raise TypeError("a function is not a value; call it with ()")
     if isinstance(value, Mapping):
         return value if isinstance(value, dict) else dict(value)
     return value if isinstance(value, str | int | float | list | None) else list(value)
@@ -81,7 +81,7 @@ def _as_raw(value: Any) -> Raw:
 
 
 def _walk(tree: nodes.Node) -> Iterator[nodes.Node]:
-    """All nodes from the top down, without recursion."""
+    """Yield all nodes from the top down, without recursion."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -90,7 +90,7 @@ def _walk(tree: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def _path(node: nodes.Node, seen: set[int]) -> tuple[str, ...]:
-    """The constant dotted path a node stands for, () when it is computed."""
+    """Return the constant dotted path of a node, or () if the path is computed."""
     parts: list[str] = []
     while isinstance(node, nodes.Getattr | nodes.Getitem):
         seen.add(id(node))
@@ -108,7 +108,7 @@ def _path(node: nodes.Node, seen: set[int]) -> tuple[str, ...]:
 
 
 def _rewrite(source: str) -> str:
-    """``steps.my-step.outputs.a-b`` -> ``steps["my-step"].outputs["a-b"]``: ids may hold ``-`` and ``[k=v]``."""
+    """Quote ids, which may contain ``-`` and ``[k=v]``: ``steps.a-b.outputs.c`` -> ``steps["a-b"].outputs["c"]``."""
 
     def quoted(match: re.Match[str]) -> str:
         key = f'["{match["key"]}"]' if match["key"] else ""
@@ -120,14 +120,15 @@ def _rewrite(source: str) -> str:
 
 @lru_cache(maxsize=512)
 def parse(source: str, shown: str) -> nodes.Expr:
-    """The tree of one expression, ``shown`` so in errors.
+    """Return the syntax tree of one expression; ``shown`` is its text in error messages.
 
-    Raises ExpressionError, also for filters and tests that there are not.
+    Raises ExpressionError, also for unknown filters and tests.
     """
     if not source.strip():
-        raise ExpressionError("an empty expression", OPEN, "write a name, such as ${{ params.size }}")
+        raise ExpressionError("empty expression", OPEN, "write a name, such as ${{ params.size }}")
     if len(source) > LONGEST_EXPRESSION:
-        raise ExpressionError(f"an expression of more than {LONGEST_EXPRESSION} characters", source.strip()[:40])
+        message = f"the expression has more than {LONGEST_EXPRESSION} characters"
+        raise ExpressionError(message, source.strip()[:40])
     try:
         parser = Parser(sandbox.environment(_as_raw), _rewrite(source), state="variable")
         tree = parser.parse_expression()
@@ -135,7 +136,7 @@ def parse(source: str, shown: str) -> nodes.Expr:
             raise ExpressionError(f"{shown}: unexpected `{parser.stream.current.value}`", source.strip())
     except TemplateError as error:
         said = re.sub(r" at \d+$", "", str(error.message))
-        message = "it ends too early" if "end of template" in said else said
+        message = "the expression is incomplete" if "end of template" in said else said
         raise ExpressionError(f"{shown}: {message}", source.strip()) from error
     except RecursionError as error:
         raise ExpressionError("the expression is nested too deeply", source.strip()[:40]) from error
@@ -146,7 +147,7 @@ def parse(source: str, shown: str) -> nodes.Expr:
 
 
 def _values(tree: nodes.Node) -> Iterator[nodes.Node]:
-    """All nodes that stand for a value of their own: not the map of ``map.key``, nor what ``in`` looks into."""
+    """Yield all nodes whose value is used itself: not the map of ``map.key``, nor the right operand of ``in``."""
     containers: set[int] = set()
     for node in _walk(tree):
         if isinstance(node, nodes.Getattr | nodes.Getitem):
@@ -163,5 +164,5 @@ def _require_known(tree: nodes.Node, shown: str) -> None:
             if isinstance(node, kind) and node.name not in known:
                 word = "filter" if kind is nodes.Filter else "test"
                 near = nearest(node.name, known)
-                hint = f"did you mean `{near}`?" if near else f"known: {', '.join(known)}"
+                hint = f"did you mean `{near}`?" if near else f"known {word}s: {', '.join(known)}"
                 raise ExpressionError(f"{shown}: unknown {word} `{node.name}`", node.name, hint)

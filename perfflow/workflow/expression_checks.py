@@ -1,4 +1,4 @@
-"""Every ``${{ }}`` of a file: whether it parses, names what there is, and stands where a value can stand."""
+"""Check every ``${{ }}`` of a file: its syntax, the names it uses, and its place in shell text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STAGE_KEYS = ("env", "working-directory", "shell", "timeout")
 
 
 def check_step(draft: Draft, step: Step, loc: Loc) -> None:
-    """Check all texts of a step, its ``if``, and those that become words or shell text."""
+    """Check all strings of a step, its ``if``, and the expressions in its shell text."""
     _check_condition(draft, step.if_, (*loc, "if"), step)
     data: dict[str, Any] = as_data(step, by_alias=True)
     _check_texts(draft, {key: value for key, value in data.items() if key not in ("if", "id")}, loc, step)
@@ -35,14 +35,14 @@ def check_step(draft: Draft, step: Step, loc: Loc) -> None:
 
 
 def check_stage(draft: Draft, stage: Stage, loc: Loc) -> None:
-    """Check the texts of a stage's own keys."""
+    """Check the strings of a stage's own keys."""
     _check_condition(draft, stage.if_, (*loc, "if"), None)
     data: dict[str, Any] = stage.model_dump(by_alias=True, exclude_unset=True)
     _check_texts(draft, {key: data[key] for key in _STAGE_KEYS if key in data}, loc, None)
 
 
 def check_header(draft: Draft) -> None:
-    """Check the texts that hold for all steps; a parameter's default is a plain value."""
+    """Check the strings that apply to all steps; the default of a parameter cannot be an expression."""
     workflow = draft.workflow
     _check_texts(draft, dict(workflow.env), ("env",), None)
     _check_texts(draft, workflow.defaults.model_dump(by_alias=True, exclude_unset=True), ("defaults",), None)
@@ -52,17 +52,18 @@ def check_header(draft: Draft) -> None:
         _check_texts(draft, memory, ("memory-thresholds",), None)
     for name, param in workflow.params.items():
         if any("${{" in text for text, _ in _texts(param.default, ())):
-            hint = "put the expression where the parameter is used"
-            draft.complain(("params", name, "default"), "a parameter's default is a plain value", hint, find="${{")
+            hint = "write the expression where the parameter is used"
+            message = "the default of a parameter cannot contain an expression"
+            draft.complain(("params", name, "default"), message, hint, find="${{")
 
 
 def _is_shell_of_other_kind(step: Step) -> bool:
-    """Whether the text is no shell text at all, such as Python's."""
+    """Return whether ``shell`` is not a shell, such as ``python3``."""
     return bool(step.shell) and not re.search(r"sh\b", step.shell or "")
 
 
 def _refuse(draft: Draft, loc: Loc, attempt: Callable[[], object]) -> None:
-    """Turn an ExpressionError into a problem, unless the text's expressions are already complained of."""
+    """Report an ExpressionError, unless a problem of this text has been reported before."""
     try:
         attempt()
     except ExpressionError as error:
@@ -71,7 +72,7 @@ def _refuse(draft: Draft, loc: Loc, attempt: Callable[[], object]) -> None:
 
 
 def _texts(value: Any, loc: Loc) -> Iterator[tuple[str, Loc]]:
-    """Every text inside nested data, and where it stands."""
+    """Yield every string inside nested data, and its location."""
     if isinstance(value, str):
         yield value, loc
     elif isinstance(value, dict):
@@ -88,7 +89,7 @@ def _check_texts(draft: Draft, data: Any, loc: Loc, step: Step | None) -> None:
             continue
         braces = _BRACES.search(text)
         if braces:
-            draft.complain(place, "`{{ }}` is no expression here", "write ${{ ... }}", find=braces[0])
+            draft.complain(place, "`{{ }}` is not an expression here", "write ${{ ... }}", find=braces[0])
         if "${{" in text:
             _check_text(draft, text, place, step)
 
@@ -110,8 +111,8 @@ def _check_condition(draft: Draft, condition: str | bool | None, loc: Loc, step:
     if not isinstance(condition, str):
         return
     if "${{" in condition:
-        hint = "write `if: params.full` as it is"
-        draft.complain(loc, "`if` is one expression without ${{ }}", hint, find="${{")
+        hint = "write the expression alone, such as `if: params.full`"
+        draft.complain(loc, "`if` must not contain ${{ }}", hint, find="${{")
         return
     try:
         _check_names(draft, Expression(condition), step, loc, is_condition=True)
@@ -123,21 +124,23 @@ def _check_names(
     draft: Draft, expression: Expression, step: Step | None, loc: Loc, *, is_condition: bool = False
 ) -> None:
     if any(f"params.{name}" in expression.source for name in draft.params if not name.isidentifier()):
-        return  # the parameter's name is already complained of
+        return  # the invalid name of the parameter has been reported
     for root, *rest in dict.fromkeys(expression.names()):
         if root in STATUS_FUNCTIONS and is_condition:
             if f"{root}(" not in expression.source.replace(" ", ""):
                 draft.complain(loc, f"`{root}` is a function", f"write {root}()", find=root)
         elif root not in ROOTS:
-            hint = did_you_mean(root, ROOTS, "known")
+            hint = did_you_mean(root, ROOTS, "known names")
             if root in draft.params:
                 hint = f"did you mean `params.{root}`?"
             draft.complain(loc, f"unknown name `{root}` in an expression", hint, find=_in_source(expression, root))
         elif root == "ops" and step and step.ops is None and "ops" not in draft.wrong_keys(draft.steps[step.id]):
-            draft.complain(loc, "`ops`, but the step has no `ops`", "ops: 1000", find=_in_source(expression, root))
+            message = "the expression uses `ops`, but the step has no key `ops`"
+            draft.complain(loc, message, "ops: 1000", find=_in_source(expression, root))
         elif root == "layout" and step and role_of(step, str(loc[1]), draft.workflow) is not Role.WORK:
-            hint = "it is the number of the layout that a build makes; what measures runs all of them"
-            draft.complain(loc, "`layout.seed` in a step that builds nothing", hint, find=_in_source(expression, root))
+            hint = "use it in a step that builds; it is the number of the code layout to build"
+            message = "`layout.seed` in a step that does not build"
+            draft.complain(loc, message, hint, find=_in_source(expression, root))
         elif rest:
             _check_member(draft, expression, (root, *rest), step, loc)
 
@@ -150,20 +153,20 @@ def _check_member(draft: Draft, expression: Expression, path: tuple[str, ...], s
     find = _in_source(expression, f"{root}.{name}")
     if root == "matrix" and not names:
         hint = "matrix: {size: [10, 100]}"
-        draft.complain(loc, f"`matrix.{name}`, but there is no matrix", hint, find=find)
+        draft.complain(loc, f"undefined `matrix.{name}`: the step has no matrix", hint, find=find)
     elif name.partition("[")[0] not in names and name not in _MAP_METHODS:
-        near = did_you_mean(name, names, "known").replace("did you mean `", f"did you mean `{root}.")
+        near = did_you_mean(name, names, "known names").replace("did you mean `", f"did you mean `{root}.")
         draft.complain(loc, f"undefined `{root}.{name}`", near, find=find)
     elif root == "steps" and len(path) > 2 and path[2] != "outputs":
         hint = f"write `steps.{name}.outputs.NAME`"
-        draft.complain(loc, f"`{path[2]}` of a step, which has only `outputs`", hint, find=find)
+        draft.complain(loc, f"unknown `{path[2]}` of a step: a step has only `outputs`", hint, find=find)
 
 
 _MAP_METHODS = ("get", "keys", "values", "items")
 
 
 def _members(draft: Draft, root: str, step: Step | None) -> list[str] | None:
-    """The names that ``root`` has; None where they are only known when the step runs."""
+    """Return the names below ``root``, or None if they are known only when the step runs."""
     if root == "params":
         return None if ("params",) in draft.wrong else list(draft.params)
     if root == "steps":
@@ -178,5 +181,5 @@ def _members(draft: Draft, root: str, step: Step | None) -> list[str] | None:
 
 
 def _in_source(expression: Expression, text: str) -> str:
-    """``text`` where the expression holds it literally, else all of the expression, to find it in the file."""
+    """Return ``text`` if the expression contains it literally, else the whole expression, to find it in the file."""
     return text if text in expression.source else expression.source.strip()

@@ -1,4 +1,4 @@
-"""What the text of a ``${{ }}`` is made of, and how its value is written."""
+"""Delimiters and limits of ``${{ }}``, its errors, and the conversion of values to text."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 OPEN, CLOSE = "${{", "}}"
 LONGEST_EXPRESSION = 4000
 QUOTED = re.compile(r"""("(?:\\.|[^"\\])*+(?:"|\\?\Z)|'(?:\\.|[^'\\])*+(?:'|\\?\Z))""", re.DOTALL)
-"""A text in quotes; one that does not end goes on to the end, so that no quote is looked at twice."""
+"""A quoted string; an unclosed one extends to the end of the text, so that matching takes linear time."""
 
 
 class ExpressionError(ValueError):
-    """An expression that does not parse, names something unknown, or fails when it is rendered.
+    """An expression that does not parse, uses an unknown name, or fails when it is rendered.
 
-    ``near`` is the text of it, to find it in the file.
+    ``near`` is the part of its text that is searched in the file to show its place.
     """
 
     def __init__(self, message: str, near: str = "", hint: str = "") -> None:
@@ -24,13 +24,13 @@ class ExpressionError(ValueError):
 
 
 class Raw(str):
-    """A value that ``| raw`` exempts from shell quoting."""
+    """A value that ``| raw`` excludes from shell quoting."""
 
     __slots__ = ()
 
 
 def as_text(value: Any) -> str:
-    """The text of a value: booleans as YAML writes them, lists as words, nothing for None."""
+    """Return a value as text: booleans as in YAML, the items of a list separated by spaces, '' for None."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):

@@ -1,7 +1,8 @@
 """``${{ }}``: Jinja2 expressions in single strings, rendered after the YAML is parsed.
 
-Sandboxed; undefined names are errors; only ``${{`` opens one, so ``${#a[@]}`` and ``{#`` in shell text stay what they
-are. A value is one argv word, or shell-quoted in ``run`` text, so nothing from a tool's output is ever executed.
+Expressions run in a sandbox, and undefined names are errors. Only ``${{`` starts an expression, so ``${#a[@]}`` and
+``{#`` in shell text are left alone. A value is one argument, or is shell-quoted in ``run`` text, so output of tools is
+never executed.
 """
 
 from __future__ import annotations
@@ -17,42 +18,42 @@ from perfflow.workflow.expression_text import CLOSE, OPEN, ExpressionError, Raw,
 from perfflow.workflow.shell_text import ShellText, UnquotableError
 
 ROOTS = ("params", "env", "steps", "matrix", "ops", "run", "machine", "git", "layout")
-"""Names an expression can start from."""
+"""Names with which an expression can start."""
 STATUS_FUNCTIONS = ("success", "failure", "always")
 _SHOWN = 80
 LONGEST_TEXT = 1_000_000
-"""Characters of a text with the values of its expressions."""
+"""Most characters of a rendered string."""
 MOST_EXPRESSIONS = 200
-"""Expressions in one text."""
+"""Most expressions in one string."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """One ``${{ }}`` of a text, without its delimiters."""
+    """One ``${{ }}`` of a string; ``source`` has no delimiters."""
 
     source: str
 
     def names(self) -> Iterator[tuple[str, ...]]:
-        """Yield each dotted name it reads: ``("params", "crate")``. Raises ExpressionError."""
+        """Yield each dotted name that the expression uses, such as ``("params", "crate")``. Raises ExpressionError."""
         from perfflow.workflow import evaluation
 
         return evaluation.names(self.source, str(self))
 
     def value(self, context: Mapping[str, Any]) -> Any:
-        """Return the value in its own type. Raises ExpressionError."""
+        """Return the value of the expression, with its type. Raises ExpressionError."""
         from perfflow.workflow import evaluation
 
         return evaluation.value(self.source, str(self), context)
 
     def require_sound(self) -> None:
-        """Raise ExpressionError when it does not parse, or names a filter or test that there is not."""
+        """Raise ExpressionError if the expression does not parse, or uses an unknown filter or test."""
         from perfflow.workflow import evaluation
 
         evaluation.parse(self.source, str(self))
 
     @property
     def opts_out(self) -> bool:
-        """Whether its value goes into shell text as it is. Raises ExpressionError."""
+        """Whether the value is inserted into shell text without quoting. Raises ExpressionError."""
         from perfflow.workflow import evaluation
 
         return evaluation.ends_in_raw(self.source, str(self))
@@ -63,7 +64,7 @@ class Expression:
 
 
 def split(text: str) -> list[str | Expression]:
-    """Split a text into literal parts and expressions. Raises ExpressionError for one that does not end or parse."""
+    """Split a string into literal parts and expressions. Raises ExpressionError for an invalid or unclosed one."""
     parts = list(pieces(text))
     for part in parts:
         if isinstance(part, Expression):
@@ -72,12 +73,13 @@ def split(text: str) -> list[str | Expression]:
 
 
 def pieces(text: str) -> Iterator[str | Expression]:
-    """Yield literal parts and expressions, which need not parse. Raises ExpressionError for one that does not end."""
+    """Yield literal parts and expressions without parsing them. Raises ExpressionError if one is not closed."""
     position = count = 0
     while (start := text.find(OPEN, position)) >= 0:
         count += 1
         if count > MOST_EXPRESSIONS:
-            raise ExpressionError(f"more than {MOST_EXPRESSIONS} expressions in one text", OPEN, "make several of it")
+            message = f"more than {MOST_EXPRESSIONS} expressions in one string"
+            raise ExpressionError(message, OPEN, "split the string")
         end = _end_of(text, start + len(OPEN))
         if start > position:
             yield text[position:start]
@@ -92,7 +94,7 @@ _CLOSED = {sign: re.compile(rf"""{sign}(?:\\.|[^{sign}\\])*+{sign}""", re.DOTALL
 
 
 def _end_of(text: str, start: int) -> int:
-    """Where the ``}}`` of an expression is: outside of quotes and of maps. Raises ExpressionError."""
+    """Return the index of the ``}}`` that closes an expression, outside quotes and maps. Raises ExpressionError."""
     depth, position = 0, start
     unclosed = set()
     while token := _SIGN.search(text, position):
@@ -102,7 +104,7 @@ def _end_of(text: str, start: int) -> int:
             if closed:
                 position = closed.end()
             else:
-                # Where one does not end, no later one of its kind does: those are the ones it took for escaped.
+                # If a quote is not closed, no later quote of its kind is either, so do not search for them again.
                 unclosed.add(sign)
         elif sign == "{":
             depth += 1
@@ -113,17 +115,20 @@ def _end_of(text: str, start: int) -> int:
         else:
             break
     near = text[start - len(OPEN) :].split("\n", 1)[0]
-    raise ExpressionError("a `${{` has no `}}`", near, "close it: ${{ ... }}")
+    raise ExpressionError("a `${{` is not closed", near, "close it with `}}`: ${{ ... }}")
 
 
 def single(text: str) -> Expression | None:
-    """The expression, when the text is exactly one ``${{ }}``."""
+    """Return the expression if the string is exactly one ``${{ }}``, else None."""
     parts = split(text.strip()) if text.strip().startswith(OPEN) else []
     return parts[0] if len(parts) == 1 and isinstance(parts[0], Expression) else None
 
 
 def render(value: Any, context: Mapping[str, Any]) -> Any:
-    """Render every text inside ``value``; a text that is exactly one ``${{ }}`` keeps the value's type."""
+    """Render every string inside ``value``; a string that is exactly one ``${{ }}`` becomes a value with its type.
+
+    Raises ExpressionError.
+    """
     if isinstance(value, dict):
         return {key: render(item, context) for key, item in value.items()}
     if isinstance(value, list):
@@ -137,18 +142,18 @@ def render(value: Any, context: Mapping[str, Any]) -> Any:
 
 
 def _joined(parts: Iterable[str]) -> str:
-    """The parts of a text in one. Raises ExpressionError where that is too long."""
+    """Join the parts of a rendered string. Raises ExpressionError if the result is too long."""
     found, length = [], 0
     for part in parts:
         found.append(part)
         length += len(part)
         if length > LONGEST_TEXT:
-            raise ExpressionError(f"the text becomes longer than {LONGEST_TEXT:,} characters", OPEN)
+            raise ExpressionError(f"the rendered string has more than {LONGEST_TEXT:,} characters", OPEN)
     return "".join(found)
 
 
 def render_shell(text: str, context: Mapping[str, Any]) -> str:
-    """Render ``run`` text: each value is quoted for where it stands, a list word by word; ``| raw`` opts out.
+    """Render ``run`` text: quote each value for its place, a list word by word; ``| raw`` disables quoting.
 
     Raises ExpressionError where no quoting is safe.
     """
@@ -156,7 +161,7 @@ def render_shell(text: str, context: Mapping[str, Any]) -> str:
 
 
 def check_shell(text: str) -> None:
-    """Raise ExpressionError where a value would stand in a place of the shell text in which no quoting is safe."""
+    """Raise ExpressionError if an expression is at a place of the shell text where no quoting is safe."""
     _in_shell(text, lambda _: "0")
 
 
@@ -181,10 +186,10 @@ def _in_shell(text: str, value_of: Callable[[Expression], Any]) -> str:
 
 
 def render_words(text: str | list[str], context: Mapping[str, Any]) -> list[str]:
-    """Render a command to argv: the words are split first, so a value is one word whatever it holds.
+    """Render a command to argv: it is split into words first, so each value stays within one word.
 
-    A command that is exactly one ``${{ }}`` is split after rendering. Raises ExpressionError for unbalanced quotes, and
-    for what only a shell understands outside of quotes.
+    A command that is exactly one ``${{ }}`` is split after rendering. Raises ExpressionError for unclosed quotes and
+    unquoted shell syntax.
     """
     if isinstance(text, list):
         return [_argument(word) for item in text for word in _words_of_item(item, context)]
@@ -194,7 +199,7 @@ def render_words(text: str | list[str], context: Mapping[str, Any]) -> list[str]
         words = [as_text(item) for item in value] if isinstance(value, list) else _split_words(as_text(value))
         return [_argument(word) for word in words]
     parts = split(text)
-    # Each expression is one character that the text does not have, so that its value is not split.
+    # Replace each expression by a character that the text does not contain, so that its value is not split.
     unused = (chr(code) for code in range(0xF0000, 0x110000) if chr(code) not in text)
     values: dict[str, str] = {}
     marked = ""
@@ -213,7 +218,7 @@ def _words_of_item(item: str, context: Mapping[str, Any]) -> list[str]:
 
 def _argument(word: str) -> str:
     if "\0" in word:
-        raise ExpressionError(f"{word[:40]!r} holds a NUL character, which no argument can")
+        raise ExpressionError(f"the argument {word[:40]!r} contains a NUL character")
     return word
 
 
@@ -229,9 +234,9 @@ def _split_words(text: str) -> list[str]:
 
 
 def masked(text: str) -> str:
-    """The text with a dot for each letter of its expressions, whose values are words and never syntax.
+    """Return the text with each character of its expressions replaced by a dot: their values are never syntax.
 
-    Raises ExpressionError for one that does not end.
+    Raises ExpressionError if an expression is not closed.
     """
     return "".join(
         part if isinstance(part, str) else "." * (len(OPEN) + len(part.source) + len(CLOSE)) for part in pieces(text)
@@ -239,15 +244,15 @@ def masked(text: str) -> str:
 
 
 def condition(text: str, context: Mapping[str, Any]) -> bool:
-    """Value of an ``if``. Raises ExpressionError when it is not a boolean."""
+    """Return the value of an ``if``. Raises ExpressionError if it is not a boolean."""
     value = Expression(text).value(context)
     if not isinstance(value, bool):
-        raise ExpressionError(f"`if: {text.strip()}` is {value!r}, not true or false; compare it with something")
+        raise ExpressionError(f"`if: {text.strip()}` is {value!r}, not true or false; write a comparison")
     return value
 
 
 def literals_of(value: Any) -> Iterator[str]:
-    """Every text inside nested data that holds an expression."""
+    """Yield every string inside nested data that contains an expression."""
     if isinstance(value, str):
         if OPEN in value:
             yield value

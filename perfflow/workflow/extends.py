@@ -1,6 +1,6 @@
-"""``extends``: a workflow's text over that of its parents. Maps merge by key, the steps of a stage by ``id``.
+"""Merge a workflow with the workflows that it ``extends``: maps by key, the steps of a stage by ``id``.
 
-Of several parents the later ones win. A step of the form ``ID: null`` removes an inherited step, and a stage that is
+If there are several parents, later ones win. A step ``ID: null`` removes an inherited step, and a stage whose value is
 null removes an inherited stage.
 """
 
@@ -22,22 +22,22 @@ from perfflow.workflow.yaml_hints import nearest
 from perfflow.workflow.yaml_text import read_file, read_text
 
 MAX_EXTENDS = 10
-"""Files of one chain."""
+"""Most files in one chain of ``extends``."""
 MAX_FILES = 50
-"""Files of one workflow, over all of its parents; one that is extended twice counts twice."""
+"""Most files of one workflow, including all parents; a file that is extended twice counts twice."""
 Resolve = Callable[[str, Path], Path]
-"""Turns the text of ``extends`` and the folder of the file that says it into a path."""
+"""Converts a value of ``extends`` and the folder of its file to a path."""
 Pair = tuple[Node, Node]
 _OWN = frozenset({"perfflow", "extends", "name", "component", "description"})
-"""Keys about a file itself: every parent has its own, so that they contradict nothing."""
+"""Keys about the file itself; every parent has its own values, so differences are no conflict."""
 _KEYS = {*DOING, "id", "name", "with", "env", "needs", "if"}
-"""Of a step: one of these without a value is more likely an unfinished step than the id of another."""
+"""Keys of a step; a step with only one of these and no value is probably unfinished, not a removal by id."""
 _MOST_COMPARED = 10_000
 
 
 @dataclass
 class _Clash:
-    """Two parents that give different values to one key; ``loc`` names steps by their ids."""
+    """Two parents with different values for one key; ``loc`` contains ids of steps instead of indices."""
 
     loc: Loc
     earlier: Node
@@ -46,7 +46,7 @@ class _Clash:
 
 @dataclass
 class _Reading:
-    """What holds for all files of one workflow; ``left`` is how many may still be read."""
+    """State shared by all files of one workflow; ``left`` is the number of files that may still be read."""
 
     resolve: Resolve
     readable: Readable
@@ -56,9 +56,11 @@ class _Reading:
 def read_with_parents(
     path: Path, resolve: Resolve, readable: Readable | None = None, text: str | None = None
 ) -> Document:
-    """Read a file and what it extends, within ``readable`` (by default its own folder).
+    """Read a file and the files it extends, and return the merged document.
 
-    ``text`` is what the file is to say, where that is not written yet. Raises UserError when a file cannot be read.
+    readable: folders that may be read; by default the folder of the file.
+    text: content to use instead of the file's.
+    Raises UserError if a file cannot be read or parsed.
     """
     document = _read(path, _Reading(resolve, readable or Readable.of(path.parent)), (), text)
     _drop_idle_removals(document)
@@ -66,7 +68,7 @@ def read_with_parents(
 
 
 def named(document: Document) -> list[tuple[str, Place]]:
-    """The texts under ``extends`` of one file, in order, and where each stands."""
+    """Return the values under ``extends`` of one file, in order, each with its place."""
     node = document.child(document.root, "extends")
     if isinstance(node, ScalarNode):
         return [(node.value, document.place_of(node))]
@@ -87,47 +89,46 @@ def _read(path: Path, reading: _Reading, seen: tuple[str, ...], text: str | None
     lines = {name: text for each in (*parents, document) for name, text in each.lines.items()}
     merged = Document(str(path), merge(base, document.root), lines)
     merged.problems += [problem for parent in parents for problem in parent.problems]
-    merged.problems += [_told(merged, clash) for clash in clashes if not _settles(document.root, clash.loc)]
+    merged.problems += [_conflict_warning(merged, clash) for clash in clashes if not _settles(document.root, clash.loc)]
     return merged
 
 
 def _parent(name: str, place: Place, folder: Path, reading: _Reading, seen: tuple[str, ...]) -> Document:
     reading.left -= 1
     if reading.left < 0:
-        message = f"the workflow consists of more than {MAX_FILES} files"
+        message = f"the workflow extends more than {MAX_FILES} files"
         raise UserError((Problem(message, "extend fewer files", place),))
     try:
         path = reading.resolve(name, folder)
         _refuse_circle(path, seen, place)
         return _read(path, reading, seen)
     except UserError as error:
-        # What has no place of its own, such as a missing file, is wrong where it is named.
+        # Report a problem without a place, such as a missing file, where the file is named.
         problems = (problem if problem.place else replace(problem, place=place) for problem in error.problems)
         raise UserError(tuple(problems), error.exit) from error
 
 
 def _refuse_circle(parent: Path, seen: tuple[str, ...], place: Place) -> None:
     if "\0" in str(parent):
-        raise UserError((Problem("a path cannot hold a NUL character", "", place),))
+        raise UserError((Problem("the path contains a NUL character", "remove it", place),))
     real = os.path.realpath(parent)
     if real in seen or len(seen) >= MAX_EXTENDS:
         chain = " -> ".join(Path(item).name for item in (*seen, real))
-        message = (
-            "`extends` comes back to itself" if real in seen else f"more than {MAX_EXTENDS} files extend each other"
-        )
-        raise UserError((Problem(f"{message}: {chain}", "extend a file that does not extend this one", place),))
+        message = "circular `extends`" if real in seen else f"more than {MAX_EXTENDS} files extend each other"
+        hint = "extend a file that does not extend this one" if real in seen else "use a shorter chain"
+        raise UserError((Problem(f"{message}: {chain}", hint, place),))
 
 
-def _told(document: Document, clash: _Clash) -> Problem:
-    """The warning about two parents that contradict each other, where the workflow itself does not decide."""
+def _conflict_warning(document: Document, clash: _Clash) -> Problem:
+    """Return the warning that two parents have different values for a key that the workflow itself does not set."""
     earlier, later = document.place_of(clash.earlier), document.place_of(clash.later)
-    message = f"`{'.'.join(map(str, clash.loc))}` differs from {earlier.file}:{earlier.line}, which is extended as well"
-    hint = f"this one holds, since it is named later; to choose, set it in {document.file}"
+    message = f"`{'.'.join(map(str, clash.loc))}` differs from {earlier.file}:{earlier.line}, which is also extended"
+    hint = f"this value is used, since its file is named later; to choose another, set it in {document.file}"
     return Problem(message, hint, later, Severity.WARNING)
 
 
 def _settles(node: Node, loc: Sequence[str | int]) -> bool:
-    """Whether a file itself says something at ``loc``, or removes what is there."""
+    """Return whether a file itself sets a value at ``loc``, or removes it."""
     for number, part in enumerate(loc):
         if isinstance(node, MappingNode) and str(part) not in _keys(node) and "steps" in _keys(node):
             node = _keys(node)["steps"]
@@ -135,7 +136,7 @@ def _settles(node: Node, loc: Sequence[str | int]) -> bool:
             found = next((item for item in node.value if part in (_id_of(item), removed_by(item))), None)
         elif isinstance(node, MappingNode):
             found = _keys(node).get(str(part))
-        else:  # a value stands for all of it
+        else:  # a scalar replaces the whole value
             return number > 0
         if found is None or removed_by(found):
             return found is not None
@@ -144,30 +145,30 @@ def _settles(node: Node, loc: Sequence[str | int]) -> bool:
 
 
 def _drop_idle_removals(document: Document) -> None:
-    """Complain of each ``ID: null`` that no inherited step has answered to, and leave it out."""
+    """Report each ``ID: null`` that matches no inherited step, and leave it out."""
     for name, stage in list(_keys(_keys(document.root).get("stages")).items()):
         steps = _keys(stage).get("steps", stage)
         for item in list(steps.value) if isinstance(steps, SequenceNode) else ():
             unknown = removed_by(item)
             if unknown and unknown not in _KEYS:
-                message = f"stage `{name}` inherits no step `{unknown}`"
+                message = f"cannot remove `{unknown}`: stage `{name}` inherits no such step"
                 text = _inherited(document, name, steps, unknown)
                 document.problems.append(Problem(message, text, document.place_of(item)))
                 steps.value.remove(item)
 
 
 def _inherited(document: Document, stage: str, steps: Node, unknown: str) -> str:
-    """What may be meant by the id of a step that is not there."""
+    """Return the hint for a removal whose id matches no inherited step."""
     nameless = {f"{stage}-{number}": item for number, item in enumerate(steps.value, 1) if not _id_of(item)}
     if step := nameless.get(unknown):
         place = document.place_of(step)
-        return f"the step in {place.file}:{place.line} has no `id`: give it one there, and name it here"
+        return f"the step in {place.file}:{place.line} has no `id`: give it one there, and use it here"
     near = nearest(unknown, [_id_of(other) for other in steps.value if _id_of(other)])
-    return f"did you mean `{near}`?" if near else "`ID: null` removes a step that a file inherits"
+    return f"did you mean `{near}`?" if near else "`ID: null` removes an inherited step by its id"
 
 
 def removed_by(item: Node) -> str:
-    """The id of the step that an item of a stage removes, '' where it is a step itself."""
+    """Return the id of the step that an item of a stage removes, or '' if the item is a step."""
     if isinstance(item, MappingNode) and len(item.value) == 1:
         ((key, value),) = item.value
         return _text(key) if _is_null(value) else ""
@@ -179,17 +180,17 @@ def _is_null(node: Node) -> bool:
 
 
 def merge(parent: Node, child: Node) -> Node:
-    """Merge maps by key and the steps of a stage by ``id``; anything else of the child replaces the parent's."""
+    """Merge two nodes: maps by key, the steps of a stage by ``id``; other values of the child replace the parent's."""
     return _merge(parent, child, (), None)
 
 
 def _merge(parent: Node, child: Node, loc: Loc, clashes: list[_Clash] | None) -> Node:
-    if len(loc) > MAX_DEPTH:  # an alias that holds itself
+    if len(loc) > MAX_DEPTH:  # an alias that contains itself
         return child
     if _is_stage(loc) and type(parent) is not type(child):
         parent, child = _as_map(parent, "steps"), _as_map(child, "steps")
     if len(loc) == 2 and loc[0] == "params" and type(parent) is not type(child):
-        # A value given to a parent's parameter is its default: type, enum and help stay.
+        # A plain value for a parent's parameter replaces its default only: type, enum and help stay.
         parent, child = _as_map(parent, "default"), _as_map(child, "default")
     if isinstance(parent, MappingNode) and isinstance(child, MappingNode):
         return _merge_maps(parent, child, loc, clashes)
@@ -206,7 +207,7 @@ def _without_steps(loc: Loc) -> Loc:
 
 
 def _same(one: Node, other: Node) -> bool:
-    """Whether two values are equal as they are written; what expands to very many is not."""
+    """Return whether two values are written equally; values that expand to very many nodes count as different."""
     pairs, left = [(one, other)], _MOST_COMPARED
     while pairs:
         a, b = pairs.pop()
@@ -234,7 +235,7 @@ def _is_stage(loc: Loc) -> bool:
 
 
 def _as_map(node: Node, key: str) -> Node:
-    """The long form of a stage's list of steps, or of a parameter's default: a map with that under ``key``."""
+    """Return the long form of a list of steps or of a parameter's default: a map with the value under ``key``."""
     if isinstance(node, MappingNode) or (key == "steps" and not isinstance(node, SequenceNode)):
         return node
     word = ScalarNode("tag:yaml.org,2002:str", key, node.start_mark, node.start_mark)
@@ -246,7 +247,7 @@ def _merge_maps(parent: MappingNode, child: MappingNode, loc: Loc, clashes: list
     index = {_text(pair[0]): number for number, pair in enumerate(pairs) if pair and isinstance(pair[0], ScalarNode)}
     new: list[Pair] = []
     for key, value in child.value:
-        # A key that the child repeats is added as it is, so that it is found to be a duplicate.
+        # Keep a key that the child repeats, so that it is reported as a duplicate.
         number = index.pop(_text(key), None) if isinstance(key, ScalarNode) else None
         old = None if number is None else pairs[number]
         if number is None or old is None:
@@ -262,7 +263,7 @@ def _merge_maps(parent: MappingNode, child: MappingNode, loc: Loc, clashes: list
 
 
 def _slot(pairs: list[Pair], key: Node) -> int:
-    """Where a stage that the parent does not have belongs: before the first of a later kind."""
+    """Return the index at which to insert a stage that the parent does not have: before the first later stage."""
     if _text(key) not in STAGES:
         return len(pairs)
     later = STAGES[STAGES.index(_text(key)) + 1 :]
@@ -290,13 +291,13 @@ def _merge_steps(parent: SequenceNode, child: SequenceNode, loc: Loc, clashes: l
 
 
 def _does_the_same(one: Node, other: Node) -> bool:
-    """Whether two steps of one id do not name different tools or commands."""
+    """Return whether two steps with the same id name the same tool or command, or only one of them names any."""
     first, second = ({key: _keys(step)[key] for key in DOING if key in _keys(step)} for step in (one, other))
     return not (first and second) or (first.keys() == second.keys() and all(_same(first[k], second[k]) for k in first))
 
 
 def _without_other_action(parent: Node, child: Node) -> Node:
-    """The parent's step without what it does, where the child's step does something else instead."""
+    """Return the parent's step without its action if the child's step has another action."""
     own = _keys(child)
     if not isinstance(parent, MappingNode) or not any(key in own for key in DOING):
         return parent
@@ -312,7 +313,7 @@ def _keys(node: Node | None) -> dict[str, Node]:
 
 
 def _text(node: Node | None) -> str:
-    """The text of a scalar, '' of anything else."""
+    """Return the text of a scalar, or '' for any other node."""
     return str(node.value) if isinstance(node, ScalarNode) else ""
 
 

@@ -1,6 +1,7 @@
-"""The layout of a workflow file: indentation and line breaks the same in every file; values, quotes and comments stay.
+"""Format workflow files: uniform indentation and line breaks; values, quotes and comments do not change.
 
-What is on one line in ``{}`` or ``[]`` stays there unless the line is longer than 120 characters. Texts are not broken.
+Maps and lists in ``{}`` or ``[]`` stay on one line unless the line has more than 120 characters. Strings are not
+wrapped.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from perfflow.model.errors import UserError
 from perfflow.workflow.yaml_text import read_text
 
 LONGEST = 120
-"""Characters of a line with a map or list in brackets; a longer one is laid out over several lines."""
+"""Most characters of a line with a map or list in brackets; a longer one is split into several lines."""
 _MARK = "\ufeff"
 _UNBROKEN = 2**20
-"""Where ruamel.yaml would break a line: nowhere."""
+"""Line width for ruamel.yaml, so large that it never wraps."""
 
 
 def formatted(text: str, name: str) -> str:
-    """The text of the file ``name`` in perfflow's layout: lines end in a line feed, and no byte order mark begins it.
+    """Return the formatted text of the file ``name``, with line feeds and without a byte order mark.
 
-    Raises UserError for what is not YAML, and where the new text would not say the same or would lose a comment.
+    Raises UserError if the text is not YAML, or if formatting would change its data or lose a comment.
     """
     body = text.removeprefix(_MARK).replace("\r\n", "\n")
     data = read_text(body, name).data()
@@ -39,7 +40,8 @@ def formatted(text: str, name: str) -> str:
             _in_lines(node)
         after = _dumped(root)
     if read_text(after, name).data() != data or sorted(_comments(after)) != known:
-        raise UserError.of(f"{name} cannot be laid out anew without a loss", "it is left as it is; lay it out by hand")
+        message = f"{name} cannot be formatted without changing its data or comments"
+        raise UserError.of(message, "the file is unchanged; format it by hand")
     return after
 
 
@@ -59,14 +61,14 @@ def _loaded(text: str, name: str) -> Any:
     try:
         return _yaml().load(text)
     except (YAMLError, ValueError) as error:
-        # Such as a key that is there twice, or a date that no month has.
+        # For example a duplicate key, or an invalid date.
         raise UserError.of(
             f"{name} cannot be read: {str(error).splitlines()[0]}", f"see `perfflow validate {name}`"
         ) from error
 
 
 def _in_lines(node: Any) -> None:
-    """Have a map or list written without brackets, and a comment behind it right behind its key."""
+    """Switch a map or list to block style, and put a comment that follows it directly after its key."""
     node.fa.set_block_style()
     for token in node.ca.comment or ():
         if token is not None:
@@ -80,7 +82,7 @@ def _dumped(root: Any) -> str:
 
 
 def _outermost_in_brackets(node: Any) -> Iterator[Any]:
-    """Maps and lists that are written in brackets and lie in no other such."""
+    """Yield maps and lists in brackets that are not inside another one in brackets."""
     if not hasattr(node, "fa"):
         return
     if node.fa.flow_style():
@@ -93,7 +95,7 @@ def _outermost_in_brackets(node: Any) -> Iterator[Any]:
 
 
 def _comments(text: str) -> Iterator[str]:
-    """What stands between the tokens of a text, without the spaces around it."""
+    """Yield the comments between the tokens of a text, without trailing spaces."""
     import yaml
 
     end = 0

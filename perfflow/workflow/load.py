@@ -1,4 +1,4 @@
-"""A workflow file -> a Draft: the parts that are valid, and every problem of the others with its place."""
+"""Load a workflow file into a Draft: its valid parts, and the problems of the other parts with their places."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from perfflow.workflow.shape import MAX_PROBLEMS, read_shape
 
 _STAGE_NAME = late_pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 MOST_STEPS = 5000
-"""Steps of a workflow; the largest that was seen has 40."""
+"""Most steps of a workflow; the largest known one has 40."""
 REPEATED = "#"
-"""Stands between a repeated step id and its number; no id can hold it."""
+"""Separates a repeated step id from its number; ids cannot contain it."""
 
 
 @dataclass
 class Draft:
-    """A workflow made of its valid parts. Usable only when ``problems`` has no error.
+    """The valid parts of a workflow, and its problems. It can be run only if ``problems`` has no error.
 
-    ``steps`` and ``params`` also name those that are not valid, so that what refers to them is not called unknown.
-    ``readable`` is where the files lie that it may name.
+    ``steps`` and ``params`` also contain invalid ones, so that references to them are not reported as unknown.
+    ``readable`` limits the files that the workflow may name.
     """
 
     path: Path
@@ -58,18 +58,18 @@ class Draft:
         self.problems.append(Problem(message, hint, place, Severity.WARNING, rule))
 
     def add(self, problems: Iterable[Problem], wrong: Iterable[Loc]) -> None:
-        """Add problems, and the places that later checks cannot rely on."""
+        """Add problems, and the locations of invalid values, which later checks must not rely on."""
         self.wrong.update(_in_long_form(loc) for loc in wrong)
         if self.full:
             return
         self.problems.extend(problems)
         if len(self.problems) > MAX_PROBLEMS:
             del self.problems[MAX_PROBLEMS:]
-            self.problems.append(Problem(f"only the first {MAX_PROBLEMS} mistakes are shown", "fix these first"))
+            self.problems.append(Problem(f"only the first {MAX_PROBLEMS} problems are shown", "fix these first"))
 
     @property
     def full(self) -> bool:
-        """Whether so much is wrong that looking on helps nobody."""
+        """Whether there are more problems than are shown, so that further checks are skipped."""
         return len(self.problems) > MAX_PROBLEMS
 
     @property
@@ -79,11 +79,11 @@ class Draft:
 
     @property
     def step_names(self) -> list[str]:
-        """Ids that can be referred to, in the file's order."""
+        """Ids of the steps that can be referenced, in the order of the file."""
         return [name for name in self.steps if REPEATED not in name]
 
     def wrong_keys(self, loc: Loc) -> set[str]:
-        """The keys directly under ``loc`` in which something is wrong; '' stands for the value itself."""
+        """Return the keys directly under ``loc`` that contain a mistake; '' stands for the value at ``loc`` itself."""
         if not self.wrong:
             return set()
         under = (item for item in self.wrong if item[: len(loc)] == loc)
@@ -91,15 +91,17 @@ class Draft:
 
 
 def _in_long_form(loc: Loc) -> Loc:
-    """``stages.x.0`` of a stage that is a list -> ``stages.x.steps.0``."""
+    """Convert ``stages.x.0`` of a stage that is a list to ``stages.x.steps.0``."""
     short = len(loc) > 2 and loc[0] == "stages" and isinstance(loc[2], int)
     return (*loc[:2], "steps", *loc[2:]) if short else loc
 
 
 def load(path: Path, resolve: Resolve, readable: Readable | None = None, text: str | None = None) -> Draft:
-    """Read and check the shape of one file and what it extends, within ``readable`` (by default its own folder).
+    """Read one file and the files it extends, and check their keys and types.
 
-    ``text`` is what the file is to say, where that is not written yet. Raises UserError when nothing can be read.
+    readable: folders that may be read; by default the folder of the file.
+    text: content to use instead of the file's.
+    Raises UserError if a file cannot be read or parsed.
     """
     readable = readable or Readable.of(path.parent)
     document = read_with_parents(path, resolve, readable, text)
@@ -117,7 +119,7 @@ def load(path: Path, resolve: Resolve, readable: Readable | None = None, text: s
 
 
 def _settled(draft: Draft, name: str, param: Param) -> Param:
-    """A parameter whose default may be among its mistakes has some value, so that none is missed."""
+    """Return a parameter with a placeholder if its default is missing because it may be invalid."""
     lacks_default = param.default is None and draft.wrong_keys(("params", name))
     return param.model_copy(update={"default": f"<params.{name}>"}) if lacks_default else param
 
@@ -133,18 +135,18 @@ def _shaped(draft: Draft, model: type[M], data: Any, loc: Loc) -> M | None:
 
 
 def _stages(draft: Draft, data: Any) -> Iterator[tuple[str, Stage]]:
-    """Check stage by stage and step by step, so that one mistake hides no other."""
+    """Check each stage and step separately, so that one mistake does not hide others."""
     example = "stages: {baseline: [{id: run, uses: command, with: {command: ./program}}]}"
     if not isinstance(data, dict) or not data:
         if draft.document.written(("stages",)):
-            draft.complain(("stages",), "`stages` is a map of stages, each a list of steps", example, key=True)
+            draft.complain(("stages",), "`stages` must be a map of stages, each a list of steps", example, key=True)
         elif not draft.wrong & {("stages",), *((name,) for name in STAGES)}:
             draft.complain((), "`stages` is missing", example)
         draft.wrong.add(("stages",))
         return
     for name, content in data.items():
         if not _STAGE_NAME.fullmatch(name):
-            draft.complain(("stages", name), f"{name!r} is not a stage name", "use letters, digits, _ and -", key=True)
+            draft.complain(("stages", name), f"invalid stage name {name!r}", "use letters, digits, _ and -", key=True)
         stage = _stage(draft, name, content)
         if stage:
             yield name, stage
@@ -154,7 +156,7 @@ def _stage(draft: Draft, name: str, content: Any) -> Stage | None:
     loc: Loc = ("stages", name)
     data = {"steps": content} if isinstance(content, list) else content
     if not isinstance(data, dict):
-        message = f"stage `{name}` is a list of steps, or a map with `steps`"
+        message = f"stage `{name}` must be a list of steps, or a map with `steps`"
         draft.complain(loc, message, "start each step with `- id: ...`", key=data is None)
         return None
     steps_data = data.get("steps", [])
@@ -165,12 +167,12 @@ def _stage(draft: Draft, name: str, content: Any) -> Stage | None:
 
 def _steps(draft: Draft, stage: str, data: Any) -> Iterator[Step]:
     if not isinstance(data, list):
-        draft.complain(("stages", stage, "steps"), "`steps` is a list", "start each step with `- id: ...`")
+        draft.complain(("stages", stage, "steps"), "`steps` must be a list", "start each step with `- id: ...`")
         return
     for index, content in enumerate(data):
         loc: Loc = ("stages", stage, "steps", index)
         if len(draft.steps) >= MOST_STEPS:
-            draft.complain(loc, f"more than {MOST_STEPS:,} steps", "make it several workflows")
+            draft.complain(loc, f"the workflow has more than {MOST_STEPS:,} steps", "split it into several workflows")
         if draft.full or len(draft.steps) >= MOST_STEPS:
             return
         step = _shaped(draft, Step, content, loc) or Step()
@@ -181,19 +183,19 @@ def _steps(draft: Draft, stage: str, data: Any) -> Iterator[Step]:
 
 
 def _registered(draft: Draft, name: str, loc: Loc, *, given: bool) -> str:
-    """Keep a step's id; one that is taken is reported, and gets a number so that the step is checked all the same."""
+    """Store a step's id and return it; a duplicate is reported, and gets a number so that the step is checked too."""
     if name not in draft.steps:
         draft.steps[name] = loc
         return name
     first, here = (draft.document.place((*at, "id")) for at in (draft.steps[name], loc))
     where = f"line {first.line}" if first.file == here.file else f"{first.file}:{first.line}"
     if not given:
-        message, hint = f"this step's own id would be `{name}`, which {where} has taken", "give it an `id`"
+        message, hint = f"the default id of this step, `{name}`, is already used in {where}", "give the step an `id`"
     elif draft.document.child(draft.document.node(draft.steps[name]), "id"):
-        message, hint = f"duplicate step id `{name}`, first used in {where}", "ids are unique in a file"
+        message, hint = f"duplicate step id `{name}`, first used in {where}", "choose another id"
     else:
-        message = f"`{name}` is the step in {where}, which has no `id` of its own"
-        hint = f"to change that step, give it an `id` in {first.file}; for another step, choose another id"
+        message = f"`{name}` is the default id of the step in {where}, which has no `id`"
+        hint = f"to change that step, give it an `id` in {first.file}; otherwise choose another id"
     draft.complain((*loc, "id"), message, hint)
     name += f"{REPEATED}{len(draft.steps)}"
     draft.steps[name] = loc

@@ -1,7 +1,7 @@
-"""The workflow file as pydantic models: the words of the format, their types, and one line about each.
+"""Pydantic models of the workflow file: its keys, their types, and one line about each.
 
-``schemas/workflow.schema.json`` is generated from here, and the reference in docs is checked against it. What one
-value alone cannot tell (unique ids, known steps, units of targets) is checked in ``checks`` and in ``plan``.
+``schemas/workflow.schema.json`` is generated from these models, and the reference in docs is checked against them.
+Rules that involve several values (unique ids, known steps, units of targets) are checked in ``checks`` and ``plan``.
 """
 
 from collections.abc import Mapping
@@ -25,26 +25,26 @@ from perfflow.model.metrics import Better
 from perfflow.model.peaks import Precision
 
 STAGES = ("setup", "build", "baseline", "profile", "optimize", "verify")
-"""Stages with a meaning of their own, in the order in which they belong."""
+"""Stages with a predefined meaning, in their usual order."""
 DOING = ("uses", "run", "argv")
-"""Keys of a step that say what it does; each step has one of them."""
+"""Keys that define the action of a step; each step has exactly one of them."""
 MAX_CELLS = 256
-"""Cells of one matrix, as many as GitHub Actions allows."""
+"""Most cells of one matrix; GitHub Actions has the same limit."""
 Scalar = str | int | float | bool
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
 StageName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=100)]
 StepId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
 Template = Annotated[str, StringConstraints(pattern=r"\$\{\{")]
-"""A text that holds ``${{ }}`` where another type is expected once it is rendered."""
+"""A string with ``${{ }}`` that is rendered to another type."""
 
 
 def _number_as_text(value: object) -> object:
-    """YAML reads ``10`` as a number where a text is meant."""
+    """Convert a number to a string: YAML reads an unquoted ``10`` as a number."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def _scalar_as_text(value: object) -> object:
-    """Environment values are texts; YAML reads ``1`` and ``true`` as other types."""
+    """Convert a number or boolean to a string: environment values are strings."""
     return str(value).lower() if isinstance(value, bool) else _number_as_text(value)
 
 
@@ -56,7 +56,7 @@ Env = dict[str, EnvText]
 
 
 def _expression_as_list(value: object) -> object:
-    """One expression, whose value is the list, stands for a list of it: its items take its place."""
+    """Wrap a single expression in a list; when it is rendered, the items of its value replace it."""
     return [value] if isinstance(value, str) and "${{" in value else value
 
 
@@ -76,20 +76,22 @@ def _alias(name: str) -> str:
 
 
 class WorkflowPart(BaseModel):
-    """Base of every part of a workflow file: unknown keys are errors, nothing changes after loading."""
+    """Base of every part of a workflow file: unknown keys are errors, and instances are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=_alias, defer_build=True)
 
 
 class Param(WorkflowPart):
-    """One parameter. The short form is just the default, whose type is the type."""
+    """A parameter. The short form is the default value alone; its type becomes the type of the parameter."""
 
-    default: Scalar | list[Scalar] | None = Field(None, description="value without --set; none means it is required")
-    type: Literal["string", "integer", "number", "boolean", "list"] | None = Field(
-        None, description="type of the value"
+    default: Scalar | list[Scalar] | None = Field(
+        None, description="value if --set gives none; without a default the parameter is required"
     )
-    enum: list[Scalar] | None = Field(None, description="the allowed values")
-    help: str = Field("", description="one line for `perfflow show`")
+    type: Literal["string", "integer", "number", "boolean", "list"] | None = Field(
+        None, description="type of the value; default: the type of `default`"
+    )
+    enum: list[Scalar] | None = Field(None, description="allowed values")
+    help: str = Field("", description="one line of help, shown by `perfflow show`")
 
     @model_validator(mode="before")
     @classmethod
@@ -98,53 +100,64 @@ class Param(WorkflowPart):
 
 
 class Parse(WorkflowPart):
-    """How to read figures from a command's output; ``units`` has an entry for every metric."""
+    """How to read figures from the output of a command; ``units`` has an entry for every metric."""
 
-    file: str = Field("", description="file to read, from the working directory; default: standard output")
-    json_: dict[str, str] | None = Field(None, description="metric -> path such as results[].mean")
-    regex: str | list[str] | None = Field(None, description="patterns with named groups: metrics, and `benchmark`")
-    csv: dict[str, str] | None = Field(None, description="metric -> column; `benchmark` -> the column of names")
-    units: dict[str, str] = Field(default_factory=dict, description="metric -> unit of the text, such as ms or GiB/s")
+    file: str = Field("", description="file to read, relative to the working directory; default: standard output")
+    json_: dict[str, str] | None = Field(None, description="metric -> path in a JSON document, such as results[].mean")
+    regex: str | list[str] | None = Field(
+        None, description="regular expressions with named groups: one group for each metric, and `benchmark`"
+    )
+    csv: dict[str, str] | None = Field(
+        None, description="metric -> column of a CSV table; `benchmark` -> the column with the names"
+    )
+    units: dict[str, str] = Field(
+        default_factory=dict, description="metric -> unit of the number in the output, such as ms or GiB/s"
+    )
     better: dict[str, Annotated[Better, Strict(False)]] = Field(
         default_factory=dict, description="metric -> lower, higher or none"
     )
     decimal: Literal["point", "comma"] | None = Field(
-        None, description="what marks decimals in regex and csv; default: a point, and what may be either is refused"
+        None, description="decimal separator in regex and csv; default: point, and ambiguous numbers are errors"
     )
 
 
 class Work(WorkflowPart):
-    """Work done by one run, or by one of its ``ops``: turns time into throughput, rate and flops."""
+    """Work done by one run, or by each of its ``ops``; perfflow computes throughput, rate and flops from it."""
 
     bytes: float | Template | None = Field(None, description="bytes processed; gives throughput")
     elements: float | Template | None = Field(None, description="elements processed; gives rate")
     flops: float | Template | None = Field(None, description="floating-point operations; gives flops")
-    precision: Precision | None = Field(None, description="of the floating-point operations: whose peak they have")
+    precision: Precision | None = Field(
+        None, description="precision of the floating-point operations; selects the peak they are compared with"
+    )
 
 
 class Requires(WorkflowPart):
-    """What the step needs; unmet, it is skipped and named."""
+    """Requirements of a step. If one is not met, the step is skipped and the report names it."""
 
     gpu: int | None = Field(None, description="number of GPUs")
     tool: list[str] | str | None = Field(
-        None, description="programs on PATH, such as ncu>=2022.3; may use params and matrix"
+        None, description="programs on PATH, such as ncu>=2022.3; expressions may use params and matrix"
     )
     label: list[str] | str | None = Field(
-        None, description="labels given by PERFFLOW_LABELS; may use params and matrix"
+        None, description="labels of this machine, from PERFFLOW_LABELS; expressions may use params and matrix"
     )
 
 
 class RunsOn(WorkflowPart):
-    """Where the step is measured. The short form is a label, or several. The texts may use params and matrix."""
+    """The machine on which a step is measured. The short form is one label or a list of labels.
 
-    labels: list[str] | str = Field(default_factory=list, description="what the machine must offer, such as zen4")
+    Expressions may use ``params`` and ``matrix``.
+    """
+
+    labels: list[str] | str = Field(default_factory=list, description="labels the machine must have, such as zen4")
     gpus: int | Template = Field(0, description="number of GPUs")
-    gpu_type: str = Field("", description="kind of GPU as the cluster names it, such as h100")
-    exclusive: bool = Field(True, description="whether nothing else may run on the machine meanwhile")
+    gpu_type: str = Field("", description="type of GPU as the cluster names it, such as h100")
+    exclusive: bool = Field(True, description="true: no other job may run on the machine at the same time")
     minutes: Annotated[int, Field(ge=1, le=60 * 24 * 30)] | Template | None = Field(
-        None, description="time limit of the cluster's job; default: by the expected time"
+        None, description="time limit of the cluster job in minutes; default: from the expected time"
     )
-    node: str = Field("", description="this machine alone, by its name")
+    node: str = Field("", description="name of the only machine that may be used")
 
     @model_validator(mode="before")
     @classmethod
@@ -153,16 +166,16 @@ class RunsOn(WorkflowPart):
 
 
 class Candidate(WorkflowPart):
-    """The other side of a comparison where it stands: another command, settings or tree."""
+    """The candidate side of a comparison within one step: another command, settings or tree."""
 
-    command: str | list[Text] | None = Field(None, description="the command instead of the baseline's")
-    with_: dict[str, Any] = Field(default_factory=dict, description="`with` keys that differ")
-    params: dict[str, Scalar] = Field(default_factory=dict, description="parameters that differ")
-    env: Env = Field(default_factory=dict, description="environment that differs")
-    ref: str | None = Field(None, description="a git revision")
-    patch: str | None = Field(None, description="a patch file, relative to the workflow")
-    matrix: dict[str, list[Scalar]] | None = Field(None, description="alternatives of which the best is kept")
-    stdout: str | None = Field(None, description="where its output goes, if elsewhere")
+    command: str | list[Text] | None = Field(None, description="command of the candidate; default: as the baseline")
+    with_: dict[str, Any] = Field(default_factory=dict, description="`with` keys that differ from the baseline")
+    params: dict[str, Scalar] = Field(default_factory=dict, description="parameters that differ from the baseline")
+    env: Env = Field(default_factory=dict, description="environment variables that differ from the baseline")
+    ref: str | None = Field(None, description="git revision of the candidate")
+    patch: str | None = Field(None, description="patch file, relative to the workflow")
+    matrix: dict[str, list[Scalar]] | None = Field(None, description="alternatives; the best one is kept")
+    stdout: str | None = Field(None, description="destination of its output, if it differs from the baseline")
 
     @model_validator(mode="before")
     @classmethod
@@ -171,30 +184,32 @@ class Candidate(WorkflowPart):
 
 
 class Variants(WorkflowPart):
-    """Two benchmarks of one suite that are compared; ``*`` is the benchmark's name."""
+    """Two variants of the benchmarks of a suite that are compared; ``*`` stands for the name of the benchmark."""
 
-    baseline: str = Field(description='such as "*/scalar"')
-    candidate: str = Field(description='such as "*/simd"')
+    baseline: str = Field(description='benchmarks of the baseline, such as "*/scalar"')
+    candidate: str = Field(description='benchmarks of the candidate, such as "*/simd"')
 
 
 class Ready(WorkflowPart):
-    """When a background step counts as started: one of these."""
+    """The condition under which a background step counts as started: exactly one of these keys."""
 
     port: Annotated[int, Field(ge=1, le=65535)] | Template | None = Field(
-        None, description="a TCP port on this machine that accepts connections"
+        None, description="TCP port on this machine that accepts connections"
     )
-    url: str | None = Field(None, description="an http address that answers with a status below 500")
-    regex: str | None = Field(None, description="found in a line of its output; named groups are outputs")
+    url: str | None = Field(None, description="http URL that answers with a status below 500")
+    regex: str | None = Field(
+        None, description="regular expression that matches a line of its output; named groups become outputs"
+    )
 
 
 class Matrix(BaseModel):
-    """Every combination of the listed values is one cell; an item ``${{ }}`` that is a list stands for its items."""
+    """Each combination of the listed values is one cell. An expression whose value is a list adds each of its items."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
     __pydantic_extra__: dict[str, Axis] = Field(init=False)
 
-    include: list[dict[str, Scalar]] = Field(default_factory=list, description="further cells")
-    exclude: list[dict[str, Scalar]] = Field(default_factory=list, description="combinations left out")
+    include: list[dict[str, Scalar]] = Field(default_factory=list, description="additional cells")
+    exclude: list[dict[str, Scalar]] = Field(default_factory=list, description="combinations to leave out")
 
     @property
     def axes(self) -> Mapping[str, list[Scalar]]:
@@ -205,99 +220,129 @@ class Matrix(BaseModel):
 class Step(WorkflowPart):
     """One command or one tool call."""
 
-    id: StepId = Field("", description="unique in the file; default: the stage's name and a number")
-    name: str = Field("", description="a longer name for people")
-    uses: str | None = Field(None, description="a tool, see `perfflow list`")
-    with_: dict[str, Any] = Field(default_factory=dict, description="the tool's own keys")
-    run: str | None = Field(None, description="shell text")
-    argv: list[Text] | None = Field(None, description="a program and its arguments, no shell")
-    shell: str | None = Field(None, description="default: bash -eo pipefail")
-    env: Env = Field(default_factory=dict, description="environment variables")
-    working_directory: str | None = Field(None, description="default: the root of the tree")
-    needs: list[str] | str | None = Field(None, description="ids of steps that come first; [] starts at once")
-    if_: str | bool | None = Field(None, description="one expression without ${{ }}")
-    timeout: Duration | None = Field(None, description="limit of one process, with a unit")
-    retries: int | None = Field(None, ge=0, le=100, description="further tries; refused on a step that measures")
-    continue_on_error: bool = Field(False, description="go on after a failure, shown as failed (allowed)")
-    matrix: Matrix | None = Field(None, description="run once for every combination")
-    requires: Requires | None = Field(None, description="skip the step where this is missing")
-    runs_on: RunsOn | None = Field(None, description="where it is measured: labels, or labels, gpus, node and so on")
-    artifacts: list[str] = Field(default_factory=list, description="files kept with the run, as globs")
-    background: bool = Field(False, description="a service that later steps use, stopped at the end")
-    ready: Ready | None = Field(None, description="when the service counts as started")
-    alone: bool | None = Field(None, description="whether the step has the machine to itself")
-    allow: dict[str, str] = Field(default_factory=dict, description="rule -> why it does not apply here")
+    id: StepId = Field("", description="unique id of the step; default: the name of the stage and a number")
+    name: str = Field("", description="longer name for readers")
+    uses: str | None = Field(None, description="name of a tool (see `perfflow list`) or path of a tool file")
+    with_: dict[str, Any] = Field(default_factory=dict, description="options of the tool")
+    run: str | None = Field(None, description="shell script to run")
+    argv: list[Text] | None = Field(None, description="program and its arguments, run without a shell")
+    shell: str | None = Field(None, description="shell for `run`; default: bash -eo pipefail")
+    env: Env = Field(default_factory=dict, description="environment variables of the step")
+    working_directory: str | None = Field(None, description="working directory; default: the root of the tree")
+    needs: list[str] | str | None = Field(
+        None, description="ids of steps that must finish first; [] lets the step start at once"
+    )
+    if_: str | bool | None = Field(
+        None, description="condition: the step runs if it is true; one expression without ${{ }}"
+    )
+    timeout: Duration | None = Field(None, description="time limit of one process, with a unit")
+    retries: int | None = Field(
+        None, ge=0, le=100, description="number of retries after a failure; not allowed on a step that measures"
+    )
+    continue_on_error: bool = Field(
+        False, description="continue the run if the step fails; it is shown as failed (allowed)"
+    )
+    matrix: Matrix | None = Field(None, description="run the step once for each combination of values")
+    requires: Requires | None = Field(None, description="requirements; the step is skipped if one is not met")
+    runs_on: RunsOn | None = Field(
+        None, description="machine to measure on: a label, a list of labels, or a map with labels, gpus, node, ..."
+    )
+    artifacts: list[str] = Field(default_factory=list, description="globs of files to keep with the run")
+    background: bool = Field(
+        False, description="start a service that later steps use; it is stopped at the end of the run"
+    )
+    ready: Ready | None = Field(None, description="condition under which the service counts as started")
+    alone: bool | None = Field(None, description="true: no other step runs at the same time")
+    allow: dict[str, str] = Field(default_factory=dict, description="rule -> reason why it does not apply to this step")
     # Measuring.
-    benchmark: str | None = Field(None, description="whose numbers these are")
+    benchmark: str | None = Field(
+        None, description="name of the benchmark; default: the step id, or the names that a suite prints"
+    )
     ops: int | list[int] | Template | None = Field(
-        None, description="operations of one run; two numbers give the slope"
+        None, description="operations per run, by which totals are divided; two numbers measure the slope"
     )
-    work: Work | None = Field(None, description="work of one run or operation")
-    expect: list[str] = Field(default_factory=list, description="benchmarks that must appear")
-    runs: Count | Template | None = Field(None, description="samples of each side")
+    work: Work | None = Field(None, description="amount of work per run or operation")
+    expect: list[str] = Field(default_factory=list, description="globs of benchmarks that must appear")
+    runs: Count | Template | None = Field(None, description="number of samples of each side")
     warmup: Annotated[int, Field(ge=0, le=1000)] | Template | None = Field(
-        None, description="discarded runs before them"
+        None, description="number of warm-up runs, whose results are discarded"
     )
-    budget: Duration | None = Field(None, description="time for measuring")
-    metric: str | None = Field(None, description="the timing metric the verdict rests on; default auto")
-    stdout: str | None = Field(None, description="where its output goes: discard (the default), pipe or a file")
+    budget: Duration | None = Field(None, description="longest time to measure one benchmark; default: 20s")
+    metric: str | None = Field(
+        None, description="timing metric that decides the verdict: auto (the default), time, cpu or uncontended"
+    )
+    stdout: str | None = Field(
+        None, description="destination of the program's output: discard (the default), pipe or a file"
+    )
     parse: Parse | None = Field(None, description="how to read figures from the output")
     assert_: dict[str, Any] | None = Field(None, description="metric -> requirement; makes the step a check")
-    candidate: Candidate | None = Field(None, description="the other side of a comparison")
-    variants: Variants | None = Field(None, description="two benchmarks of this suite that are compared")
-    compare: Literal["baseline"] | None = Field(None, description="compare what was kept with the original")
-    confirm: int | None = Field(None, ge=1, le=10, description="confirmations of what stands out")
-    layouts: int | str | None = Field(
-        None, description="fresh code layouts of each side: a number from 5 on, auto or off"
+    candidate: Candidate | None = Field(None, description="candidate to compare with, the step being the baseline")
+    variants: Variants | None = Field(None, description="two variants of the suite's benchmarks to compare")
+    compare: Literal["baseline"] | None = Field(None, description="compare the kept candidates with the original code")
+    confirm: int | None = Field(
+        None, ge=1, le=10, description="number of times a regression must be confirmed by fresh pairs"
     )
-    scaling: str | None = Field(None, description="matrix key along which the growth is fitted")
+    layouts: int | str | None = Field(
+        None, description="number of fresh code layouts of each side, from 5 to 64, or auto or off"
+    )
+    scaling: str | None = Field(None, description="matrix key with the sizes over which the growth is fitted")
     scenario: Literal["synthetic", "realistic"] | None = Field(None, description="kind of evidence")
-    confirms: list[str] | str | None = Field(None, description="benchmarks this realistic one confirms")
-    candidates: bool = Field(True, description="false: a check that runs once at the end")
+    confirms: list[str] | str | None = Field(
+        None, description="globs of synthetic benchmarks that this realistic one confirms"
+    )
+    candidates: bool = Field(True, description="false: the check runs once at the end instead of on every candidate")
     # Candidates of the optimize stage.
-    technique: str | None = Field(None, description="algorithm ... caching, or configuration")
-    why: str | None = Field(None, description="the reason for this candidate")
-    hotspot: str | None = Field(None, description="the hotspot it works on; its share bounds the effect")
-    patch: str | None = Field(None, description="a patch file, relative to the workflow")
-    ref: str | None = Field(None, description="a git revision")
-    params: dict[str, Scalar] | None = Field(None, description="parameters that hold for this candidate")
-    propose: str | None = Field(None, description="a program that is given a brief and edits the tree")
+    technique: str | None = Field(
+        None, description="technique of this candidate, such as algorithm, caching or configuration"
+    )
+    why: str | None = Field(None, description="reason for this candidate")
+    hotspot: str | None = Field(
+        None, description="hotspot that this candidate improves; its share limits the possible effect"
+    )
+    patch: str | None = Field(None, description="patch file, relative to the workflow")
+    ref: str | None = Field(None, description="git revision")
+    params: dict[str, Scalar] | None = Field(None, description="parameters that this candidate changes")
+    propose: str | None = Field(None, description="program that receives a brief and edits the tree")
     _declared: Any = PrivateAttr(None)
 
     @property
     def declared(self) -> Any:
-        """The tool that the file named by ``uses`` defines, None where it names none or is wrong."""
-        # Asked for several times for each step, and pydantic looks for a private attribute in four places.
+        """The tool defined by the tool file that ``uses`` names; None if there is no such file or it is invalid."""
+        # Read several times for each step, and pydantic looks for a private attribute in four places.
         return self._declared if self.uses else None
 
     def adopt(self, tool: object) -> None:
-        """Keep the tool of a tool file, once it is read."""
+        """Store the tool that was read from a tool file."""
         self._declared = tool
 
 
 class Stage(WorkflowPart):
-    """A list of steps, or a map with defaults for them; the optimize stage has keys of its own."""
+    """A list of steps, or a map with ``steps`` and defaults for them; some keys belong to the optimize stage."""
 
     steps: list[Step] = Field(default_factory=list)
     role: Literal["work", "measure", "profile", "check"] | None = Field(
-        None, description="of a stage of your own: what it is for; default: work"
+        None, description="role of a stage whose name is not predefined; default: work"
     )
-    env: Env = Field(default_factory=dict, description="environment of its steps")
+    env: Env = Field(default_factory=dict, description="environment variables of its steps")
     if_: str | bool | None = Field(None, description="condition of its steps")
-    working_directory: str | None = Field(None, description="of its steps")
-    shell: str | None = Field(None, description="of its steps")
-    timeout: Duration | None = Field(None, description="of its steps")
-    objective: list[str] | str | None = Field(None, description="optimize: benchmark and metric, or several")
-    guard: list[str] | None = Field(
-        None, description="optimize: benchmarks, perhaps with a metric, that must not regress"
+    working_directory: str | None = Field(None, description="working directory of its steps")
+    shell: str | None = Field(None, description="shell of its steps")
+    timeout: Duration | None = Field(None, description="time limit of each process of its steps")
+    objective: list[str] | str | None = Field(
+        None, description="optimize: one or several benchmarks, each with its metric, to improve"
     )
-    accept: Text | None = Field(None, description="optimize: least proven effect, 10%")
-    diminishing: Text | None = Field(None, description="optimize: stop below this effect, 2%")
-    attempts: Count | None = Field(None, description="optimize: tries of a proposer")
-    forbid: list[str] | None = Field(None, description="optimize: files a candidate may not touch")
-    max_diff: Count | None = Field(None, description="optimize: most changed lines")
+    guard: list[str] | None = Field(
+        None, description="optimize: benchmarks that must not regress, each optionally with a metric"
+    )
+    accept: Text | None = Field(
+        None, description="optimize: smallest proven effect for a candidate to be kept; default: 10%"
+    )
+    diminishing: Text | None = Field(None, description="optimize: stop below this effect; default: 2%")
+    attempts: Count | None = Field(None, description="optimize: attempts of each proposer; default: 3")
+    forbid: list[str] | None = Field(None, description="optimize: globs of files that a candidate must not change")
+    max_diff: Count | None = Field(None, description="optimize: most lines that a candidate may change")
     check: list[str] | str | None = Field(None, description="optimize: steps that must pass on a candidate")
-    ruled_out: dict[str, str] | None = Field(None, description="optimize: technique -> why it has no candidate")
+    ruled_out: dict[str, str] | None = Field(None, description="optimize: technique -> reason why it has no candidate")
 
     @model_validator(mode="before")
     @classmethod
@@ -308,102 +353,109 @@ class Stage(WorkflowPart):
 class Defaults(WorkflowPart):
     """Defaults of every step."""
 
-    working_directory: str | None = Field(None, description="default: the root of the tree")
+    working_directory: str | None = Field(None, description="working directory; default: the root of the tree")
     env: Env = Field(default_factory=dict, description="environment variables")
-    shell: str | None = Field(None, description="default: bash -eo pipefail")
-    timeout: Duration | None = Field(None, description="limit of one process")
-    runs_on: RunsOn | None = Field(None, description="of steps that measure or profile")
+    shell: str | None = Field(None, description="shell for `run`; default: bash -eo pipefail")
+    timeout: Duration | None = Field(None, description="time limit of one process")
+    runs_on: RunsOn | None = Field(None, description="machine for steps that measure or profile")
 
 
 class Worktree(WorkflowPart):
-    """What other trees need from the user's."""
+    """Parts of the user's tree that perfflow makes available in the trees it creates."""
 
-    share: list[str] = Field(default_factory=list, description="ignored paths, such as .venv")
-    submodules: bool = Field(False, description="check out submodules")
+    share: list[str] = Field(default_factory=list, description="paths that git ignores, such as .venv")
+    submodules: bool = Field(False, description="check out submodules in each tree")
 
 
 class Route(WorkflowPart):
-    """Where a finding goes; the first rule that matches wins."""
+    """A rule that routes the result of a run; the first matching rule applies."""
 
-    if_: str | bool = Field(description="one expression over the run's facts")
-    to: str = Field(description="who or what comes next")
-    why: str = Field("", description="the reason")
+    if_: str | bool = Field(description="condition: one expression over the facts of the run")
+    to: str = Field(description="recipient or next step")
+    why: str = Field("", description="reason for the rule")
 
 
 class MemoryThresholds(WorkflowPart):
-    """How much more memory is a concern, and how much fails a gate."""
+    """Thresholds for memory growth."""
 
-    concern: Text | None = Field(None, description="default: 5%")
-    action: Text | None = Field(None, description="default: 10%")
+    concern: Text | None = Field(None, description="growth that causes a warning; default: 5%")
+    action: Text | None = Field(None, description="growth that fails a gate; default: 10%")
 
 
 class Accepted(WorkflowPart):
-    """A regression that is justified until a date."""
+    """A regression that is accepted until a date."""
 
-    benchmark: str = Field(description="a glob")
-    metric: str | None = Field(None, description="the metric; default: the one that decides")
-    change: Text = Field(description="the largest change it covers, such as 8%")
-    why: str = Field(description="the reason")
-    until: str = Field(description="YYYY-MM-DD")
+    benchmark: str = Field(description="glob of the benchmarks")
+    metric: str | None = Field(None, description="metric that may get worse; default: the metric that decides")
+    change: Text = Field(description="largest accepted change, such as 8%")
+    why: str = Field(description="reason")
+    until: str = Field(description="last day on which it is accepted, YYYY-MM-DD")
 
 
 class Report(WorkflowPart):
-    """What the report looks like."""
+    """Formats and template of the report."""
 
     formats: list[Literal["markdown", "html"]] = ["markdown"]
     template: Literal["report", "analysis"] = Field("report")
 
 
 Requirement = Scalar | dict[str, Scalar] | None
-"""``<10μs``, a bare number, or ``{min, max}``; read by ``units`` once the metric is known."""
+"""``<10μs``, a bare number, or ``{min, max}``; ``units`` parses it once the metric is known."""
 
 
 class Header(WorkflowPart):
-    """Everything of a workflow file but its stages."""
+    """All keys of a workflow file except ``stages``."""
 
-    perfflow: Literal[1] = Field(description="format version")
-    name: str = Field("", description="default: the file's name")
+    perfflow: Literal[1] = Field(description="version of the file format")
+    name: str = Field("", description="name of the workflow; default: the file name")
     component: str = Field("", description="title of the report; default: name")
-    description: str = Field("", description="one line for `perfflow list`")
+    description: str = Field("", description="one line, shown by `perfflow list`")
     extends: str | list[str] | None = Field(
-        None, description="lib:NAME, a path, pkg:NAME/PATH, git+URL@REV#PATH, or a list of these: later ones win"
+        None,
+        description="workflows to extend: lib:NAME, a path, pkg:NAME/PATH or git+URL@REV#PATH; later ones win",
     )
-    params: dict[Identifier, Param] = Field(default_factory=dict, description="perfflow run FILE --set NAME=VALUE")
-    env: Env = Field(default_factory=dict, description="environment of every step")
-    # Made without their validators, which would be built with the module, and are parts of this one's.
+    params: dict[Identifier, Param] = Field(
+        default_factory=dict, description="parameters; set them with perfflow run FILE --set NAME=VALUE"
+    )
+    env: Env = Field(default_factory=dict, description="environment variables of every step")
+    # Constructed without validators: those would be built on import, and are part of this model's validator anyway.
     defaults: Defaults = Defaults.model_construct()
-    targets: dict[str, dict[str, Requirement]] = Field(default_factory=dict, description="benchmark -> requirements")
-    thresholds: dict[str, Text | dict[str, Text]] = Field(default_factory=dict, description="concern, action, floor")
+    targets: dict[str, dict[str, Requirement]] = Field(
+        default_factory=dict, description="benchmark -> metric -> requirement"
+    )
+    thresholds: dict[str, Text | dict[str, Text]] = Field(
+        default_factory=dict, description="concern, action and floor, or a glob of benchmarks -> these"
+    )
     memory_thresholds: MemoryThresholds | Literal["off"] = Field(
         MemoryThresholds.model_construct(),
-        description="of rss, heap_peak, alloc and allocs; off: only targets and guards judge them",
+        description="thresholds for rss, heap_peak, alloc and allocs; off: only targets and guards judge memory",
     )
     accepted: list[Accepted] = Field(default_factory=list)
-    data: list[str] = Field(default_factory=list, description="input files whose hashes go into the receipt")
+    data: list[str] = Field(default_factory=list, description="input files whose hashes are recorded in the receipt")
     worktree: Worktree = Worktree.model_construct()
     routes: list[Route] = Field(default_factory=list)
     regions: dict[str, str] = Field(default_factory=dict, description="name -> glob of functions")
-    peaks: dict[str, Text] = Field(default_factory=dict, description="what `of peak` refers to")
+    peaks: dict[str, Text] = Field(default_factory=dict, description="metric -> peak of the machine, for `of peak`")
     report: Report = Report.model_construct()
 
 
 class Workflow(Header):
-    """A whole workflow file."""
+    """A workflow file."""
 
-    stages: dict[StageName, Stage] = Field(description="name -> steps, in order")
+    stages: dict[StageName, Stage] = Field(description="name -> steps; stages run in this order")
 
 
 def as_data(value: Any, *, by_alias: bool = False) -> Any:
-    """Return what ``model_dump(mode="json", exclude_unset=True)`` of a part does: what is written, in no order.
+    """Return the same data as ``model_dump(mode="json", exclude_unset=True)``, with keys in any order.
 
-    A workflow is put together of parts that were validated one by one, so a serializer of the whole would have to be
-    built for this alone.
+    The parts of a workflow are validated one by one, so pydantic would have to build a serializer of the whole for
+    this call alone.
     """
     if isinstance(value, BaseModel):
         keys, own = _keys(type(value), by_alias), value.__dict__
         extra = value.__pydantic_extra__ or {}
         value = {keys[name]: own[name] for name in value.model_fields_set if name in keys} | extra
-    # Most values are plain already: a call for each would be half of the cost of a further step.
+    # Most values are plain already; a call for each would take half of the time that one more step costs.
     if isinstance(value, dict):
         return {key: item if type(item) in _PLAIN else as_data(item, by_alias=by_alias) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -416,5 +468,5 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 @cache
 def _keys(model: type[BaseModel], by_alias: bool) -> Mapping[str, str]:
-    """The key of each field of a part."""
+    """Return the key of each field of a part."""
     return {name: (by_alias and about.alias) or name for name, about in model.model_fields.items()}

@@ -1,4 +1,4 @@
-"""The value of a parsed expression, worked out node by node, with a limit to each value and to the work of all."""
+"""Evaluate a parsed expression node by node, with limits on the size of each value and on the total work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jinja2.runtime import Context
 from perfflow.workflow.sandbox import LONGEST, Sandbox, weight
 
 _WORK = 20 * LONGEST
-"""Characters and items that one expression may make in all."""
+"""Most characters and items that one expression may create in total."""
 _OPERATORS = {
     nodes.Add: "+",
     nodes.Sub: "-",
@@ -34,12 +34,12 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "in": lambda one, other: one in other,
     "notin": lambda one, other: one not in other,
 }
-_HANDED_ON = (nodes.Name, nodes.Const, nodes.Getattr, nodes.CondExpr, nodes.And, nodes.Or)
-"""What makes no value of its own."""
+_PASSED_THROUGH = (nodes.Name, nodes.Const, nodes.Getattr, nodes.CondExpr, nodes.And, nodes.Or)
+"""Nodes that create no new value, so they do not count as work."""
 
 
 class Evaluation:
-    """Works out one expression. Attributes, calls, filters and tests are what the sandbox allows."""
+    """Evaluates one expression; the sandbox decides which attributes, calls, filters and tests are allowed."""
 
     def __init__(self, sandbox: Sandbox, names: Mapping[str, Any]) -> None:
         self._sandbox, self._names = sandbox, names
@@ -47,9 +47,9 @@ class Evaluation:
         self._left = _WORK
 
     def value(self, node: nodes.Expr) -> Any:
-        """Return the value of a node. Raises SecurityError for one that is too long, and whatever Python raises."""
+        """Return the value of a node. Raises SecurityError if a limit is exceeded, and the errors of the operation."""
         found = self._kinds[type(node)](self, node)
-        if isinstance(node, _HANDED_ON):
+        if isinstance(node, _PASSED_THROUGH):
             return found
         if isinstance(found, Iterator):
             # Some filters are lazy.

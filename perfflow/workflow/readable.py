@@ -1,7 +1,7 @@
-"""Which files may be read while a workflow is looked at: regular ones of 1 MiB at most, in the folders it belongs to.
+"""Limit the files that perfflow reads for a workflow: regular files of at most 1 MiB in allowed folders.
 
-A workflow may be somebody else's text. What it names is read only inside of these folders, and no link leads out of
-them: an error would show lines of what was read.
+A workflow may come from somebody else, and error messages show lines of the files that it names. So perfflow reads
+such files only inside the allowed folders, and follows no link out of them.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from perfflow.model.later import dataclass
 from perfflow.tools import regular_files
 
 LARGEST = 2**20
-"""Bytes of a file."""
-_OUTSIDE = "perfflow reads the project, its own library, and the folder of a workflow that is named"
+"""Most bytes of a file."""
+_ALLOWED_HINT = "perfflow reads only the project, its own library, and the folder of a workflow that you name"
 
 
 @dataclass(frozen=True)
 class Readable:
-    """Folders whose files may be read, with all that is below them, by their real paths.
+    """Folders that may be read, with everything below them, as real paths.
 
-    ``further`` are those that became known while the workflow was read.
+    ``further`` has the folders that were added while the workflow was read.
     """
 
     folders: tuple[str, ...]
@@ -31,23 +31,23 @@ class Readable:
 
     @classmethod
     def of(cls, *folders: Path) -> Readable:
-        """Return these folders, wherever links on the way to them lead."""
+        """Create it from these folders; links in their paths are resolved."""
         return cls(tuple(dict.fromkeys(os.path.realpath(folder) for folder in folders)))
 
     def allow(self, folder: Path) -> None:
-        """Let the files of one more folder be read."""
+        """Allow one more folder."""
         self.further.add(os.path.realpath(folder))
 
     def bytes_of(self, path: Path) -> bytes:
-        """Return a file's bytes.
+        """Return the bytes of a file.
 
-        Raises UserError where it lies outside, with nothing of what it holds; OSError where it is not a regular file,
-        is larger than 1 MiB or cannot be read; ValueError for a NUL in the path.
+        Raises UserError if the file is outside the folders, without showing its contents; OSError if it is not a
+        regular file, is larger than 1 MiB or cannot be read; ValueError for a NUL in the path.
         """
         return regular_files.read(self._real(path), LARGEST)
 
     def holds(self, path: Path) -> bool:
-        """Whether a file lies inside, wherever links on the way to it lead."""
+        """Return whether a file is inside the folders after links are resolved."""
         real = Path(os.path.realpath(path))
         return any(real.is_relative_to(folder) for folder in (*self.folders, *self.further))
 
@@ -56,5 +56,9 @@ class Readable:
         if self.holds(path):
             return real
         is_linked = real != os.path.abspath(path)  # noqa: PTH100 (resolve() would follow the link)
-        hint = "a link leads there; name the file itself, or copy it into the project" if is_linked else _OUTSIDE
+        hint = (
+            "a symbolic link leads there; name the file itself, or copy it into the project"
+            if is_linked
+            else _ALLOWED_HINT
+        )
         raise UserError.of(f"{path} lies outside the project", hint)

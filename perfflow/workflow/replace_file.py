@@ -1,4 +1,4 @@
-"""Writes a file of the user's project again."""
+"""Replace the contents of a file in the user's project."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from perfflow.model.errors import UserError
 
 
 def replace_file(path: Path, shown: str, before: bytes, after: bytes, remedy: str) -> None:
-    """Put new bytes in a file's place: whole or not at all, the mode kept.
+    """Replace the contents of a file atomically and keep its mode.
 
-    Raises UserError with the remedy where it cannot be written, or is no longer what it was ``before``.
+    Raises UserError, with ``remedy`` as its hint, if the file cannot be written, or differs from ``before``.
     """
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.read_bytes() != before:
-            raise UserError.of(f"{shown} was changed meanwhile and is left alone", remedy)
+            raise UserError.of(f"{shown} was changed by another program, so it is not written", remedy)
         mode = stat.S_IMODE(path.stat().st_mode)
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
             os.fchmod(stream.fileno(), mode)

@@ -1,4 +1,4 @@
-"""A workflow as it is after ``extends``: as YAML, and where each of its values was written."""
+"""Show a workflow after ``extends`` is resolved: as YAML, and the file and line of each value."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from perfflow.workflow.document import Document, Loc
 
 _PLAIN = late_pattern(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-"""Words that are no text in YAML 1.2, or in 1.1, which other programs read."""
+"""Words that are not strings in YAML 1.2, or in YAML 1.1, which other programs use."""
 Shown = Callable[[str], str]
-"""Turns the name of a file into what is shown of it."""
+"""Converts the name of a file to the name that is shown."""
 
 
 def origins(document: Document, shown: Shown) -> dict[str, str]:
-    """``FILE:LINE`` of each value by its path in the data, such as ``stages.baseline.0.run``."""
+    """Return the ``FILE:LINE`` of each value by its path in the data, such as ``stages.baseline.0.run``."""
     return {".".join(map(str, loc)): _origin(document, node, shown) for loc, node in _leaves(document.root, ())}
 
 
 def lines(document: Document, shown: Shown) -> Iterator[str]:
-    """The lines of a YAML file that says the same without ``extends``; comments say where each value comes from."""
+    """Yield the lines of an equivalent YAML file without ``extends``; a comment gives the origin of each value."""
     yield from _Text(document, shown).lines()
 
 
@@ -79,7 +79,7 @@ class _Text:
                 yield from rest
 
     def _value(self, start: str, node: ScalarNode, pad: str) -> Iterator[str]:
-        """One line, or a block of the lines of a text."""
+        """Yield one line, or a block scalar for a string of several lines."""
         text = str(node.value)
         body = text.rstrip("\n")
         block = "\n" in body and not body.startswith((" ", "\n")) and not body.endswith(" ")
@@ -96,7 +96,7 @@ class _Text:
 
 
 def _scalar(node: Node) -> str:
-    """A scalar on one line, with the type that it has; JSON's quotes are YAML's as well."""
+    """Return a scalar on one line that keeps its type; JSON strings are valid YAML."""
     text = str(node.value)
     if not node.tag.endswith(":str"):
         return text if text and not node.tag.endswith(":null") else "null"

@@ -1,6 +1,7 @@
-"""Changes of a workflow's text: keys replaced, added or wrapped, and every other character as it is.
+"""Change the text of a workflow: replace, add or wrap keys, and leave every other character as it is.
 
-ruamel.yaml tells where each value stands; the new text is read again, and has to say what was meant and nothing else.
+ruamel.yaml gives the position of each value. The new text is parsed again, and its data must be exactly the intended
+data.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from perfflow.workflow.yaml_text import read_text
 _ALIAS = late_pattern(r"\s*:\s+\*[^\s,\[\]{}]+")
 _MARK = "\ufeff"
 _ROUNDS = 100
-"""Rewritings one inside the other; none of them takes more than two."""
+"""Most passes over the text; nested changes need two."""
 
 
 @dataclass(frozen=True)
 class Put:
-    """In the map at ``loc`` put ``values`` where the key ``instead_of`` is, or after ``after`` keys if it is ''."""
+    """Put ``values`` into the map at ``loc``, in place of ``instead_of``, else after its first ``after`` keys."""
 
     loc: Loc
     values: Mapping[str, Any]
@@ -36,7 +37,7 @@ class Put:
 
 @dataclass(frozen=True)
 class Wrap:
-    """Make the list at ``loc`` the value of ``key`` in a map that has ``values`` first."""
+    """Replace the list at ``loc`` by a map with ``values``, followed by ``key`` with the list as its value."""
 
     loc: Loc
     values: Mapping[str, Any]
@@ -46,15 +47,15 @@ class Wrap:
 
 Change = Put | Wrap
 Rule = Callable[[dict[str, Any]], Iterable[Change]]
-"""From the data of a file to what is to be changed in it; finds nothing in what it changed."""
+"""Returns the changes for the data of a file; for data with these changes it returns none."""
 Edit = tuple[int, int, str]
-"""Start and end in the text, and what stands there afterwards."""
+"""Start and end index in the text, and the replacement."""
 
 
 def rewritten(text: str, name: str, rules: Iterable[Rule]) -> tuple[str, list[str]]:
-    """The text of the file ``name`` after all changes, and what was changed, in words with the line in the new text.
+    """Return the text of the file ``name`` after all changes, and the descriptions of the changes.
 
-    Raises UserError where a change would alter anything else, which anchors can cause.
+    Raises UserError if a change would also alter other values, for example through an anchor.
     """
     mark, body = (_MARK, text.removeprefix(_MARK)) if text.startswith(_MARK) else ("", text)
     rules, said = list(rules), list[str]()
@@ -75,7 +76,7 @@ def _by_hand(name: str, said: Iterable[str]) -> UserError:
 
 @dataclass
 class _Text:
-    """A text and where its values stand."""
+    """A YAML text with the positions of its values."""
 
     text: str
     _root: Any = field(init=False)
@@ -88,7 +89,7 @@ class _Text:
         self._end = "\r\n" if "\r\n" in self.text else "\n"
 
     def changed(self, changes: Iterable[Change], data: Any, name: str) -> tuple[str, list[Change]]:
-        """The text with those of the changes that do not overlap, and which these are. Raises UserError."""
+        """Apply the changes that do not overlap; return the new text and these changes. Raises UserError."""
         edits: dict[Edit, None] = {}
         done: list[Change] = []
         wanted = copy.deepcopy(data)
@@ -123,7 +124,7 @@ class _Text:
         return node
 
     def _put(self, node: Any, change: Put) -> Iterator[Edit]:
-        # A map with an anchor begins where that stands.
+        # The mark of a map with an anchor is at the anchor, so take the column of the first key.
         apart = ", " if node.flow_style else f"{self._end}{' ' * node.value[0][0].start_mark.column}"
         if change.instead_of:
             key, value = _pair(node, change.instead_of)
@@ -153,15 +154,15 @@ class _Text:
         if column > self._node(change.loc[:-1]).start_mark.column:
             yield line, line, "".join(f"{' ' * column}{text}{self._end}" for text in head)
             return
-        # A list may stand in the column of its key, and then its lines have to make room for the new keys. The mark of
-        # its end is that of what follows.
+        # If the list is in the column of its key, its lines are indented to make room for the new keys. Its end mark is
+        # at the next token.
         below = self.text.rfind("\n", 0, end) + 1
         end = below if not self.text[below:end].strip() else end
         moved = re.sub(r"(?m)^(?=[^\r\n])", "  ", self.text[line:end])
         yield line, end, "".join(f"{' ' * (column + 2)}{text}{self._end}" for text in head) + moved
 
     def _end_of(self, key: Any, value: Any) -> int:
-        """Where a pair ends; an alias stands elsewhere than what it stands for."""
+        """Return the index at which a pair ends; the value node of an alias is at its anchor, so look for the alias."""
         alias = _ALIAS.match(self.text, key.end_mark.index)
         return alias.end() if alias else int(value.end_mark.index)
 
@@ -183,7 +184,7 @@ def _pairs_text(values: Mapping[str, Any], old: str = "") -> list[str]:
 
 
 def _value_text(value: Any, old: str) -> str:
-    """A value as it was written where it is the same, without quotes where it needs none, else as YAML has it."""
+    """Return a value as YAML: as it was written if unchanged, without quotes if possible."""
     if _reads_as(old, value):
         return old
     if isinstance(value, str) and old[:1] not in ("'", '"') and _reads_as(value, value):
@@ -192,7 +193,7 @@ def _value_text(value: Any, old: str) -> str:
 
 
 def _reads_as(text: str, value: Any) -> bool:
-    """Whether a text means a value wherever it stands, also among brackets."""
+    """Return whether a text is parsed as ``value``, also inside brackets."""
     try:
         return bool(read_text(f"{{k: {text}}}", "").data() == {"k": value})
     except UserError:
@@ -200,7 +201,7 @@ def _reads_as(text: str, value: Any) -> bool:
 
 
 def _apply(change: Change, data: Any) -> None:
-    """Do to the data what the edits do to the text."""
+    """Apply a change to the data."""
     parent: Any = None
     place: Any = None
     here = data

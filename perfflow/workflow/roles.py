@@ -1,4 +1,4 @@
-"""What a step is for, read from its keys: work, measuring, profiling or checking."""
+"""Determine the role of a step from its keys: work, measure, profile or check."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ STAGE_ROLES: Mapping[str, Role] = {
     CANDIDATES_STAGE: Role.CANDIDATE,
     "verify": Role.CHECK,
 }
-"""What the stages are for that have a meaning of their own; others say it by their ``role``."""
+"""Roles of the predefined stages; other stages set ``role``."""
 AUTO = "auto"
-"""After `uses:`, the profiler that follows the metric of what it profiles: no adapter, but a choice among them."""
+"""``uses: auto`` chooses the profiler by the metric of the benchmark; there is no adapter of this name."""
 BENCHMARK = "benchmark"
-"""The group, path or column of a ``parse`` that holds benchmarks' names instead of figures."""
+"""The group, path or column of a ``parse`` with the names of benchmarks instead of figures."""
 
 
 def tool_of(step: Step) -> Adapter | None:
-    """The adapter a step uses, None for ``run``, ``argv`` and unknown names."""
+    """Return the adapter of a step, or None for ``run``, ``argv`` and unknown tools."""
     if step.declared:
         declared: Adapter = step.declared.adapter
         return declared
@@ -36,19 +36,19 @@ def tool_of(step: Step) -> Adapter | None:
 
 
 def is_suite(step: Step) -> bool:
-    """Whether the names of the step's benchmarks are the program's own."""
+    """Return whether the tool runs a suite, whose program names the benchmarks."""
     tool = tool_of(step)
     return tool is not None and tool.suite
 
 
 def stage_role(workflow: Workflow, name: str) -> Role:
-    """What a stage is for: a known one by its name, one of the author's own by its ``role``, else work."""
+    """Return the role of a stage: of a predefined one by its name, else its ``role``, else work."""
     stage = workflow.stages.get(name)
     return STAGE_ROLES.get(name) or Role(stage.role if stage and stage.role else Role.WORK)
 
 
 def role_of(step: Step, stage: str, workflow: Workflow) -> Role:
-    """The role of a step; in a stage for checks a plain command is a correctness check, unless it is a service."""
+    """Return the role of a step; in a check stage a plain command is a correctness check, unless it is a service."""
     if stage == CANDIDATES_STAGE:
         return Role.CANDIDATE
     if step.compare:
@@ -68,7 +68,7 @@ def role_of(step: Step, stage: str, workflow: Workflow) -> Role:
 
 
 def names_its_own_benchmarks(step: Step) -> bool:
-    """Whether the benchmarks' names are in the output, so that they are only known when the step has run."""
+    """Return whether the names of the benchmarks are in the output, so that they are known only after the step ran."""
     parse: Parse | None = step.declared.source.parse if step.declared else step.parse
     if parse is None:
         return step.benchmark is None and is_suite(step)
@@ -78,19 +78,19 @@ def names_its_own_benchmarks(step: Step) -> bool:
 
 
 def has_machine_alone(step: Step, stage: str, workflow: Workflow) -> bool:
-    """Whether nothing else may run beside the step; ``alone`` overrides."""
+    """Return whether no other step may run at the same time; ``alone`` overrides the default of the role."""
     return step.alone if step.alone is not None else role_of(step, stage, workflow) not in (Role.WORK, Role.CHECK)
 
 
 def metrics_added_by(step: Step) -> dict[str, Metric]:
-    """The metrics a step introduces by its ``parse``, or that its tool declares as its own."""
+    """Return the metrics that a step defines by its ``parse``, or that its tool defines."""
     tool = tool_of(step)
     found = tool.metrics if tool else metrics_of_parse(step.parse) if step.parse else {}
     return {name: metric for name, metric in found.items() if metric != METRICS.get(name)}
 
 
 def metrics_of_parse(parse: Parse) -> dict[str, Metric]:
-    """The metrics that a ``parse`` reads, with the dimension of their unit; built-in names keep their own."""
+    """Return the metrics that a ``parse`` reads; the unit gives the dimension, except of built-in metrics."""
     added = {}
     for name, unit in parse.units.items():
         known = METRICS.get(name)
@@ -101,8 +101,8 @@ def metrics_of_parse(parse: Parse) -> dict[str, Metric]:
 
 
 def figures_in(text: str, parse: Parse, seconds: float | None = None) -> tuple[Reading, ...]:
-    """Read what ``parse`` asks for from a text, in at most so many seconds for a pattern. Raises ToolOutputError."""
-    # Imported where it is needed: few workflows read figures from a text.
+    """Read the figures of ``parse`` from a text; a pattern may take at most ``seconds``. Raises ToolOutputError."""
+    # Imported at use: few workflows read figures from a text.
     from perfflow.tools import parsed_output
 
     if parse.json_:
@@ -114,7 +114,7 @@ def figures_in(text: str, parse: Parse, seconds: float | None = None) -> tuple[R
 
 
 def _better_of(dimension: Dimension) -> Better:
-    """Rates are better higher, times and sizes lower; of a plain number nothing is known."""
+    """Return the better direction of a dimension: rates higher, times and sizes lower, plain numbers none."""
     if dimension in (Dimension.THROUGHPUT, Dimension.RATE, Dimension.FLOPS):
         return Better.HIGHER
     return Better.LOWER if dimension in (Dimension.TIME, Dimension.BYTES) else Better.NONE

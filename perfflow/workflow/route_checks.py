@@ -1,4 +1,4 @@
-"""``routes`` of a file -> rules that can be evaluated once a run is judged; what is wrong with them is said at load."""
+"""Read and check ``routes`` when the file is loaded; the rules are evaluated after a run is judged."""
 
 from __future__ import annotations
 
@@ -15,35 +15,39 @@ from perfflow.workflow.yaml_hints import did_you_mean
 
 
 def read(draft: Draft) -> Iterator[Route]:
-    """Yield the rules that are sound; the problems of the others are added to the draft."""
+    """Yield the valid rules, and add the problems of the others to the draft."""
     for index, written in enumerate(draft.workflow.routes):
         loc: Loc = ("routes", index)
         before = len(draft.wrong)
         _check_condition(draft, written, (*loc, "if"))
         if not written.to.strip():
-            draft.complain((*loc, "to"), "`to` says who or what comes next", "to: performance-review")
+            draft.complain((*loc, "to"), "`to` is empty", "name the recipient or next step: to: performance-review")
         if len(draft.wrong) == before:
             yield Route(condition_of(written), written.to.strip(), written.why)
 
 
 def condition_of(written: Written) -> str:
-    """The expression as text: YAML's own ``true`` is the rule that always matches."""
+    """Return the condition as text; the YAML boolean ``true`` is a rule that always matches."""
     return str(written.if_).lower() if isinstance(written.if_, bool) else written.if_.strip()
 
 
 def holds(condition: str, facts: dict[str, object]) -> bool:
-    """Whether a rule matches. Names and numbers count as true unless they are 0; raises ExpressionError for a text."""
+    """Return whether a rule matches. Numbers and lists of names are true unless 0 or empty.
+
+    Raises ExpressionError, also if the value is a string.
+    """
     value = Expression(condition).value(facts)
     if isinstance(value, str):
-        raise ExpressionError(f"`if: {condition}` is a text, not true or false", condition, "compare it with something")
+        hint = "write a comparison, such as verdict == 'fail'"
+        raise ExpressionError(f"`if: {condition}` is a string, not true or false", condition, hint)
     return bool(value)
 
 
 def _check_condition(draft: Draft, written: Written, loc: Loc) -> None:
     condition = condition_of(written)
     if OPEN in condition:
-        hint = "write `if: regressions.action > 0` as it is"
-        draft.complain(loc, "`if` is one expression without ${{ }}", hint, find=OPEN)
+        hint = "write the expression alone, such as `if: regressions.action > 0`"
+        draft.complain(loc, "`if` must not contain ${{ }}", hint, find=OPEN)
         return
     try:
         unknown = next(filter(None, (_unknown(path) for path in Expression(condition).names())), None)
@@ -59,7 +63,7 @@ def _check_condition(draft: Draft, written: Written, loc: Loc) -> None:
 
 
 def _unknown(path: tuple[str, ...]) -> tuple[str, str, str] | None:
-    """What is wrong with a dotted name: as it is written, what to say, and the remedy; None where nothing is."""
+    """Return the text, message and hint for an invalid dotted name, or None if the name is valid."""
     written = ".".join(path)
     name = next((part for size in range(len(path), 0, -1) if (part := ".".join(path[:size])) in FACTS), "")
     rest = path[name.count(".") + 1 :] if name else path
@@ -70,15 +74,15 @@ def _unknown(path: tuple[str, ...]) -> tuple[str, str, str] | None:
         return None
     below = [other for other in FACTS if other.startswith(f"{written}.")]
     if below:
-        return written, f"`{written}` has no value of its own", f"facts: {', '.join(below)}"
+        return written, f"`{written}` has no value", f"use one of {', '.join(below)}"
     if kind is FactKind.TEXT and len(rest) == 1:
-        return None  # a method of texts; which of them there are is known where it is evaluated
+        return None  # a method of strings, which is checked at evaluation
     if kind is FactKind.NAMES and rest[0] == MATCHING:
-        return written, f"`{written}` goes on behind `{MATCHING}(...)`", f'write {name}.{MATCHING}("core/**") > 0'
+        return written, f"unknown fact `{written}`", f'write {name}.{MATCHING}("core/**") > 0'
     return written, f"unknown fact `{written}`", did_you_mean(written, _known(path[0]), "facts")
 
 
 def _known(root: str) -> list[str]:
-    """The facts that may have been meant: those below the same name, if there are any."""
+    """Return the facts that may have been meant: those below the same name if there are several, else all."""
     own = [name for name in FACTS if name.partition(".")[0] == root]
     return own if len(own) > 1 else list(FACTS)

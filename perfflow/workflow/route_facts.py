@@ -1,6 +1,6 @@
-"""The facts that the rules under ``routes`` are about: their names, types and meanings, and the values they can have.
+"""The facts that rules under ``routes`` can use: names, kinds and meanings.
 
-What a fact's value is in a run is worked out where runs are judged; what can be asked is checked when a file is read.
+The names are checked when a file is loaded; the values are computed when a run is judged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from perfflow.model.targets import matches
 
 
 class FactKind(StrEnum):
-    """What can be done with a fact."""
+    """Type of a fact."""
 
     NAMES = "names"
     TRUTH = "truth"
@@ -26,7 +26,7 @@ class FactKind(StrEnum):
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing that a rule can ask for."""
+    """A value that a rule can use."""
 
     kind: FactKind
     meaning: str
@@ -42,71 +42,73 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
         "gate": Fact(FactKind.TEXT, "`pass` or `fail`"),
         "workflow": Fact(FactKind.TEXT, "the workflow's name"),
         "component": Fact(FactKind.TEXT, "the report's title"),
-        "benchmarks": _names("benchmarks of which something was measured"),
-        "regressions": _names("benchmarks of which a row that gates regressed, of any level"),
-        "regressions.action": _names("those of level `action`, which fail the gate"),
-        "regressions.concern": _names("those of level `concern`, which pass with a warning"),
-        "regressions.worst": Fact(FactKind.NUMBER, "the largest of their changes, 0.25 for 25% worse; 0 without one"),
-        "improvements": _names("benchmarks of which a row that gates improved"),
-        "unproven": _names("benchmarks of which a row that gates is unproven and may hide a regression over `action`"),
+        "benchmarks": _names("benchmarks that were measured"),
+        "regressions": _names("benchmarks with a regression of any level in a metric that gates"),
+        "regressions.action": _names("benchmarks with a regression of level `action`, which fails the gate"),
+        "regressions.concern": _names("benchmarks with a regression of level `concern`, which passes with a warning"),
+        "regressions.worst": Fact(FactKind.NUMBER, "the largest regression, 0.25 for 25% worse; 0 without regressions"),
+        "improvements": _names("benchmarks with an improvement in a metric that gates"),
+        "unproven": _names("benchmarks with an unproven metric that gates and may hide a regression beyond `action`"),
         "new": _names("benchmarks that only the candidate has"),
         "removed": _names("benchmarks that only the baseline has"),
         "targets.met": _names("benchmarks with a target that is met"),
         "targets.not_met": _names("benchmarks with a target that is not met"),
         "targets.unproven": _names("benchmarks with a target that is unproven"),
         "targets.not_measured": _names("benchmarks with a target that was not measured"),
-        "hotspots": _names("functions that got slower; where no profile tells, those with the largest shares"),
+        "hotspots": _names("functions that got slower; without such profiles, the functions with the largest shares"),
         "hotspots.localized": Fact(
             FactKind.TRUTH,
-            "whether one function, file or crate holds at least half of what each regressed benchmark lost",
+            "whether one function, file or crate explains at least half of the slowdown of each regressed benchmark",
         ),
         "hotspots.localized_in": Fact(
             FactKind.TEXT,
-            "`function`, `file` or `crate`: the widest that was needed for that; empty where not localized",
+            "`function`, `file` or `crate`: the widest level needed for `localized`; empty if not localized",
         ),
         "hotspots.top": Fact(
-            FactKind.TEXT, "the function that lost most, else the costliest one; empty without a profile"
+            FactKind.TEXT, "the function that slowed down most, else the costliest one; empty without a profile"
         ),
-        "hotspots.file": Fact(FactKind.TEXT, "its file; empty where unknown"),
-        "hotspots.crate": Fact(FactKind.TEXT, "its crate or package; empty where unknown"),
-        "hotspots.region": Fact(FactKind.TEXT, "the name under `regions` that it belongs to; empty where none"),
-        "hotspots.share": Fact(FactKind.NUMBER, "its part of what its benchmark lost, else of the profile, 0 to 1"),
+        "hotspots.file": Fact(FactKind.TEXT, "file of `hotspots.top`; empty if unknown"),
+        "hotspots.crate": Fact(FactKind.TEXT, "crate or package of `hotspots.top`; empty if unknown"),
+        "hotspots.region": Fact(FactKind.TEXT, "name under `regions` of `hotspots.top`; empty if none matches"),
+        "hotspots.share": Fact(
+            FactKind.NUMBER, "share of `hotspots.top` in the slowdown of its benchmark, else in the profile, 0 to 1"
+        ),
         "hotspots.files": _names("files of the functions that got slower"),
         "hotspots.crates": _names("crates or packages of the functions that got slower"),
         "hotspots.regions": _names("names under `regions` of the functions that got slower"),
         "commits": _names("short revisions between base and head that touched the functions that got slower"),
-        "baseline.missing": Fact(FactKind.TRUTH, "whether something was measured, and nothing of it had a baseline"),
-        "accepted.used": _names("benchmarks that only pass because of an entry under `accepted`"),
-        "accepted.expired": _names("benchmarks that regressed, with an entry under `accepted` whose date is over"),
-        "correctness.failed": _names("steps that check, and did not hold"),
-        "errors": _names("other steps that failed or took too long, without `continue-on-error`"),
-        "recommendations": _names("rules that gave advice on what was found"),
+        "baseline.missing": Fact(FactKind.TRUTH, "whether benchmarks were measured and none of them has a baseline"),
+        "accepted.used": _names("benchmarks that pass only because of an entry under `accepted`"),
+        "accepted.expired": _names("benchmarks that regressed and have an expired entry under `accepted`"),
+        "correctness.failed": _names("checks that failed"),
+        "errors": _names("other steps that failed or timed out, without `continue-on-error`"),
+        "recommendations": _names("rules that gave a recommendation"),
     }
 )
-"""Every fact by its name in an expression."""
+"""All facts by their names in an expression."""
 
 MATCHING = "in"
-"""Asks names for those that a glob matches: ``regressions.in("core/**")``."""
+"""Method of lists of names that filters by a glob: ``regressions.in("core/**")``."""
 
 
 class FoundNames(int):
-    """Names that were found: a number and a truth value as how many there are, and a list of them otherwise.
+    """A list of names whose numeric and boolean value is the number of names.
 
-    ``parts`` are facts below it: ``regressions.action``.
+    ``parts`` has the facts below it, such as ``action`` of ``regressions``.
     """
 
     names: tuple[str, ...]
     parts: Mapping[str, Any]
 
     def __new__(cls, names: Iterable[str] = (), parts: Mapping[str, Any] = MappingProxyType({})) -> Self:
-        """Each name counts once."""
+        """Create the list without duplicates."""
         each = tuple(dict.fromkeys(names))
         found = super().__new__(cls, len(each))
         found.names, found.parts = each, parts
         return found
 
     def __getattr__(self, name: str) -> Any:
-        """A fact below it, or ``in``, which is no name in Python."""
+        """Return a fact below this one, or the method ``in``, which is a keyword in Python."""
         if name == MATCHING:
             return self.matching
         try:
@@ -127,9 +129,9 @@ class FoundNames(int):
         return self.names[index]
 
     def matching(self, glob: str) -> FoundNames:
-        """Those that a glob matches, as globs match benchmarks elsewhere: ``*`` stays within a part, ``**`` does not.
+        """Return the names that a glob matches: ``*`` matches within one part of a name, ``**`` across parts.
 
-        Functions are parted by ``::`` instead of ``/``.
+        Parts are separated by ``/``, in names of functions by ``::``. Raises TypeError unless ``glob`` is a string.
         """
         if not isinstance(glob, str):
             raise TypeError(f'`in` takes a glob, such as .in("core/**"), not {glob!r}')
@@ -141,9 +143,9 @@ def _as_path(name: str) -> str:
 
 
 def context(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts as expressions read them: ``{"targets.met": x}`` -> ``{"targets": {"met": x}}``.
+    """Return the facts in nested form for expressions: ``{"targets.met": x}`` becomes ``{"targets": {"met": x}}``.
 
-    Raises KeyError unless ``values`` has a value for each fact.
+    Raises KeyError if ``values`` lacks a fact.
     """
     found: dict[str, Any] = {}
     for name in FACTS:
@@ -157,7 +159,7 @@ def context(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def examples() -> Iterator[dict[str, Any]]:
-    """Facts of a run that found nothing and of one that found one of everything, on which an expression is tried."""
+    """Yield the facts of a run without findings and of a run with one finding of each kind, to test conditions."""
     for names in ((), ("a/b",)):
         values: Mapping[FactKind, Any] = {
             FactKind.NAMES: FoundNames(names),

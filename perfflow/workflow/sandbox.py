@@ -1,8 +1,8 @@
-"""The Jinja2 environment of expressions: no attribute of an object's inside, and nothing that can run for long.
+"""The Jinja2 environment of expressions: no access to internals of objects, and no operation that runs for long.
 
-The block and comment delimiters hold a NUL, which YAML text cannot contain, so ``${#a[@]}`` and ``{#`` in shell text
-stay what they are. Filters, tests and methods are named one by one, since many of Jinja's own and Python's can build a
-text of any length from a few characters (``center``, ``format``, ``%``), and a check of a workflow must not hang.
+The block and comment delimiters contain a NUL, which YAML does not allow, so ``${#a[@]}`` and ``{#`` in shell text are
+left alone. Filters, tests and methods are listed one by one: many of Jinja2 and Python build a string of any length
+from a few characters (``center``, ``format``, ``%``), and checking a workflow must not hang.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FILTERS = (
     *("last", "length", "list", "lower", "max", "min", "replace", "reverse", "round", "sort", "string", "sum"),
     *("title", "tojson", "trim", "unique", "upper"),
 )
-"""Jinja's filters that expressions can use; ``raw`` and ``basename`` are ours."""
+"""Filters of Jinja2 that expressions can use; perfflow adds ``raw`` and ``basename``."""
 TESTS = (
     *("defined", "undefined", "none", "boolean", "true", "false", "integer", "float", "number", "string", "mapping"),
     *("sequence", "iterable", "odd", "even", "divisibleby", "in", "eq", "equalto", "==", "ne", "!=", "lt", "lessthan"),
@@ -35,44 +35,44 @@ METHODS = frozenset(
     {"startswith", "endswith", "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "split", "rsplit"}
     | {"splitlines", "partition", "rpartition", "removeprefix", "removesuffix", "replace", "find", "index", "count"}
     | {"get", "keys", "values", "items", "isdigit", "isalpha", "isalnum", "isidentifier"}
-    | {"in"}  # of the facts that routes are about
+    | {"in"}  # method of the facts in routes
 )
 LONGEST = 100_000
-"""Characters of a text, and items of a list, that an expression may make."""
+"""Most characters of a string, and most items of a list, that an expression may create."""
 _BITS = 4096
 _DIGITS = 100
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """Refuses what is not named above, and results that are too large."""
+    """Refuses all filters, tests and methods that are not listed above, and results that are too large."""
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Work out one operation, once its result is known to be of a reasonable size."""
+        """Evaluate one operation. Raises SecurityError if its result would be too large."""
         if operator == "%" and isinstance(left, str):
-            raise SecurityError("`%` does not format texts here; use `~` to join them")
+            raise SecurityError("`%` does not format strings here; use `~` to join them")
         if operator == "**" and _power_bits(left, right) > _BITS:
-            raise SecurityError("the power is too large")
+            raise SecurityError(f"the power is too large: more than {_BITS:,} bits")
         if operator == "*" and max(_product_size(left, right), _product_size(right, left)) > LONGEST:
-            raise SecurityError("the repeated text or list is too long")
+            raise SecurityError(f"the repeated string or list is too long: more than {LONGEST:,} characters or items")
         return super().call_binop(context, operator, left, right)
 
     def call(self, context: Context, obj: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call a status function, or a method that is known to be harmless."""
+        """Call a status function or an allowed method."""
         if getattr(obj, "__name__", "") == "replace":
             _refuse_growth(obj.__self__, args)
         return super().call(context, obj, *args, **kwargs)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Read ``obj.name``; a parameter or output called ``values`` or ``copy`` comes before the map's own method."""
+        """Read ``obj.name``; a key named ``values`` or ``copy`` takes precedence over the method of the map."""
         if isinstance(obj, Mapping) and (attribute in obj or hasattr(obj, "__missing__")):
             return obj[attribute]
         return super().getattr(obj, attribute)
 
     def wrap_str_format(self, value: Any) -> None:
-        """No `format`: a width in its text makes a result of any length."""
+        """Disable ``format``: a width in the format string creates a result of any length."""
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Whether ``obj.attr`` may be read: nothing private, and of texts, lists and maps only known methods."""
+        """Return whether ``obj.attr`` may be read: no private attributes, and only the methods listed above."""
         if callable(value) and attr not in METHODS:
             return False
         return super().is_safe_attribute(obj, attr, value)
@@ -89,9 +89,9 @@ def _product_size(sequence: Any, times: Any) -> int:
 
 
 def weight(value: Any) -> int:
-    """Characters and items of a value as it would be written out.
+    """Return the number of characters and items of a value when it is written out.
 
-    What is in it twice counts twice. Beyond LONGEST it is not counted to its end.
+    Repeated references count each time. Counting stops beyond LONGEST.
     """
     total, waiting = 0, [value]
     while waiting and total <= LONGEST:
@@ -103,18 +103,18 @@ def weight(value: Any) -> int:
             if total <= LONGEST:
                 waiting += [*item, *item.values()] if isinstance(item, dict) else item
         else:
-            # Three bits of a whole number are a digit.
+            # About three bits of an integer make one digit.
             total += item.bit_length() // 3 if isinstance(item, int) and item.bit_length() > 3 else 1
     return total
 
 
 def _refuse_growth(text: Any, args: tuple[Any, ...]) -> None:
-    """A few `replace` after each other can make any length."""
+    """Raise SecurityError if ``replace`` would create a string that is too long."""
     if isinstance(text, str) and len(args) > 1:
         old, new = str(args[0]), str(args[1])
         found = text.count(old)
         if len(text) + found * len(new) > LONGEST:
-            raise SecurityError("the text becomes too long")
+            raise SecurityError("the string becomes too long")
 
 
 def _replace(text: Any, old: str, new: str, count: int = -1) -> str:
@@ -125,7 +125,7 @@ def _replace(text: Any, old: str, new: str, count: int = -1) -> str:
 def _join(items: Any, separator: str = "") -> str:
     words = [str(item) for item in items]
     if sum(len(word) + len(separator) for word in words) > LONGEST:
-        raise SecurityError("the text becomes too long")
+        raise SecurityError("the string becomes too long")
     return separator.join(words)
 
 
@@ -134,7 +134,7 @@ def _basename(path: Any) -> str:
 
 
 def _bool(value: Any) -> bool:
-    """Outputs of steps are texts; this is how they become conditions."""
+    """Convert a string to a boolean, for outputs of steps in conditions."""
     text = str(value).strip().lower()
     if text in ("true", "1", "yes", "on"):
         return True
@@ -165,7 +165,7 @@ _OWN: Mapping[str, Callable[..., Any]] = {
 
 @cache
 def environment(as_raw: Callable[[Any], Raw]) -> Sandbox:
-    """The one environment; ``as_raw`` is the filter that opts out of quoting."""
+    """Return the environment; ``as_raw`` is the filter that disables shell quoting."""
     found = Sandbox(
         block_start_string="\0%",
         block_end_string="%\0",

@@ -1,7 +1,7 @@
-"""The JSON Schema of workflow files, generated from the models and the tools' options, for editors.
+"""Generate the JSON Schema of workflow files from the models and the options of the tools, for editors.
 
-Editors complete the names of tools and, behind ``uses``, the keys of ``with``, and show what each is for. Which values
-a key takes is left to ``perfflow validate``, since any of them may be an expression, or come from a candidate.
+Editors complete the names of tools and their keys under ``with``, and show descriptions. The schema does not check the
+values of these keys, since any of them may be an expression or come from a candidate; ``perfflow validate`` does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from perfflow.tools import registry
 from perfflow.workflow.model import Workflow, WorkflowPart
 
 _REMOVED = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": {"type": "null"}}
-"""`ID: null`: an inherited step that is not wanted."""
+"""`ID: null` removes an inherited step."""
 _SHORT_FORMS: dict[str, list[dict[str, Any]]] = {
     "Param": [{"type": ["string", "number", "boolean", "array"]}],
     "Candidate": [{"type": "string"}, {"type": "array", "items": {"type": ["string", "number"]}}],
@@ -26,7 +26,7 @@ _SHORT_FORMS: dict[str, list[dict[str, Any]]] = {
 def schema() -> dict[str, Any]:
     """Return the schema (draft 2020-12) with the short forms that the models accept before validation."""
     for part in WorkflowPart.__subclasses__():
-        # Old versions of pydantic cannot write a default that is a part which was not built yet.
+        # Old versions of pydantic cannot serialize a default whose model was not built yet.
         part.model_rebuild()
     found = Workflow.model_json_schema(by_alias=True, mode="validation")
     _add_tools(found["$defs"])
@@ -43,7 +43,7 @@ def schema() -> dict[str, Any]:
 
 
 def _add_tools(parts: dict[str, Any]) -> None:
-    """Let a step name perfflow's own tools, each with its keys; a tool file or a plugin may bring others."""
+    """Add perfflow's own tools with their keys; other names stay allowed, for tool files and plugins."""
     adapters = [adapter for adapter in map(registry.find, registry.MODULES) if adapter]
     step = parts["Step"]
     names = [{"const": adapter.name, "description": registry.about(adapter)} for adapter in adapters]
@@ -58,13 +58,13 @@ def _add_tools(parts: dict[str, Any]) -> None:
 
 
 def _key(value: dict[str, Any]) -> dict[str, Any]:
-    """What an editor shows of one of a tool's keys: what it is for, its usual value, and those it takes, if few."""
+    """Return the schema of one key of a tool: its description, its default, and its values as examples if few."""
     shown = {name: value[name] for name in ("description", "default", "deprecated") if name in value}
     return shown | ({"examples": value["enum"]} if "enum" in value else {})
 
 
 def _forbid_other_names(node: Any) -> None:
-    """A map whose keys must fit a pattern has no others; pydantic leaves that open."""
+    """Forbid other keys in maps whose keys must match a pattern; pydantic allows them."""
     if isinstance(node, dict):
         if "patternProperties" in node:
             node.setdefault("additionalProperties", False)
@@ -76,5 +76,5 @@ def _forbid_other_names(node: Any) -> None:
 
 
 def schema_text() -> str:
-    """The file ``schemas/workflow.schema.json``."""
+    """Return the contents of ``schemas/workflow.schema.json``."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"

@@ -1,7 +1,7 @@
-"""Settings written into a workflow's text: only those values change, every other character stays as it is.
+"""Write settings into the text of a workflow: only their values change, every other character stays as it is.
 
-ruamel.yaml tells where each value stands. A file dumped anew by any library would lose line ends, widths or columns
-that the author chose; so the values alone are replaced, and the new text is read again before anybody gets it.
+ruamel.yaml gives the position of each value. Dumping the whole file with a library would lose line ends, widths or
+columns that the author chose. So only the values are replaced, and the new text is parsed again as a check.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from perfflow.workflow.yaml_text import read_text
 
 _ALIAS = late_pattern(r"\s*:\s+(\*[^\s,\[\]{}]+)")
 UNTOUCHED = ("setup", CANDIDATES_STAGE)
-"""Stages whose steps never saw the settings: setup runs once, in the user's tree."""
+"""Stages whose steps never ran with the settings: setup runs once, in the user's tree."""
 _MARK = "\ufeff"
 
 
 @dataclass(frozen=True)
 class Written:
-    """One value: its key as a path, the 1-based line it stands in, the text before ('' where it is new) and after."""
+    """One written value: the path of its key, its 1-based line, the old text ('' for a new value) and the new text."""
 
     key: str
     line: int
@@ -37,10 +37,10 @@ class Written:
 
 
 def with_settings(text: str, name: str, params: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str, list[Written]]:
-    """The text of the file ``name`` with parameters' defaults and environment variables set, and what was written.
+    """Set defaults of parameters and environment variables in the text of the file ``name``.
 
-    A variable is set in all places that set it, as those would hide it, else in the top-level ``env``. Raises
-    UserError, naming the line, where a value cannot be written without changing anything else.
+    Returns the new text and the written values. A variable is replaced everywhere the file sets it, or else added to
+    the top-level ``env``. Raises UserError with the line if a value cannot be written without changing other values.
     """
     mark, body = (_MARK, text.removeprefix(_MARK)) if text.startswith(_MARK) else ("", text)
     draft = _Draft(body, name)
@@ -59,12 +59,12 @@ def with_settings(text: str, name: str, params: Mapping[str, Any], env: Mapping[
 
 
 Pair = tuple[Any, Any]
-"""Nodes of a key and its value, as ruamel.yaml composes them; they have no types of their own."""
+"""Nodes of a key and its value, as composed by ruamel.yaml, which has no types for them."""
 
 
 @dataclass
 class _Draft:
-    """The text, its nodes, and the edits gathered so far as (start, end, new text)."""
+    """The text, its nodes, and the edits collected so far as (start, end, new text)."""
 
     text: str
     name: str
@@ -80,10 +80,10 @@ class _Draft:
         self._events = list(YAML().parse(self.text))
         self._end_of_line = "\r\n" if "\r\n" in self.text else "\n"
 
-    # -- where things stand
+    # -- positions
 
     def places_of(self, variable: str) -> Iterator[tuple[Loc, Pair]]:
-        """Where an environment variable is set for steps that are built or measured."""
+        """Yield the places that set an environment variable for steps that build or measure."""
         for loc, env in self._environments():
             pair = _pairs(env).get(variable)
             if pair:
@@ -107,7 +107,7 @@ class _Draft:
         return len(re.findall("\r\n|\r|\n", self.text[:index])) + 1
 
     def refuse(self, index: int, key: str, why: str, value: Any) -> UserError:
-        """What to say where a value cannot be written: where it belongs, and what to write there by hand."""
+        """Return the error for a value that cannot be written, with its place and the text to write by hand."""
         line = self._line_of(index)
         column = index - max(self.text.rfind("\n", 0, index), self.text.rfind("\r", 0, index))
         shown = re.split("\r\n|\r|\n", self.text)[line - 1]
@@ -130,11 +130,11 @@ class _Draft:
             self._insert(("params", name), found, {"default": value})
 
     def replace(self, loc: Loc, pair: Pair, value: Any) -> None:
-        """Put a scalar in place of another one, keeping its quotes."""
+        """Replace a scalar by another one in the same quotes."""
         key, node = pair
         alias = self._alias(key)
         if node.id != "scalar":
-            raise self.refuse(key.start_mark.index, _shown(loc), "it holds more than one value", value)
+            raise self.refuse(key.start_mark.index, _shown(loc), "it is a list or a map", value)
         start, end = alias or (node.start_mark.index, node.end_mark.index)
         old = self.text[start:end]
         new = scalar(value, old)
@@ -150,9 +150,9 @@ class _Draft:
             self._note(loc, key.start_mark.index, old, new, value)
 
     def _without_anchor(self, loc: Loc, node: Any, value: Any, old: str) -> str:
-        """Leave what an anchor stands for to the first alias of it, so that those keep their value.
+        """Move the anchor and its old value to the first alias, so that the aliases keep their value.
 
-        Returns the new text; '' where no alias uses the anchor.
+        Returns the new text, or '' if no alias uses the anchor.
         """
         aliases = [
             event
@@ -164,18 +164,18 @@ class _Draft:
         if not aliases:
             return ""
         if node.style in ("|", ">"):
-            raise self.refuse(node.start_mark.index, _shown(loc), "other values share it by its anchor", value)
+            raise self.refuse(node.start_mark.index, _shown(loc), "other values use its anchor", value)
         first = aliases[0]
         self._edits.append((first.start_mark.index, first.end_mark.index, old))
         return scalar(value, old.partition(" ")[2].lstrip())
 
     def _alias(self, key: Any) -> tuple[int, int] | None:
-        """Where the alias stands that is the value of a key; None where the value is written out."""
+        """Return the span of the alias that is the value of a key, or None if the value is no alias."""
         found = _ALIAS.match(self.text, key.end_mark.index)
         return found.span(1) if found else None
 
     def add_env(self, values: Mapping[str, str]) -> None:
-        """Set variables in the top-level ``env``, which is made where there is none, before ``stages``."""
+        """Set variables in the top-level ``env``, which is created before ``stages`` if it does not exist."""
         top = _pairs(self._root)
         if "env" in top:
             key, env = top["env"]
@@ -196,13 +196,13 @@ class _Draft:
             self._put(index, block + (self._end_of_line if spaced else ""), ("env",), values)
 
     def _indentation(self) -> int:
-        """Columns by which the file indents its maps."""
+        """Return the number of columns by which the file indents its maps."""
         nested = [value for _, value in _pairs(self._root).values() if value.id == "mapping" and not value.flow_style]
         columns = {node.start_mark.column - self._root.start_mark.column for node in nested if node.value}
         return min((column for column in columns if column > 0), default=2)
 
     def _before(self, name: str) -> int:
-        """Where a block before a top-level key begins: comments right above the key belong to it."""
+        """Return the index at which to insert a block before a top-level key and the comments directly above it."""
         pair = _pairs(self._root).get(name)
         if pair is None:
             return len(self.text)
@@ -212,7 +212,7 @@ class _Draft:
         return int(index)
 
     def _insert(self, loc: Loc, node: Any, values: Mapping[str, Any]) -> None:
-        """Add pairs at the end of a map, or before its first key where its last value is no scalar."""
+        """Add pairs at the end of a map, or before its first key if its last value is not a scalar."""
         texts = [f"{name}: {scalar(value)}" for name, value in values.items()]
         if node.flow_style:
             last = self._end_of(node.value[-1]) if node.value else node.start_mark.index + 1
@@ -248,7 +248,7 @@ class _Draft:
         parent[loc[-1]] = value
 
     def finished(self) -> str:
-        """The text with all edits. Raises UserError where anything else would read differently."""
+        """Return the text with all edits. Raises UserError if other values would change."""
         text = self.text
         for start, end, new in sorted(self._edits, reverse=True):
             text = text[:start] + new + text[end:]
@@ -260,7 +260,7 @@ class _Draft:
             shown = "; ".join(f"{item.key}: {item.new}" for item in self.written)
             raise UserError.of(
                 f"{self.name}: the settings cannot be written without changing other values",
-                f"does an anchor share them? write them by hand: {shown}",
+                f"check anchors and aliases, or write them by hand: {shown}",
             )
         return text
 

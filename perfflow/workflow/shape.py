@@ -1,7 +1,7 @@
-"""Data and a model -> the model's valid part, and a problem with a place for each mistake.
+"""Validate data against a pydantic model: return the valid part, and one problem with its place for each mistake.
 
-pydantic reports every member of a union and names types in its own words; here each mistake becomes one problem in
-the words of the format, and what is left out because of it is remembered, so that it causes no second complaint.
+pydantic reports every member of a union and uses Python's names of types. This module turns each mistake into one
+problem in YAML terms. It also records the parts that were left out, so that later checks do not report them again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from perfflow.workflow.document import Document, Loc
 from perfflow.workflow.model import DOING, STAGES, Header, Workflow
 
 MAX_PROBLEMS = 100
-"""Problems of one file that are worked out and shown; nobody reads more, and each costs a search for near names."""
+"""Most problems of one file that are shown; each one costs a search for similar names."""
 _MAX_REPAIRS = 20
 
 M = TypeVar("M", bound=BaseModel)
@@ -29,7 +29,10 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Shaped(Generic[M]):
-    """What could be read. ``wrong`` holds the places of what was left out; of an unknown key, what it stands for."""
+    """The result of ``read_shape``.
+
+    ``wrong`` has the places of the values that were left out. An unknown key counts as the key that was probably meant.
+    """
 
     model: M | None
     problems: tuple[Problem, ...] = ()
@@ -37,9 +40,9 @@ class Shaped(Generic[M]):
 
 
 def read_shape(document: Document, model: type[M], data: Any, base: Loc, wrong: Collection[Loc] = ()) -> Shaped[M]:
-    """Validate ``data``, which stands at ``base``; wrong parts are reported and left out.
+    """Validate ``data``, which is located at ``base``; report invalid parts and leave them out.
 
-    A value at one of the places in ``wrong`` is already complained of, and only left out.
+    A value whose place is in ``wrong`` has been reported before, so it is only left out.
     """
     try:
         return Shaped(model.model_validate(data))
@@ -49,7 +52,7 @@ def read_shape(document: Document, model: type[M], data: Any, base: Loc, wrong: 
 
 
 def read_options(document: Document, model: type[M], data: Any, base: Loc) -> Shaped[M]:
-    """Validate the keys of a tool; a value that is still to be rendered is not judged yet."""
+    """Validate the options of a tool; values with an expression are skipped until they are rendered."""
     try:
         return Shaped(model.model_validate(data))
     except ValidationError as error:
@@ -70,7 +73,7 @@ _ABOUT_KEYS = ("missing", "extra_forbidden")
 
 @dataclass(frozen=True)
 class _Mistake:
-    """One mistake: ``loc`` from where the data starts, and pydantic's errors about it (several for a union)."""
+    """One mistake: its ``loc`` in the data, and pydantic's errors about it (several for a union)."""
 
     loc: Loc
     errors: tuple[ErrorDetails, ...]
@@ -86,7 +89,7 @@ class _Mistake:
 
 
 def _mistakes(error: ValidationError, data: Any) -> Iterator[_Mistake]:
-    """Join the errors of a union's members, and drop a missing key that an unknown one stands for."""
+    """Join the errors of a union's members, and drop the error about a missing key that was only misspelt."""
     errors = list(islice(error.errors(include_url=False), MAX_PROBLEMS * 4))
     unknown = [item["loc"] for item in errors if item["type"] == "extra_forbidden"]
     stand_ins = {
@@ -103,7 +106,7 @@ Located = tuple[tuple[str | int, ...], ErrorDetails]
 
 
 def _joined(errors: Sequence[Located], data: Any, base: Loc) -> Iterator[_Mistake]:
-    """Walk down the data; a step that it does not have names the member of a union."""
+    """Walk down the data; a part of an error's location that is not in the data names a member of a union."""
     by_part: dict[str | int, list[Located]] = {}
     members: dict[str | int, list[Located]] = {}
     for loc, error in errors:
@@ -121,7 +124,7 @@ def _joined(errors: Sequence[Located], data: Any, base: Loc) -> Iterator[_Mistak
 
 
 def _as_member(member: str | int, error: ErrorDetails) -> ErrorDetails:
-    """The error of a union's member; one with a pattern stands for an expression, also where it is given no text."""
+    """Return the error of a union's member; a member with a pattern expects an expression, whatever the value is."""
     if member == "constrained-str" and error["type"] == "string_type":
         return {**error, "type": "string_pattern_mismatch"}
     return error
@@ -134,7 +137,7 @@ def _has(data: Any, part: str | int) -> bool:
 
 
 def _best_member(members: list[list[_Mistake]], base: Loc) -> Iterator[_Mistake]:
-    """The member of a union that got furthest was meant; where none did, the mistake is about all of them."""
+    """Yield the mistakes of the union member whose validation got furthest, else one mistake about all members."""
     deep = [found for found in members if any(len(mistake.loc) > len(base) for mistake in found)]
     constrained = [found for found in members if found[0].kind not in _KINDS]
     best = next(iter(deep or constrained), None)
@@ -145,7 +148,7 @@ def _best_member(members: list[list[_Mistake]], base: Loc) -> Iterator[_Mistake]
 
 
 def _meant(model: type[BaseModel], mistake: _Mistake) -> Loc:
-    """Where a mistake stands, an unknown key being taken for the one it was probably meant to be."""
+    """Return the place of a mistake; an unknown key is replaced by the key that was probably meant."""
     if mistake.kind != "extra_forbidden":
         return mistake.loc
     key = str(mistake.loc[-1])
@@ -153,11 +156,11 @@ def _meant(model: type[BaseModel], mistake: _Mistake) -> Loc:
 
 
 _REQUIRED: Mapping[str, Mapping[str, Any]] = {"Header": {"perfflow": 1}}
-"""What stands in for a value without which there is no model."""
+"""Values that replace missing required keys, so that the rest of the model can be used."""
 
 
 def _repaired(model: type[M], data: Any) -> M | None:
-    """Leave out what is wrong until the rest is valid; None where nothing valid remains."""
+    """Remove invalid values until the rest is valid; return None if nothing valid remains."""
     rest = copy.deepcopy(data)
     for _ in range(_MAX_REPAIRS):
         if isinstance(rest, dict):
@@ -175,7 +178,7 @@ def _repaired(model: type[M], data: Any) -> M | None:
 
 
 def _writable(data: Any, loc: Sequence[str | int]) -> tuple[str, ...]:
-    """The part of ``loc`` through maps: of a list all is left out, since positions in it must stay what they are."""
+    """Return the part of ``loc`` that leads through maps; a list is removed as a whole, so that indices stay valid."""
     found: list[str] = []
     for part in loc:
         if not isinstance(data, dict) or part not in data:
@@ -195,21 +198,21 @@ def _problem(document: Document, model: type[BaseModel], mistake: _Mistake, base
     loc = (*base, *mistake.loc)
     key = str(loc[-1]) if loc else ""
     if mistake.about_key:
-        return Problem(f"{key!r} is not a name", "use letters, digits and _", document.place(loc, key=True))
+        return Problem(f"invalid name {key!r}", "use letters, digits and _", document.place(loc, key=True))
     if mistake.kind == "extra_forbidden":
         hint = _unknown_key_hint(document, model, mistake, loc)
         return Problem(f"unknown key `{key}`", hint, document.place(loc, key=True))
     if mistake.kind == "missing":
-        hint = "the first line of a workflow is `perfflow: 1`" if loc == ("perfflow",) else ""
+        hint = "start the file with `perfflow: 1`" if loc == ("perfflow",) else ""
         return Problem(f"`{key}` is missing", hint, document.place(loc[:-1], key=True))
     if mistake.kind == "value_error":
-        # What keys say together, in the words of the adapter.
+        # A rule about several keys; the message comes from the adapter.
         return Problem(str(mistake.errors[0]["ctx"]["error"]), "", document.place(loc, key=True))
     return Problem(f"{_subject(loc)} {_predicate(mistake)}", _value_hint(mistake, loc), document.place(loc))
 
 
 def _subject(loc: Loc) -> str:
-    """``the text `x` `` in words: a value by its key, an item by its list's."""
+    """Return the name of a value for a message: its key, or for an item the key of its list."""
     if len(loc) == 4 and loc[0] == "stages" and isinstance(loc[-1], int):
         return "a step"
     name = next((part for part in reversed(loc) if isinstance(part, str)), "the file")
@@ -217,7 +220,7 @@ def _subject(loc: Loc) -> str:
 
 
 _KINDS = {
-    "string_type": "a text",
+    "string_type": "a string",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
@@ -231,18 +234,18 @@ _KINDS = {
     "model_attributes_type": "a map",
     "string_pattern_mismatch": "a ${{ }} expression",
 }
-"""pydantic's names of type errors, in a reader's words; in a union a pattern stands for an expression."""
+"""pydantic's names of type errors in YAML terms; in a union, a pattern stands for an expression."""
 _LIMITS = {
-    "greater_than": ("is above", "gt"),
-    "greater_than_equal": ("is at least", "ge"),
-    "less_than": ("is below", "lt"),
-    "less_than_equal": ("is at most", "le"),
-    "string_too_long": ("is a text no longer than", "max_length"),
+    "greater_than": ("must be above", "gt"),
+    "greater_than_equal": ("must be at least", "ge"),
+    "less_than": ("must be below", "lt"),
+    "less_than_equal": ("must be at most", "le"),
+    "string_too_long": ("must have at most", "max_length"),
 }
 
 
 def _predicate(mistake: _Mistake) -> str:
-    """What the value has to be, and what it is."""
+    """Return the second half of a message: the expected value and the actual one."""
     first = mistake.errors[0]
     context = first.get("ctx", {})
     shown = repr(mistake.value)
@@ -251,49 +254,53 @@ def _predicate(mistake: _Mistake) -> str:
         shown = "but it is empty"
     if mistake.kind in _LIMITS:
         words, name = _LIMITS[mistake.kind]
-        return f"{words} {context[name]}, {shown}"
+        unit = " characters" if name == "max_length" else ""
+        return f"{words} {context[name]}{unit}, {shown}"
     if mistake.kind in ("literal_error", "enum"):
         expected = str(context["expected"])
-        return f"is {'one of ' if ' or ' in expected else ''}{expected.replace(' or ', ', ')}, {shown}"
+        return f"must be {'one of ' if ' or ' in expected else ''}{expected.replace(' or ', ', ')}, {shown}"
     if mistake.kind == "string_pattern_mismatch" and len(mistake.errors) == 1:
-        return f"holds a character that it cannot, {shown.removeprefix('not ')}"
+        return f"contains a character that is not allowed: {shown.removeprefix('not ')}"
     kinds = dict.fromkeys(_KINDS.get(error["type"], error["msg"]) for error in mistake.errors)
     *others, last = kinds
-    return f"is {', '.join(others)}{' or ' if others else ''}{last}, {shown}"
+    return f"must be {', '.join(others)}{' or ' if others else ''}{last}, {shown}"
 
 
 def _value_hint(mistake: _Mistake, loc: Loc) -> str:
     value = mistake.value
     kinds = {error["type"] for error in mistake.errors}
     if loc == ("perfflow",):
-        return "this version of perfflow reads format version 1"
+        return "write `perfflow: 1`, the format version that this version of perfflow reads"
     if mistake.kind == "string_pattern_mismatch" and len(mistake.errors) == 1:
         return "use letters, digits, `_`, `.` and `-`, such as run-1"
     if _subject(loc) == "a step":
         return f"write `- run: {value}`" if isinstance(value, str) else "start each step with `- id: ...`"
     if loc[-1:] == ("shell",) and isinstance(value, bool):
-        return "`run` always uses a shell: remove the key, or name another one, such as `shell: sh -e`"
+        return "`run` always uses a shell: remove the key, or name another shell, such as `shell: sh -e`"
     if loc[-1:] == ("candidates",) and isinstance(value, str | dict):
         return "did you mean `candidate`?"
     if "string_type" in kinds and isinstance(value, bool | int | float):
         return f'quote it: "{str(value).lower() if isinstance(value, bool) else value}"'
     if isinstance(value, str) and (kinds & {"int_type", "float_type"}) and _is_number(value):
         return f"remove the quotes: {value}"
-    if "bool_type" in kinds and str(value).lower() in _SAID:
-        return f"write {_SAID[str(value).lower()]}"
+    if "bool_type" in kinds and str(value).lower() in _YAML_1_1_BOOLEANS:
+        return f"write {_YAML_1_1_BOOLEANS[str(value).lower()]}"
     if mistake.kind in ("literal_error", "enum"):
         return _nearest_choice(mistake)
     return _container_hint(kinds) if len(mistake.errors) == 1 else ""
 
 
-_SAID = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"}
+_YAML_1_1_BOOLEANS = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"}
 """Words that were booleans in YAML 1.1."""
 
 
 def _container_hint(kinds: set[str]) -> str:
     if "list_type" in kinds:
         return "write a list: [a, b], or lines that start with `-`"
-    return "write `key: value` lines below it" if kinds & {"dict_type", "model_type", "model_attributes_type"} else ""
+    return "write lines of the form `key: value` below it" if kinds & _MAP_TYPES else ""
+
+
+_MAP_TYPES = {"dict_type", "model_type", "model_attributes_type"}
 
 
 def _nearest_choice(mistake: _Mistake) -> str:
@@ -314,25 +321,25 @@ def _is_number(text: str) -> bool:
 def _unknown_key_hint(document: Document, model: type[BaseModel], mistake: _Mistake, loc: Loc) -> str:
     key = str(loc[-1])
     if mistake.value is None and getattr(document.node(loc[:-1]), "flow_style", False):
-        return "a text with a comma inside { } must be quoted"
+        return "quote strings that contain a comma inside { }"
     inner = mistake.loc[:-1]
     elsewhere = "" if inner else _ELSEWHERE.get(model.__name__, {}).get(key, "")
     return elsewhere or yaml_hints.for_unknown_key(key, keys_of(model, inner))
 
 
-_STEP_HINT = "a stage is a list of steps: start each with `- `"
-_STAGE_HINT = "stages stand under `stages:`"
-_WITH_HINT = "a tool's keys stand under `with`; without a tool, use `run` or `argv`"
+_STEP_HINT = "a stage is a list of steps: start each step with `- `"
+_STAGE_HINT = "write stages under `stages:`"
+_WITH_HINT = "write the options of a tool under `with`; without a tool, use `run` or `argv`"
 _ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "Header": dict.fromkeys(STAGES, _STAGE_HINT),
     "Stage": dict.fromkeys((*DOING, "id", "with", "needs", "benchmark"), _STEP_HINT),
     "Step": dict.fromkeys(("command", "expected", "relative", "absolute", "frequency", "rate", "event"), _WITH_HINT),
 }
-"""Keys that stand in another place of the file."""
+"""Keys that belong in another place of the file."""
 
 
 def keys_of(model: type[BaseModel], loc: Loc = ()) -> list[str]:
-    """The keys a map at ``loc`` inside ``model`` may have."""
+    """Return the keys that a map at ``loc`` inside ``model`` may have."""
     current: type[BaseModel] = Workflow if model is Header else model
     for part in loc:
         by_key: Mapping[Any, Any] = {field.alias or name: field for name, field in current.model_fields.items()}

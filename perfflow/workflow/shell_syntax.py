@@ -1,7 +1,8 @@
-"""What only a shell understands in a command that no shell reads: there it would be an argument like any other.
+"""Find shell syntax in commands that run without a shell, where it would be passed as an ordinary argument.
 
-``python3 s.py < n.txt`` split into words runs with the arguments ``<`` and ``n.txt``, and ``true && sleep 1`` is
-``true``: the wrong thing is measured, and passes. Quoting is that of ``shlex.split``, which makes the words.
+Split into words, ``python3 s.py < n.txt`` runs with the arguments ``<`` and ``n.txt``, and ``true && sleep 1`` runs
+only ``true``: the wrong program would be measured without an error. Quoting follows ``shlex.split``, which splits the
+command.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from perfflow.model.later import dataclass, late_pattern
 
 _ASSIGNMENT = late_pattern(r"\s*([A-Za-z_]\w*)\+?=", re.ASCII)
 _OPERATOR = late_pattern(
-    # A placeholder stands for a value that is not known yet, and is no redirection.
+    # A placeholder stands for a value that is not known yet; it is not a redirection.
     r"(?P<placeholder><(?:params|steps)\.[^<>\s]+>)"
     r"|(?P<operator>&>>?|\|\||&&|\|&?|;;?|<<<|<<-?|>>|[<>]&|[<>]\(|<>|>\||<|>|&|`"
     r"|\$(?:[({'\"]|[A-Za-z_]\w*|[0-9@*#?$!-]))"
@@ -24,10 +25,10 @@ _OPERATOR = late_pattern(
 
 @dataclass(frozen=True)
 class SyntaxPiece:
-    """One piece of shell syntax outside of quotes: its text, and where in the command it starts.
+    """One piece of unquoted shell syntax: its text, and its offset in the command.
 
-    ``variable`` is the name that a leading ``NAME=value`` sets, and else ''; ``is_pattern`` says that it is a glob,
-    which a shell, too, leaves as it is where no file matches.
+    ``variable`` is the name that a leading ``NAME=value`` sets, else ''. ``is_pattern`` marks a glob, which even a
+    shell passes unchanged if no file matches.
     """
 
     text: str
@@ -37,16 +38,16 @@ class SyntaxPiece:
 
     @property
     def message(self) -> str:
-        """What is wrong with it."""
+        """The error message."""
         if self.variable:
-            return f"`{self.text}` sets a variable only in a shell; here it is the program to start"
+            return f"`{self.text}` needs a shell, but this command runs without one: it would be the program to start"
         if self.is_pattern:
-            return f"`{self.text}` names no files: no shell reads this command, and the argument stays as it is"
+            return f"`{self.text}` is not expanded, since this command runs without a shell"
         what = "a backquote" if self.text == "`" else f"`{self.text}`"
-        return f"{what} is for a shell, and no shell reads this command: it would be an argument"
+        return f"{what} needs a shell, but this command runs without one: it would be an argument"
 
     def hint(self, *, takes_shell: bool = True) -> str:
-        """The remedy, for a tool that can run a shell's text or one that cannot."""
+        """Return the remedy, for tools that accept ``shell: true`` or for others."""
         if self.variable:
             return f"use `env: {{{self.variable}: ...}}`" + (", or add `shell: true`" if takes_shell else "")
         name = self.text.removeprefix("$")
@@ -60,7 +61,7 @@ class SyntaxPiece:
 
 
 def first(text: str) -> SyntaxPiece | None:
-    """The first thing in a command that only a shell understands, a glob only where there is nothing else."""
+    """Return the first piece of shell syntax in a command; a glob only if there is nothing else; None without any."""
     leading = _ASSIGNMENT.match(text)
     if leading:
         return SyntaxPiece(leading[0].lstrip(), leading.start(1), variable=leading[1])

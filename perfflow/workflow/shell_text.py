@@ -1,8 +1,8 @@
-"""Shell text under construction: knows inside which quotes it ends, so that a value is quoted for just there.
+"""Build shell text from literal parts and values, and quote each value for the place where it is inserted.
 
-``shlex.quote`` alone is right only outside of quotes: in ``"..."`` its quotes would be part of the value, and a
-``$(command)`` in the value would be executed. Where nothing is safe (inside backquotes, ``${...}``, after ``$`` or a
-backslash), or where this reader is not sure what bash will make of the text, a value is refused.
+``shlex.quote`` alone is correct only outside quotes: in ``"..."`` its quotes would become part of the value, and a
+``$(command)`` in the value would be executed. A value is refused where no quoting is safe (inside backquotes or
+``${...}``, after ``$`` or a backslash), and where this parser cannot determine how bash reads the text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ADVICE = 'put it into `env: {VALUE: "${{ ... }}"}` and write "$VALUE"'
 
 
 class UnquotableError(ValueError):
-    """A value stands where it cannot be kept from being executed or torn apart; ``hint`` says what to do instead."""
+    """A value is at a place where no quoting is safe; ``hint`` is the remedy."""
 
     hint = _ADVICE
 
@@ -41,13 +41,13 @@ _HERE_START = late_pattern(r"<<(?P<dash>-?)[ \t]*(?P<word>(?:'[^'\n]*'|\"[^\"\n]
 _SHIFT = late_pattern(r"<<=?\s*[\d($]")
 _NUMBER = late_pattern(r"-?\d+")
 _DEEPEST = 100
-"""Quotes, substitutions and here-documents inside each other that are told apart."""
+"""Most nested quotes, substitutions and here-documents that are tracked."""
 _SEPARATORS = " \t\n;&|()<>"
 
 
 @dataclass
 class _Here:
-    """A here-document whose body starts at the next line."""
+    """A here-document whose body starts on the next line."""
 
     word: str
     quoted: bool
@@ -57,7 +57,7 @@ class _Here:
 
 @dataclass
 class ShellText:
-    """Text, and the quotes, substitutions and here-documents that are open at its end."""
+    """Shell text, and the quotes, substitutions and here-documents that are open at its end."""
 
     text: str = ""
     _open: list[_In] = field(default_factory=lambda: [_In.COMMANDS])
@@ -72,19 +72,19 @@ class ShellText:
         """Append literal shell text."""
         if not text:
             return
-        # Two texts only meet where a raw value stands; what it completes is no longer known.
+        # Two literal parts are adjacent only with a raw value, which may have completed an escape or a substitution.
         self._unsure = self._unsure or self._escaped or self._dollar
         position, self.text = len(self.text), self.text + text
-        # Once it is not clear how bash reads the text, no value can stand in the rest of it.
+        # Once it is unclear how bash reads the text, the rest is not parsed, and values in it are refused.
         while position < len(self.text) and not self._unsure:
             position = self._step(position)
             if len(self._open) > _DEEPEST:
                 self._unsure = True
 
     def add_words(self, words: list[str]) -> None:
-        """Append values, quoted for where they stand. Raises UnquotableError where that cannot be done."""
+        """Append values, quoted for this place. Raises UnquotableError if no quoting is safe."""
         if any("\0" in word for word in words):
-            raise UnquotableError("the value holds a NUL character, which no argument can")
+            raise UnquotableError("the value contains a NUL character")
         self.text += self._quoted(words)
 
     def _quoted(self, words: list[str]) -> str:
@@ -92,15 +92,15 @@ class ShellText:
         joined = " ".join(words)
         refused = next((kind for kind in self._open if kind in _REFUSED), None)
         if refused:
-            raise UnquotableError(f"a value cannot stand inside {_REFUSED[refused]}")
+            raise UnquotableError(f"an expression is not allowed inside {_REFUSED[refused]}")
         if self._unsure or _In.HERE in self._open[:-1]:
-            raise UnquotableError("a value cannot stand here, since it is not clear how bash reads this text")
+            raise UnquotableError("an expression is not allowed here, because it is unclear how bash reads this text")
         if self._escaped or self._dollar:
-            raise UnquotableError(f"a value cannot stand right after `{self.text[-1]}`")
+            raise UnquotableError(f"an expression is not allowed directly after `{self.text[-1]}`")
         if _In.ARITHMETIC in self._open:
-            # bash expands what stands in it whatever the quotes, and may even read it as commands after all.
+            # bash expands the text in it despite quotes, and may even read it as commands.
             if not _NUMBER.fullmatch(joined):
-                raise UnquotableError(f"{joined[:40]!r} is no whole number, which is all that can stand in ((...))")
+                raise UnquotableError(f"only a whole number is allowed in ((...)), not {joined[:40]!r}")
             return joined
         match here:
             case _In.SINGLE:
@@ -116,17 +116,17 @@ class ShellText:
 
     def _in_here(self, text: str) -> str:
         if "\n" in text:
-            raise UnquotableError("a value of several lines cannot stand in a here-document")
+            raise UnquotableError("a value of several lines is not allowed in a here-document")
         here = self._heres[0]
         if here.depth > 1:  # bash may end it with the substitution around it
-            raise UnquotableError("a value cannot stand in a here-document inside $(...)")
+            raise UnquotableError("an expression is not allowed in a here-document inside $(...)")
         line = self.text.rpartition("\n")[2] + text
-        # With what follows it, the line may become the one that ends the document.
+        # Together with the following text, the line may become the delimiter of the document.
         self._unsure = here.word.startswith(line.lstrip("\t") if here.dash else line)
         return text if here.quoted else re.sub(r"([\\$`])", r"\\\1", text)
 
     def _step(self, position: int) -> int:
-        """Read one character, or one token, and return where the next one starts."""
+        """Read one character or token, and return the index of the next one."""
         letter, here = self.text[position], self._open[-1]
         self._escaped = self._dollar = False
         if here is _In.HERE:
@@ -144,7 +144,7 @@ class ShellText:
         return self._step_expanding(position, letter, here)
 
     def _step_expanding(self, position: int, letter: str, here: _In) -> int:
-        """Outside of single quotes: substitutions open; outside of double ones, quotes and lists of commands, too."""
+        """Read one character outside single quotes: it may start a substitution, or outside double quotes a quote."""
         if letter == "$":
             return self._dollar_at(position, here)
         if letter == "`":
@@ -161,7 +161,7 @@ class ShellText:
 
     def _dollar_at(self, position: int, here: _In) -> int:
         following = self.text[position + 1 : position + 3]
-        if following.startswith("$"):  # the process's number
+        if following.startswith("$"):  # the process id
             return position + 2
         if following.startswith("(("):
             return self._enter(_In.ARITHMETIC, position + 3, parens=2)
@@ -182,7 +182,7 @@ class ShellText:
         return position
 
     def _step_commands(self, position: int, letter: str, here: _In) -> int:
-        # After `$(x)` the word goes on, after `(x)` a new one starts.
+        # After `$(x)` the word continues, after `(x)` a new one starts.
         starts_word = position == 0 or (self.text[position - 1] in _SEPARATORS and position != self._substituted)
         if letter == "(":
             if self.text.startswith("((", position) and here is _In.COMMANDS:
@@ -197,7 +197,7 @@ class ShellText:
         elif self.text.startswith("<<", position):
             return self._here_at(position, here)
         elif starts_word and len(self._open) > 1 and self.text.startswith("case", position):
-            self._unsure = True  # its patterns end in a `)` that closes nothing
+            self._unsure = True  # patterns of `case` end in an unmatched `)`
         return position + 1
 
     def _close_paren(self, position: int) -> None:
@@ -205,7 +205,7 @@ class ShellText:
             self._parens[-1] -= 1
         if self._parens[-1] == 0 and len(self._parens) > 1:
             self._parens.pop()
-            # Whether `((x))#` starts a comment depends on where it stands.
+            # Whether `((x))#` starts a comment depends on the context.
             self._unsure = self._unsure or (
                 self._open.pop() is _In.ARITHMETIC and self.text.startswith("#", position + 1)
             )
@@ -227,7 +227,7 @@ class ShellText:
         plain = re.sub(r"['\"\\]", "", word)
         self._heres.append(_Here(plain, plain != word, bool(match["dash"]), len(self._open)))
         self._unsure = self._unsure or len(self._heres) > _DEEPEST
-        # A delimiter at the end of this part may go on in a value.
+        # A delimiter at the end of this part may continue in a value.
         self._unsure = self._unsure or match.end() == len(self.text)
         return match.end()
 
@@ -257,14 +257,14 @@ class ShellText:
         return position + 1
 
     def _end_of_here(self, position: int) -> int:
-        """At the start of a line: skip the lines that end here-documents, if this is one."""
+        """At the start of a line, skip the lines that end here-documents."""
         while self._heres and self._open[-1] is _In.HERE:
             here, end = self._heres[0], self.text.find("\n", position)
             line = self.text[position : end if end >= 0 else None]
             if (line.lstrip("\t") if here.dash else line) != here.word:
                 return position
             if end < 0:
-                self._unsure = True  # the line may go on in the next part
+                self._unsure = True  # the line may continue in the next part
                 return len(self.text)
             del self._heres[0]
             if not self._heres:

@@ -1,6 +1,7 @@
-"""The rules of a stage's name: a misspelt one is an error, since its steps would do something else than was meant.
+"""Check the names of stages: a misspelt name is an error, because its steps would get another role.
 
-In `optimise` a candidate would edit the user's own tree, and in `verfy` a failing check would not be one.
+In a stage `optimise` a candidate would edit the user's own tree, and in `verfy` a failing command would not be a
+failed check.
 """
 
 from __future__ import annotations
@@ -11,34 +12,35 @@ from perfflow.workflow.model import STAGES, Stage, Step
 from perfflow.workflow.roles import CANDIDATES_STAGE, STAGE_ROLES
 
 _OF_CANDIDATES = ("technique", "patch", "ref", "propose", "params")
-"""Keys of a step that make it a candidate; ``why`` and ``hotspot`` do no harm elsewhere."""
+"""Keys of a step that make it a candidate; ``why`` and ``hotspot`` are harmless elsewhere."""
 _OF_OPTIMIZE = ("objective", "guard", "accept", "diminishing", "attempts", "forbid", "max_diff", "check", "ruled_out")
 _LONG = 8
-"""Letters of a name in which two may be wrong."""
+"""Fewest letters of a name for which two wrong letters still count as misspelt."""
 
 
 def check(draft: Draft, stage: Stage, loc: Loc) -> None:
-    """Add the problems of a stage's name and role; nothing where it is a known stage used as one."""
+    """Check the name and role of a stage, and report candidates outside the optimize stage."""
     name = str(loc[1])
     near = near_stage(name)
     known = STAGE_ROLES.get(name)
     if near:
-        hint = f"write `{near}`, or a name that is less like it, with a `role`"
-        draft.complain(loc, f"`{name}` is not a stage; did you mean `{near}`?", hint, key=True)
+        hint = f"write `{near}`, or choose a name that differs more and add a `role`"
+        draft.complain(loc, f"unknown stage `{name}`; did you mean `{near}`?", hint, key=True)
     elif known is not None and stage.role not in (None, known):
-        hint = "leave it out, or give the stage a name of its own"
-        draft.complain((*loc, "role"), f"the stage `{name}` is for what its name says, not {stage.role}", hint)
+        hint = "remove `role`, or rename the stage"
+        draft.complain((*loc, "role"), f"the stage `{name}` has the role {known}, not {stage.role}", hint)
     elif known is None and stage.role is None and not draft.wrong_keys(loc) & {"", "role"}:
-        hint = f"{name}: {{role: work, steps: [...]}}; the others are measure, profile and check"
-        draft.warn(loc, f"`{name}` is a stage of your own without a `role`: it is taken for work", hint, key=True)
+        hint = f"{name}: {{role: work, steps: [...]}}; other roles are measure, profile and check"
+        # `perfflow migrate` recognizes this message by its first words.
+        draft.warn(loc, f"`{name}` is a stage of your own without a `role`, so its role is work", hint, key=True)
     if name != CANDIDATES_STAGE and not near:
         _refuse_candidates(draft, name, stage, loc)
 
 
 def near_stage(name: str) -> str:
-    """The known stage that a name misspells, '' for a known one and for names of their own.
+    """Return the predefined stage that a name misspells, or '' for a predefined or clearly different name.
 
-    A name with a digit, or with a word more, was chosen on purpose: `build2`, `build-base`, `rebuild`, `prefill`.
+    A name with a digit or another word is intended: `build2`, `build-base`, `rebuild`, `prefill`.
     """
     if name in STAGES:
         return ""
@@ -55,7 +57,7 @@ def _is_near(name: str, known: str) -> bool:
 
 
 def _mistypings(one: str, other: str) -> int:
-    """Letters that are missing, too many, wrong, or swapped with their neighbour, between two words."""
+    """Return the edit distance of two words: missing, extra, wrong or swapped letters (Damerau-Levenshtein)."""
     before: list[int] = []
     above = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
@@ -70,18 +72,18 @@ def _mistypings(one: str, other: str) -> int:
 
 
 def _refuse_candidates(draft: Draft, name: str, stage: Stage, loc: Loc) -> None:
-    """Outside the optimize stage nothing reverts what a candidate changes, and the tree would be the user's own."""
-    hint = f"move it into the stage `{CANDIDATES_STAGE}`, which tries candidates in trees of their own"
+    """Report candidates outside the optimize stage: they would change the user's tree, and nothing would revert it."""
+    hint = f"move it to the stage `{CANDIDATES_STAGE}`, which tries each candidate in a separate tree"
     for key in _OF_OPTIMIZE:
         if getattr(stage, key) is not None:
             written = key.replace("_", "-")
-            draft.complain((*loc, written), f"`{written}` in the stage `{name}`", hint, key=True)
+            message = f"`{written}` is not allowed in the stage `{name}`"
+            draft.complain((*loc, written), message, hint, key=True)
     for step in stage.steps:
-        for key in _given(step):
-            draft.complain(
-                (*draft.steps[step.id], key), f"`{key}` of a candidate in the stage `{name}`", hint, key=True
-            )
+        for key in _candidate_keys(step):
+            message = f"`{key}` is not allowed in the stage `{name}`"
+            draft.complain((*draft.steps[step.id], key), message, hint, key=True)
 
 
-def _given(step: Step) -> list[str]:
+def _candidate_keys(step: Step) -> list[str]:
     return [key for key in _OF_CANDIDATES if getattr(step, key) is not None]

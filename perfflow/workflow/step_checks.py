@@ -1,4 +1,4 @@
-"""The rules of a step: it does one thing, with a known tool, after known steps, within limits that make sense."""
+"""Check the keys of a step: its action, tool, needs, limits, matrix and parsed figures."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ from perfflow.workflow.shape import keys_of, read_options
 from perfflow.workflow.yaml_hints import did_you_mean, nearest
 
 MIGRATE = "`perfflow migrate FILE` does it"
-"""Where a hint is about what an earlier version wrote otherwise."""
+"""Hint for syntax of earlier versions."""
 _STREAMS = ("discard", "pipe")
 _CHANGES = ("compare", "patch", "ref", "propose", "params")
 
 
 def check(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
-    """Add every problem of one step."""
+    """Check one step, and add all its problems to the draft."""
     for rule in _RULES:
         rule(draft, stage, step, loc)
 
 
 def check_stage(draft: Draft, stage: Stage, loc: Loc) -> None:
-    """Add the problems of a stage's name and of its own keys."""
+    """Check the name and the keys of a stage itself."""
     check_duration(draft, stage.timeout, (*loc, "timeout"))
     candidate_checks.check_stage(draft, stage, loc)
     stage_checks.check(draft, stage, loc)
 
 
 def check_header(draft: Draft) -> None:
-    """Add the problems of the file's defaults and of its parameters' types."""
+    """Check the defaults of the file, and the types of its parameters."""
     check_duration(draft, draft.workflow.defaults.timeout, ("defaults", "timeout"))
     for name, param in draft.workflow.params.items():
         wrong = default_mistake(param)
         if wrong:
             draft.complain(
                 ("params", name, "default"),
-                f"parameter `{name}` is {param.default!r}, {wrong}",
-                "change one of the two",
+                f"the default of parameter `{name}` is {param.default!r}, {wrong}",
+                "change one of them",
             )
 
 
 def default_mistake(param: Param) -> str:
-    """In what a parameter's default and the rest of it disagree; '' where they agree."""
+    """Return how the default of a parameter contradicts its type or enum, or '' if it does not."""
     value = param.default
     if value is None:
         return ""
@@ -66,11 +66,11 @@ def default_mistake(param: Param) -> str:
     kind = bool if isinstance(value, bool) else type(value)
     if param.type and kind not in kinds[param.type]:
         return f"but its type is {param.type}"
-    return f"but its enum is {', '.join(map(str, param.enum))}" if param.enum and value not in param.enum else ""
+    return f"but `enum` allows {', '.join(map(str, param.enum))}" if param.enum and value not in param.enum else ""
 
 
 def check_duration(draft: Draft, text: str | None, loc: Loc) -> None:
-    """Complain about a text that is not a duration, unless it is still to be rendered."""
+    """Report a string that is not a duration, unless it contains an expression."""
     if text is None or "${{" in text:
         return
     try:
@@ -80,18 +80,19 @@ def check_duration(draft: Draft, text: str | None, loc: Loc) -> None:
 
 
 def _check_action(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
-    """Exactly one of uses, run and argv, except for a comparison and for optimize's own ways to change a tree."""
+    """Require exactly one of uses, run and argv, except for a comparison and for candidates of the optimize stage."""
     doing = [key for key in DOING if getattr(step, key) is not None]
     for other in doing[1:]:
-        draft.complain((*loc, other), f"`{doing[0]}` and `{other}` in one step", "make it two steps", key=True)
+        message = f"a step cannot have both `{doing[0]}` and `{other}`"
+        draft.complain((*loc, other), message, "split it into two steps", key=True)
     other_ways = [getattr(step, key) for key in _CHANGES]
     changes = stage == CANDIDATES_STAGE and (step.env or step.matrix)
-    # Where a key is wrong, it may be the one that says what the step does.
+    # An invalid key may be the one that defines the action.
     if not doing and not any(other_ways) and not changes and not step.with_ and not draft.wrong_keys(loc):
         hint = "add `uses`, `run` or `argv`" if stage != CANDIDATES_STAGE else f"add {candidate_checks.EXAMPLE}"
         draft.complain(loc, f"step `{step.id}` does nothing", hint)
     if step.with_ and not step.uses and "uses" not in draft.wrong_keys(loc):
-        draft.complain((*loc, "with"), "`with` goes with `uses`", "name a tool: `uses: command`", key=True)
+        draft.complain((*loc, "with"), "`with` needs `uses`", "name a tool: `uses: command`", key=True)
     if step.argv == []:
         draft.complain((*loc, "argv"), "`argv` is empty", "name a program: argv: [./bench, --quick]")
     if step.run is not None and not step.run.strip():
@@ -111,14 +112,15 @@ def _check_tool(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
     own = set(keys_of(Step)) - set(keys_of(tool.options))
     for written, values, place in variations:
         for key in own & set(written):
-            draft.complain((*place, key), f"`{key}` is a key of the step", "write it beside `with`", key=True)
+            message = f"`{key}` is a key of the step, not of the tool"
+            draft.complain((*place, key), message, "move it out of `with`", key=True)
         options = {key: value for key, value in values.items() if key not in own}
         _warn_of_deprecated(draft, tool.options, written, place)
         shaped = read_options(draft.document, tool.options, options, place)
-        # What a candidate shares with its step is complained of there.
+        # Values that a candidate inherits from its step are reported for the step.
         shared = {*keys_of(tool.options), *step.with_} - set(written) if values is not written else set()
         for problem, wrong in zip(shaped.problems, shaped.wrong, strict=True):
-            # What is wrong with all keys together has no key of its own.
+            # A problem of several keys together has no key.
             if not shared.intersection(wrong[len(place) : len(place) + 1]):
                 draft.add([problem], [wrong])
 
@@ -131,12 +133,12 @@ def _warn_of_deprecated(draft: Draft, model: type[Options], written: Mapping[str
 
 
 def _check_no_tool(draft: Draft, step: Step, loc: Loc) -> None:
-    """What no adapter stands for: the choice among profilers, or a mistake."""
+    """Check a step whose ``uses`` has no adapter: ``auto``, or an unknown tool."""
     if step.uses == AUTO:
         if step.with_:
-            hint = "name the tool whose keys these are, such as `uses: perf`"
-            draft.complain((*loc, "with"), f"`{AUTO}` chooses the tool, and has no keys", hint, key=True)
-    elif step.uses and (*loc, "uses") not in draft.wrong:  # the mistakes of a tool file are known
+            hint = "name the tool that has these keys, such as `uses: perf`"
+            draft.complain((*loc, "with"), f"`uses: {AUTO}` cannot have `with`", hint, key=True)
+    elif step.uses and (*loc, "uses") not in draft.wrong:  # problems of a tool file have been reported
         _complain_of_tool(draft, step.uses, (*loc, "uses"))
 
 
@@ -145,7 +147,7 @@ def _complain_of_tool(draft: Draft, name: str, loc: Loc) -> None:
     if reason:
         draft.complain(loc, f"the tool {name!r} cannot be used: {reason}", "repair or uninstall that distribution")
     else:
-        known = "`perfflow list` names all tools; one of your own is a file: uses: ./tools/NAME.yaml"
+        known = "`perfflow list` shows all tools; to use your own, write the path of its file: uses: ./tools/NAME.yaml"
         draft.complain(loc, f"unknown tool {name!r}", did_you_mean(name, registry.known()) or known)
 
 
@@ -153,25 +155,26 @@ def _check_needs(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
     for index, need in enumerate([step.needs] if isinstance(step.needs, str) else step.needs or []):
         if need.partition("[")[0] not in draft.steps:
             hint = did_you_mean(need, draft.step_names, "steps")
-            draft.complain((*loc, "needs", index), f"`needs` names the unknown step `{need}`", hint)
+            draft.complain((*loc, "needs", index), f"unknown step `{need}` under `needs`", hint)
 
 
 def _check_limits(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
     check_duration(draft, step.timeout, (*loc, "timeout"))
     check_duration(draft, step.budget, (*loc, "budget"))
     if step.retries and role_of(step, stage, draft.workflow) is Role.MEASURE:
-        hint = "retrying until green is how noise wins; use `runs` for more samples"
-        draft.complain((*loc, "retries"), "`retries` on a step that measures", hint, key=True)
+        hint = "remove it: retries until success would bias the result; for more samples, use `runs`"
+        draft.complain((*loc, "retries"), "a step that measures cannot have `retries`", hint, key=True)
     if isinstance(step.ops, list) and (len(step.ops) != 2 or not 0 < step.ops[0] < step.ops[1]):
-        draft.complain((*loc, "ops"), "`ops` is a number, or two rising numbers for the slope", "ops: [1000, 11000]")
+        message = "`ops` must be a number, or two increasing numbers for the slope"
+        draft.complain((*loc, "ops"), message, "ops: [1000, 11000]")
     if isinstance(step.ops, int) and step.ops < 1:
-        draft.complain((*loc, "ops"), "`ops` is at least 1", "leave it out where one run is one operation")
+        draft.complain((*loc, "ops"), "`ops` must be at least 1", "remove it if one run is one operation")
     if step.metric not in (None, "auto", *METRICS):
         draft.complain((*loc, "metric"), f"unknown metric {step.metric!r}", "write auto, time, cpu or uncontended")
 
 
 def _check_stdout(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
-    """Complain where nobody looks at ``stdout``, and where a misspelt word would be a file."""
+    """Report ``stdout`` on steps that ignore it, and words that are probably misspelt."""
     places = [(step.stdout, (*loc, "stdout"))]
     places += [(step.candidate.stdout, (*loc, "candidate", "stdout"))] if step.candidate else []
     for text, place in places:
@@ -181,17 +184,17 @@ def _check_stdout(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
         tool = tool_of(step)
         if tool is None or not tool.passes_stdout:
             what = f"`{step.uses}`" if step.uses else "a step without a tool"
-            hint = "it goes with `uses: command` and tools that run one program"
-            draft.complain(place, f"`stdout` does not go with {what}", hint, key=True)
+            hint = "use it with `uses: command` or another tool that runs one program"
+            draft.complain(place, f"`stdout` has no effect on {what}", hint, key=True)
         elif wrong:
             draft.complain(place, f"`stdout: {text}` {wrong[0]}", wrong[1])
 
 
 def stream_mistake(text: str) -> tuple[str, str] | None:
-    """What is wrong with a ``stdout``, and a hint; None where it is a word or may be a file."""
+    """Return the message and hint for an invalid ``stdout``, or None if it is valid."""
     near = nearest(text, _STREAMS, 0.6)
     if not text:
-        return "names no file", "write discard, pipe or the name of a file"
+        return "is empty", "write discard, pipe or the name of a file"
     if text in _STREAMS or not near:
         return None
     return "is probably misspelt", f"did you mean {near}? write ./{text} if it is a file"
@@ -204,43 +207,47 @@ def _check_matrix(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
     for key, values in axes.items():
         cells *= len(values)
         if not key.isidentifier():
-            draft.complain((*loc, "matrix", key), f"{key!r} is not a name", "use letters, digits and _", key=True)
+            draft.complain((*loc, "matrix", key), f"invalid name {key!r}", "use letters, digits and _", key=True)
         if not values:
             draft.complain((*loc, "matrix", key), f"matrix key `{key}` has no values", f"{key}: [10, 100]")
         if len({str(value) for value in values}) < len(values):
-            draft.complain((*loc, "matrix", key), f"matrix key `{key}` has a value twice", "keep one of them")
+            draft.complain((*loc, "matrix", key), f"matrix key `{key}` has a duplicate value", "keep one of them")
     if not axes and not step.matrix.include and not draft.wrong_keys((*loc, "matrix")):
         draft.complain((*loc, "matrix"), "the matrix has no keys", "matrix: {size: [10, 100]}")
     if cells > MAX_CELLS:
         message = f"the matrix has {cells} cells, more than {MAX_CELLS}"
-        draft.complain((*loc, "matrix"), message, "leave out values, or make it several steps", key=True)
+        draft.complain((*loc, "matrix"), message, "remove values, or split it into several steps", key=True)
     for index, cell in enumerate(step.matrix.exclude):
         for key in set(cell) - set(axes):
             place = (*loc, "matrix", "exclude", index, key)
-            draft.complain(place, f"`exclude` names `{key}`", did_you_mean(key, axes, "matrix keys"), key=True)
+            hint = did_you_mean(key, axes, "matrix keys")
+            draft.complain(place, f"unknown matrix key `{key}` under `exclude`", hint, key=True)
 
 
 def check_parse(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
-    """Complain about a ``parse`` that cannot be read, and an ``assert`` of what it does not read."""
+    """Check ``parse``, and the metrics that ``assert`` names."""
     parse, place = step.parse, (*loc, "parse")
     if parse is None:
         if step.assert_ is not None and "parse" not in draft.wrong_keys(loc):
             hint = "parse: {regex: '(?P<error>[0-9.]+)', units: {error: '1'}}"
-            draft.complain((*loc, "assert"), "`assert` needs `parse`, which says where the figure is", hint, key=True)
+            draft.complain((*loc, "assert"), "`assert` needs `parse`, which reads the figures", hint, key=True)
         return
     if step.uses:
-        hint = "a tool reads its own figures; to read those of a command, write `run:` in place of `uses:` and `with:`"
-        draft.complain(place, f"`parse` does not go with `uses: {step.uses}`", hint, key=True)
+        hint = "remove it: tools read their own figures; to parse the output of a command, use `run` without `uses`"
+        draft.complain(place, f"`parse` cannot be combined with `uses: {step.uses}`", hint, key=True)
         return
     if draft.wrong_keys(place):
         return
     if sum(bool(way) for way in (parse.json_, parse.regex, parse.csv)) != 1:
         draft.complain(
-            place, "`parse` has one of json, regex and csv", "parse: {json: {time: mean}, units: ...}", key=True
+            place,
+            "`parse` must have exactly one of json, regex and csv",
+            "parse: {json: {time: mean}, units: ...}",
+            key=True,
         )
     for name, where in _parsed_metrics(draft, parse, place).items():
         if name not in parse.units:
-            hint = f"units: {{{name}: ms}}; of a plain number write '1'"
+            hint = f"units: {{{name}: ms}}, or '1' for a plain number"
             draft.complain(where, f"`units` has no entry for `{name}`", hint, find=name)
     for name, unit in parse.units.items():
         _check_unit(draft, name, unit, (*place, "units", name))
@@ -255,13 +262,13 @@ def _check_unit(draft: Draft, name: str, unit: str, loc: Loc) -> None:
         draft.complain(loc, f"unknown unit {unit!r}", _unit_hint(unit))
     elif name in METRICS and METRICS[name].dimension is not known[0] and known[0] is not Dimension.COUNT:
         noun = METRICS[name].dimension.noun
-        draft.complain(loc, f"`{name}` is a {noun}, but {unit!r} is not", "use another name or unit")
+        draft.complain(loc, f"`{name}` is a {noun}, but {unit!r} is not a unit of it", "use another name or unit")
 
 
 def _check_requirement(draft: Draft, text: object, metric: Metric | None, name: str, loc: Loc) -> None:
     if metric is None:
-        hint = "give it a path, group or column, and a unit, under `parse`"
-        draft.complain(loc, f"`assert` names `{name}`, which `parse` does not read", hint, key=True)
+        hint = "add a path, group or column for it under `parse`, and a unit"
+        draft.complain(loc, f"unknown metric `{name}` under `assert`: `parse` does not read it", hint, key=True)
         return
     if draft.document.style(loc) in (">", "|"):
         draft.complain(loc, BLOCK_TEXT, BLOCK_HINT)
@@ -272,7 +279,7 @@ def _check_requirement(draft: Draft, text: object, metric: Metric | None, name: 
         draft.complain(loc, str(error), error.hint)
 
 
-BLOCK_TEXT = "`>` opens a block text in YAML, so this is not a requirement"
+BLOCK_TEXT = "`>` starts a block scalar in YAML, so this is not a requirement"
 BLOCK_HINT = 'quote it, such as ">2", or write ≥2'
 
 
@@ -281,11 +288,11 @@ def _unit_hint(unit: str) -> str:
         parse_quantity(f"1 {unit}")
     except UnitError as error:
         return error.hint
-    return "write the unit alone, such as ms"
+    return "write only the unit, such as ms"
 
 
 def _parsed_metrics(draft: Draft, parse: Parse, place: Loc) -> dict[str, Loc]:
-    """The metrics that a ``parse`` reads, and where each is named."""
+    """Return the metrics that a ``parse`` reads, each with its location."""
     names: dict[str, Loc] = dict.fromkeys(parse.json_ or {}, (*place, "json"))
     names |= dict.fromkeys(parse.csv or {}, (*place, "csv"))
     patterns = [parse.regex] if isinstance(parse.regex, str) else parse.regex or []
@@ -296,15 +303,16 @@ def _parsed_metrics(draft: Draft, parse: Parse, place: Loc) -> dict[str, Loc]:
         except (re.error, OverflowError, RecursionError) as error:
             position = getattr(error, "pos", None)
             at = f" at character {position + 1}" if position is not None else ""
-            draft.complain(where, f"the pattern does not compile: {getattr(error, 'msg', error)}{at}", _REGEX_HINT)
+            draft.complain(where, f"invalid regular expression: {getattr(error, 'msg', error)}{at}", _REGEX_HINT)
             continue
         if not set(groups) - {BENCHMARK}:
-            draft.complain(where, "the pattern has no named group", "write (?P<time>[0-9.]+)")
+            message = "the regular expression has no named group for a metric"
+            draft.complain(where, message, "write (?P<time>[0-9.]+)")
         names |= dict.fromkeys(groups, where)
     return {name: where for name, where in names.items() if name != BENCHMARK}
 
 
-_REGEX_HINT = "it is a Python regular expression; \\( and \\[ stand for the characters"
+_REGEX_HINT = "use the syntax of Python's re module; write \\( and \\[ for literal brackets"
 
 _RULES: tuple[Callable[[Draft, str, Step, Loc], None], ...] = (
     _check_action,

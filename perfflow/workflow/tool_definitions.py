@@ -1,4 +1,4 @@
-"""``uses: ./tools/mytool.yaml``: tool files are read and checked once each, and given to the steps that name them."""
+"""Load the tool files that steps name (``uses: ./tools/mytool.yaml``); each file is read and checked once."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".yaml", ".yml")
 FindTool = Callable[[str, str], Path]
-"""Turns the text of ``uses``, and the file that says it, into a path."""
+"""Converts a value of ``uses`` and the name of its file to a path."""
 
 
 def is_tool_file(name: str) -> bool:
-    """Whether ``uses`` names a file, also one of a package or of a repository, rather than a tool."""
+    """Return whether ``uses`` names a file, including files of packages and repositories, and not a tool."""
     elsewhere = name.startswith(("pkg:", "git+")) or ("@" in name and name.count("/") >= 2)
     return elsewhere or name.endswith(SUFFIXES)
 
 
 def attach(draft: Draft, find: FindTool) -> None:
-    """Give each step that uses a tool file its tool; the file's mistakes are added to the draft's."""
+    """Load the tool of each step that uses a tool file, and add the problems of the files to the draft."""
     read: dict[tuple[str, str], tuple[DeclaredTool | None, tuple[Problem, ...]]] = {}
     for _, step, loc in each_step(draft):
         if step.uses and is_tool_file(step.uses):
@@ -36,7 +36,7 @@ def attach(draft: Draft, find: FindTool) -> None:
             if said not in read:
                 read[said] = _load(find, *said, draft.readable)
             tool, problems = read[said]
-            # What has no place of its own, such as a missing file, is wrong where it is named.
+            # Report a problem without a place, such as a missing file, where the file is named.
             draft.add([_placed(problem, place) for problem in problems], [(*loc, "uses")] if tool is None else [])
             step.adopt(tool)
 
@@ -50,7 +50,7 @@ def _load(find: FindTool, text: str, file: str, readable: Readable) -> tuple[Dec
 
 
 def _shown(path: Path) -> Path:
-    """The path as a person here would write it."""
+    """Return the path relative to the working directory if it is below it."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
@@ -60,11 +60,11 @@ def _placed(problem: Problem, place: Place) -> Problem:
 
 
 def load(path: Path, readable: Readable | None = None) -> tuple[DeclaredTool | None, tuple[Problem, ...]]:
-    """Read one tool file: its tool where nothing is wrong with it, and what is.
+    """Read one tool file. Return its tool, or None if there are errors, and its problems.
 
-    ``readable`` is where it may lie; by default its own folder, so that no link leads out of that.
+    readable: folders that may be read; by default the folder of the file, so that a link out of it is refused.
     """
-    # Imported where it is needed: few workflows have tools of their own.
+    # Imported at use: few workflows have tool files.
     from perfflow.workflow.tool_file_checks import read_tool
 
     return read_tool(path, readable or Readable.of(path.parent))

@@ -1,4 +1,4 @@
-"""A tool file, read: its tool where nothing is wrong with it, and every mistake of what its keys say together."""
+"""Read a tool file and check its keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAKEN = {"shell", *CommandOptions.model_fields}
 
 
 def read_tool(path: Path, readable: Readable) -> tuple[DeclaredTool | None, tuple[Problem, ...]]:
-    """Read one tool file, which may lie in ``readable``: its tool where nothing is wrong with it, and what is."""
+    """Read one tool file inside ``readable``. Return its tool, or None if there are errors, and its problems."""
     try:
         document = read_file(path, readable)
         data = document.data()
@@ -46,14 +46,14 @@ def read_tool(path: Path, readable: Readable) -> tuple[DeclaredTool | None, tupl
 
 def _check(draft: Draft, source: ToolFile, name: str) -> None:
     if name in registry.MODULES:
-        draft.complain(("name",), f"`{name}` is the name of one of perfflow's own tools", "give it another `name`")
+        draft.complain(("name",), f"`{name}` is the name of a built-in tool", "choose another `name`")
     if not source.argv and not draft.wrong_keys(("argv",)) and "argv" not in draft.wrong_keys(()):
         draft.complain(("argv",), "`argv` is empty", 'name the program: argv: [wc, -c, "${{ with.file }}"]')
     if source.program and not source.install and "install" not in draft.wrong_keys(()):
         hint = "install: apt-get install " + source.program
-        draft.complain(("program",), "`install` is missing: what to do where the program is", hint, key=True)
+        draft.complain(("program",), "`program` needs `install`, the command that installs it", hint, key=True)
     if source.version and not source.program:
-        draft.complain(("version",), "`version` without `program`", "name the program it is asked of", key=True)
+        draft.complain(("version",), "`version` needs `program`", "add `program`, whose version is asked for", key=True)
     _check_options(draft, source)
     _check_outputs(draft, source)
     _check_role(draft, source)
@@ -69,22 +69,23 @@ def _check_options(draft: Draft, source: ToolFile) -> None:
     for name, param in source.with_.items():
         loc = ("with", name)
         if name in _TAKEN:
-            hint = "write ${{ command }} in `argv`: a step's `command` and `shell` come with it"
-            draft.complain(loc, f"`{name}` is a key that perfflow gives to tools", hint, key=True)
+            hint = "write ${{ command }} in `argv`; the keys `command` and `shell` are then added automatically"
+            draft.complain(loc, f"`{name}` is a reserved key of `with`", hint, key=True)
         wrong = step_checks.default_mistake(param)
         if wrong:
-            draft.complain((*loc, "default"), f"`{name}` is {param.default!r}, {wrong}", "change one of the two")
+            message = f"the default of `{name}` is {param.default!r}, {wrong}"
+            draft.complain((*loc, "default"), message, "change one of them")
 
 
 def _check_outputs(draft: Draft, source: ToolFile) -> None:
     for index, name in enumerate(source.outputs):
         if name in (STDOUT, STDERR):
-            draft.complain(("outputs", index), f"`{name}` is always kept", "leave it out; `parse` reads stdout")
+            draft.complain(("outputs", index), f"`{name}` is always kept", "remove it; `parse` reads stdout by default")
     named = {("parse", "file"): source.parse.file if source.parse else "", ("stacks",): source.stacks}
     for loc, name in named.items():
         if name and name not in (*source.outputs, *((STDERR,) if loc[0] == "parse" else ())):
             hint = did_you_mean(name, source.outputs) or f"outputs: [{name}]"
-            draft.complain(loc, f"`{name}` is none of the `outputs`", hint)
+            draft.complain(loc, f"`{name}` is not one of the `outputs`", hint)
 
 
 def _check_role(draft: Draft, source: ToolFile) -> None:
@@ -92,19 +93,21 @@ def _check_role(draft: Draft, source: ToolFile) -> None:
         return
     if source.role == "measure" and source.parse is None:
         hint = "parse: {regex: 'took (?P<time>[0-9.]+) ms', units: {time: ms}}"
-        draft.complain(("role",), "a tool that measures needs `parse`, which says where its figures are", hint)
+        draft.complain(("role",), "a tool that measures needs `parse`, which reads its figures", hint)
     if source.role == "profile" and not source.outputs:
-        draft.complain(("role",), "a tool that profiles needs `outputs`, the profiles it leaves", "outputs: [cpu.prof]")
+        message = "a tool that profiles needs `outputs`, the profiles that it writes"
+        draft.complain(("role",), message, "outputs: [cpu.prof]")
     if source.role == "check" and source.parse and not source.assert_:
-        draft.complain(("parse",), "a check that reads figures says by `assert` what they must be", "", key=True)
+        hint = "add the required value of each metric: assert: {METRIC: 0}"
+        draft.complain(("parse",), "a check with `parse` needs `assert`", hint, key=True)
     if source.role != "check" and source.assert_:
-        draft.complain(("assert",), "`assert` is for a tool of the role check", "role: check", key=True)
+        draft.complain(("assert",), "`assert` needs the role check", "role: check", key=True)
     if source.role != "measure" and source.suite:
-        draft.complain(("suite",), "`suite` is for a tool that measures", "", key=True)
+        draft.complain(("suite",), "`suite` needs the role measure", "role: measure", key=True)
 
 
 def _check_text(draft: Draft, source: ToolFile, loc: tuple[str | int, ...], text: str) -> None:
-    """Complain about an expression that does not parse, or names what there is not."""
+    """Report an expression that does not parse, or uses an unknown name."""
     try:
         paths = [path for part in split(text) if isinstance(part, Expression) for path in part.names()]
     except ExpressionError as error:
@@ -112,13 +115,14 @@ def _check_text(draft: Draft, source: ToolFile, loc: tuple[str | int, ...], text
         return
     for path in paths:
         if path[0] not in NAMES:
-            hint = did_you_mean(path[0], NAMES, "a tool file knows")
+            hint = did_you_mean(path[0], NAMES, "known names")
             draft.complain(loc, f"unknown name `{path[0]}`", hint, find=path[0])
         elif path[0] == ONLY and loc[:2] != ("suite", "only"):
-            draft.complain(loc, "`only` has a value in `suite: {only: ...}` alone", "", find=ONLY)
+            message = "`only` is defined only in `suite: {only: ...}`"
+            draft.complain(loc, message, "move the expression there", find=ONLY)
         elif path[0] == WITH and (len(path) < 2 or path[1] not in source.with_):
             wanted = path[1] if len(path) > 1 else ""
-            hint = did_you_mean(wanted, source.with_, "`with` has")
+            hint = did_you_mean(wanted, source.with_, "keys of `with`")
             draft.complain(loc, f"`with` has no key `{wanted}`", hint, find=wanted or WITH)
 
 
@@ -126,4 +130,4 @@ def _check_pattern(draft: Draft, key: str, pattern: str) -> None:
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        draft.complain((key,), f"the pattern does not compile: {error}", "it is a Python regular expression")
+        draft.complain((key,), f"invalid regular expression: {error}", "use the syntax of Python's re module")

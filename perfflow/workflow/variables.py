@@ -1,23 +1,23 @@
-"""``env`` of an expression: one variable at a time, never all of them, since some may be secret."""
+"""``env`` in expressions: access to single variables only, because the environment may contain secrets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-WHOLE = "`env` as a whole is not a value, since it may hold secrets"
-NAME_ONE = "name one variable, such as ${{ env.HOME }}"
+WHOLE = "`env` as a whole cannot be used, because it may contain secrets"
+NAME_ONE = "use a single variable, such as ${{ env.HOME }}"
 
 
 class WholeEnvironmentError(ValueError):
-    """An expression asks for all variables at once."""
+    """An expression uses the whole environment."""
 
     def __init__(self) -> None:
         super().__init__(WHOLE)
 
 
 class Variables:
-    """Variables by name. What would tell all of them, or their names, raises WholeEnvironmentError."""
+    """Variables by name. Operations on all of them, or on their names, raise WholeEnvironmentError."""
 
     __slots__ = ("_values",)
 
@@ -33,7 +33,7 @@ class Variables:
         return name in self._values
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of a variable, ``default`` where there is none."""
+        """Return the value of a variable, or ``default`` if it is not set."""
         return self._values.get(name, default)
 
     def _refuse(self, *_others: object) -> NoReturn:
@@ -44,13 +44,13 @@ class Variables:
 
 
 def guarded(context: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same names of an expression, with ``env`` one variable at a time."""
+    """Return the context of an expression with ``env`` replaced by Variables."""
     env = context.get("env")
     return {**context, "env": Variables(env)} if isinstance(env, Mapping) else context
 
 
 def require_no_environment(value: Any) -> None:
-    """Raise WholeEnvironmentError where a value is, or holds, the whole of ``env``."""
+    """Raise WholeEnvironmentError if a value is or contains the whole of ``env``."""
     if isinstance(value, Variables):
         raise WholeEnvironmentError
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():

@@ -1,4 +1,4 @@
-"""The rules of ``worktree: {share: [...]}`` that the file alone can tell: nobody shares what a build makes."""
+"""Check ``worktree: {share: [...]}`` as far as the file alone allows: build folders must not be shared."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from perfflow.workflow.load import Draft
 
 
 def check(draft: Draft) -> None:
-    """Complain about build folders: both sides would write into one, and run whichever was built last."""
+    """Report build folders: both sides would build into the same folder and run the program that was built last."""
     for index, path in enumerate(draft.workflow.worktree.share):
         if is_build_folder(path):
-            message = f"`{path}` is a build folder: both sides would build into it, and run the same program"
-            hint = "take it out of the list; each tree has a build folder of its own, which steps in `build` fill"
+            message = f"`{path}` is a build folder: if it is shared, both sides run the same program"
+            hint = "remove it from the list, and build in each tree by steps of the `build` stage"
             draft.complain(("worktree", "share", index), message, hint)

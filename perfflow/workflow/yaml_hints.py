@@ -1,4 +1,4 @@
-"""What people meant when their YAML does not parse, or parses into something else."""
+"""Hints for common YAML mistakes: syntax errors, and YAML that parses into something unintended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perfflow.model.later import dataclass, late_pattern
 
 @dataclass(frozen=True)
 class Hint:
-    """A known trap: 0-based position of its cause, what is wrong there, and what to write instead."""
+    """A known mistake: the 0-based position of its cause, the message, and the correction."""
 
     line: int
     column: int
@@ -25,45 +25,45 @@ class Hint:
 _TRAPS = (
     (
         late_pattern(r":\s+(?P<value>>\s*=?\s*[\d.][^\n,}]*?)\s*(?:[,}#].*)?$"),
-        "`>` opens a block text in YAML",
+        "`>` starts a block scalar in YAML",
         'quote it, such as "{value}", or write {bound}',
     ),
     (
         late_pattern(r"[{\[][^#'\"]*(?P<value>\$\{\{)"),
         "`{{` inside {{ }} or [ ] starts a mapping",
-        'quote the text: "${{{{ ... }}}}", or write one key per line',
+        'quote the expression: "${{{{ ... }}}}", or write one key per line',
     ),
     (
         late_pattern(r"[:,\[]\s*(?P<value>>=?\s*[\d.][^,}\]]*)"),
-        "a text cannot start with `>` here",
+        "an unquoted string cannot start with `>` here",
         'quote it, such as "{value}", or write {bound}',
     ),
     (
         late_pattern(r"(?:^\s*|[\[{,:-]\s*)(?P<value>\*[^\s,:}\]]*)(?=\s|:|,|\]|\}|$)"),
-        "a text that starts with `*` is an alias in YAML",
+        "an unquoted string that starts with `*` is an alias in YAML",
         'quote the glob: "{value}"',
     ),
     (
         late_pattern(r":\s+(?P<value>\{\{)"),
         "`{{{{` starts a mapping in YAML",
-        "expressions are written ${{{{ ... }}}}",
+        "write expressions as ${{{{ ... }}}}",
     ),
     (
         late_pattern(r"[:,\[-]\s+(?P<value>[@`%])"),
-        "a text cannot start with `{value}`",
-        "quote the text",
+        "an unquoted string cannot start with `{value}`",
+        "quote the string",
     ),
     (
         late_pattern(r"^\s*(?:-\s+)?[\w-]+:\s+[^'\"|>{\[&*!\s#][^#]*?(?P<value>:)(?:\s|$)"),
-        "a `: ` inside an unquoted text",
-        "quote the text, or use a block: `run: |`",
+        "an unquoted string cannot contain `: `",
+        "quote the string, or use a block scalar: `run: |`",
     ),
 )
-"""What YAML makes of a text that looks right, what to say of it, and what to write instead."""
+"""Common mistakes: a pattern, the message, and the correction."""
 
 
 def for_syntax_error(lines: list[str], line: int) -> Hint | None:
-    """Look at the line where the parser gave up, and the one before it, for a known trap."""
+    """Return a hint if the line where the parser failed, or the line before it, has a known mistake."""
     deeper = _indented_deeper(lines, line)
     if deeper:
         return deeper
@@ -71,7 +71,7 @@ def for_syntax_error(lines: list[str], line: int) -> Hint | None:
         text = lines[number] if 0 <= number < len(lines) else ""
         indent = text[: len(text) - len(text.lstrip())]
         if "\t" in indent:
-            return Hint(number, indent.index("\t"), "a tab cannot indent YAML", "use spaces")
+            return Hint(number, indent.index("\t"), "YAML does not allow tabs for indentation", "use spaces")
         if text.lstrip().startswith("#") or len(text) > _LONGEST_LINE:
             continue
         for pattern, message, hint in _TRAPS:
@@ -89,51 +89,56 @@ _KEY_AND_TEXT = late_pattern(r"(?P<indent> *(?:- +)*)(?P<key>[\w-]+):[ \t]+(?![|
 
 
 def _indented_deeper(lines: list[str], line: int) -> Hint | None:
-    """A key that is indented deeper than the one above it, which has a text: YAML takes it for more of that text."""
+    """Return a hint for a key below a string and indented deeper: YAML reads it as part of the string."""
     key = _KEY.match(lines[line]) if 0 <= line < len(lines) else None
     above = [text for text in lines[max(0, line - _LOOKED_BACK) : line] if text.strip() and text.lstrip()[0] != "#"]
     before = _KEY_AND_TEXT.match(above[-1]) if above else None
     if not key or not before or len(key["indent"]) <= len(before["indent"]):
         return None
-    message = f"`{key['key']}` is indented deeper than `{before['key']}` above it, so it would be part of its text"
-    hint = f"check the indentation: start it in column {len(before['indent']) + 1}, where `{before['key']}` starts"
+    message = (
+        f"`{key['key']}` is indented deeper than `{before['key']}` above it, so YAML reads it as part of its value"
+    )
+    hint = f"start it in column {len(before['indent']) + 1}, like `{before['key']}`"
     return Hint(line, len(key["indent"]), message, hint)
 
 
 _LOOKED_BACK = 20
-"""Lines above a mistake among which the one before it is looked for."""
+"""Lines above a mistake that are searched for the previous key; blank lines and comments are skipped."""
 _LIBYAML = (
     ("another document", "a second document starts here", "a workflow file is one document: remove the `---`"),
-    ("undefined alias", "an alias that nothing defines", 'quote a text that starts with `*`, such as "*/scalar"'),
-    ("duplicate anchor", "an anchor of this name is already there", "give it another name"),
-    ("mapping values are not allowed", "a `: ` where no value can stand", "quote a text that holds `: `"),
+    ("undefined alias", "undefined alias", 'quote strings that start with `*`, such as "*/scalar"'),
+    ("duplicate anchor", "duplicate anchor", "give it another name"),
+    ("mapping values are not allowed", "unexpected `: `", "quote strings that contain `: `"),
     ("could not find expected ':'", "a key without its `:`", "write `key: value`"),
-    ("cannot start any token", "a text cannot start with this character", "quote the text"),
+    ("cannot start any token", "an unquoted string cannot start with this character", "quote the string"),
 )
-"""Parts of the parser's messages, and the same in a reader's words."""
+"""Part of a message of libyaml, and the message and hint that replace it."""
 
 
 def for_parser_message(message: str, start: tuple[int, int] | None, context: str) -> tuple[str, str]:
-    """Return message and hint in a reader's words; ``start`` is the line and column of what was being read."""
+    """Return the message and hint for an error of libyaml.
+
+    ``start`` is the 0-based line and column of the value that was being parsed.
+    """
     for part, ours, hint in _LIBYAML:
         if part in message:
             return ours, hint
     where = f"line {start[0] + 1}, column {start[1] + 1}" if start else "above"
     if "unexpected end of stream" in message or "quoted scalar" in context:
-        return "these quotes are not closed", "close them, and escape quotes inside"
+        return "unclosed quote", "add the closing quote, and escape quotes inside the string"
     if "node content" in message:
-        return "a value is missing here, or a `[` or `{` is not closed", "look for a missing ] } or ,"
+        return "a value is missing, or a `[` or `{` is not closed", "look for a missing ] } or ,"
     if "flow" in context:
-        return f"the list or map that starts in {where} is not closed, or lacks a comma", "look for a missing ] } or ,"
+        return f"the list or map that starts at {where} is not closed, or lacks a comma", "look for a missing ] } or ,"
     if "block" in context:
-        return "this line does not line up with those it belongs to", f"check the indentation: they start in {where}"
+        return "wrong indentation", f"align this line with the list or map it belongs to, which starts at {where}"
     return f"YAML: {message}", ""
 
 
 def for_key(key: Node) -> str:
-    """A mapping as a key is nearly always an unquoted ``{{ x }}``."""
+    """Return the hint for a key that is not a scalar; a map as a key is nearly always an unquoted ``{{ x }}``."""
     if isinstance(key, MappingNode):
-        return 'an expression is written ${{ ... }}, and quoted where a value starts with it: "${{ ... }}"'
+        return 'write expressions as ${{ ... }}, and quote a value that starts with one: "${{ ... }}"'
     return "write a plain word before the `:`"
 
 
@@ -174,20 +179,20 @@ FOREIGN_KEYS = {
     "options": "with",
     "warm-up": "warmup",
 }
-"""Keys of other runners -> ours."""
+"""Keys of other workflow runners -> keys of perfflow."""
 
 _UNIT_NEEDED = {"timeout-minutes", "timeout_minutes"}
 
 
 _LONGEST_LINE = 2000
-"""Characters of a line in which a known trap is looked for: some patterns try one place after another."""
+"""Longest line, in characters, that is searched for known mistakes: some patterns need quadratic time."""
 _SHOWN_KEYS = 14
 _SEARCHED = 1000
-"""Names among which a near one is looked for; each comparison takes some 20 μs."""
+"""Most names that are compared with a misspelt one; each comparison takes about 20 μs."""
 
 
 def nearest(name: str, known: Collection[str], cutoff: float = 0.5) -> str:
-    """The known name that is most like ``name``, '' where none is near."""
+    """Return the known name that is most similar to ``name``, or '' if none is similar enough."""
     if len(name) > 100:
         return ""
     found = difflib.get_close_matches(name, list(islice(known, _SEARCHED)), n=1, cutoff=cutoff)
@@ -195,14 +200,14 @@ def nearest(name: str, known: Collection[str], cutoff: float = 0.5) -> str:
 
 
 def did_you_mean(name: str, known: Collection[str], otherwise: str = "") -> str:
-    """Name the nearest of the known names, else all of them after ``otherwise``."""
+    """Return a hint with the most similar known name, else with all of them after ``otherwise``."""
     near = nearest(name, known)
     shown = ", ".join(islice(known, _SHOWN_KEYS)) + (", ..." if len(known) > _SHOWN_KEYS else "")
     return f"did you mean `{near}`?" if near else f"{otherwise}: {shown or 'none'}" if otherwise else ""
 
 
 def meant_by(key: str, known: Collection[str]) -> str:
-    """The key that was probably meant: another runner's word, another spelling, or the nearest one; else ''."""
+    """Return the key that was probably meant: by another runner's name, another spelling, or similarity; else ''."""
     foreign = FOREIGN_KEYS.get(key.lower(), "")
     if foreign in known:
         return foreign
@@ -215,17 +220,17 @@ def _squeezed(key: str) -> str:
 
 
 def for_unknown_key(key: str, known: Collection[str]) -> str:
-    """Say which key was probably meant, or which there are."""
+    """Return a hint with the key that was probably meant, or with all known keys."""
     meant = meant_by(key, known)
     if not meant:
-        return did_you_mean(key, known, "known here")
+        return did_you_mean(key, known, "known keys")
     if FOREIGN_KEYS.get(key.lower()) == meant:
         return f"write `{meant}`" + (" with a unit, such as `timeout: 10m`" if key in _UNIT_NEEDED else "")
     return f"write `{meant}`" if _squeezed(key) == _squeezed(meant) else f"did you mean `{meant}`?"
 
 
 def nearest_file(path: Path) -> Path | None:
-    """A file beside ``path`` with nearly its name."""
+    """Return the file beside ``path`` with the most similar name, if any."""
     try:
         names = [item.name for item in path.parent.iterdir()]
     except OSError:

@@ -1,4 +1,4 @@
-"""One value as YAML text."""
+"""Write one value as YAML."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLAIN = late_pattern(r"[\w./+=-][\w ./+=-]*(?<! )")
 
 
 def scalar(value: Any, old: str = "") -> str:
-    """A value as YAML, in the quotes that ``old`` had; JSON's scalars are YAML's."""
+    """Return a value as YAML, in the same quotes as ``old``; other scalars are written as JSON, which is valid YAML."""
     if not isinstance(value, str):
         return json.dumps(value)
     if old.startswith("'") and value.isprintable():
@@ -23,7 +23,7 @@ def scalar(value: Any, old: str = "") -> str:
 
 
 def _is_plain(value: str) -> bool:
-    """Whether a text needs no quotes: not a number, not a word with a meaning, no sign of YAML's own."""
+    """Return whether a string needs no quotes: it is no number, no reserved word, and has no YAML syntax."""
     if not _PLAIN.fullmatch(value):
         return False
     try:

@@ -1,7 +1,7 @@
-"""YAML text -> nodes that know where they stand.
+"""Parse YAML text into nodes with their positions.
 
 PyYAML's C loader with the scalars of the YAML 1.2 core schema (no ``on``/``no`` booleans, no sexagesimals, no dates),
-and limits that keep a hostile file from taking the machine with it.
+and limits that keep a hostile file from exhausting the memory or the stack.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from perfflow.workflow import yaml_hints
 from perfflow.workflow.document import MAX_DEPTH, MAX_NODES, Document
 from perfflow.workflow.readable import Readable
 
-TOO_MANY, TOO_MANY_HINT = f"more than {MAX_NODES:,} values", "a workflow is a short text; is this the right file?"
+TOO_MANY, TOO_MANY_HINT = f"the file has more than {MAX_NODES:,} values", "check that this is a workflow file"
 _BREAK = late_pattern("\r\n|[\n\r\x85\u2028\u2029]")
-"""What ends a line for libyaml, so that its line numbers are ours."""
+"""Line ends as libyaml counts them, so that line numbers agree."""
 _FORBIDDEN = late_pattern("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-"""Characters that YAML text cannot hold."""
+"""Characters that YAML does not allow."""
 
 
 class Loader(yaml.CSafeLoader):
@@ -48,7 +48,7 @@ for _kind, _pattern, _first in _CORE_SCALARS:
 
 
 class _NamedText(io.StringIO):
-    """Text whose marks carry the file's name."""
+    """A text stream with a file name, which PyYAML copies into its marks."""
 
     def __init__(self, text: str, name: str) -> None:
         super().__init__(text)
@@ -58,27 +58,27 @@ class _NamedText(io.StringIO):
 def read_file(path: Path, readable: Readable | None = None) -> Document:
     """Read one YAML file into nodes.
 
-    Raises UserError when it is not YAML, cannot be read, or lies outside of ``readable`` (by default its own folder).
+    Raises UserError if the file is not YAML, cannot be read, or lies outside ``readable`` (default: its own folder).
     """
     name = str(path)
     try:
         raw = (readable or Readable.of(path.parent)).bytes_of(path)
     except ValueError as error:
-        raise UserError.of(f"{name!r} is not a path", "a path cannot hold a NUL character") from error
+        raise UserError.of(f"invalid path {name!r}", "remove the NUL character") from error
     except OSError as error:
         raise UserError((_unreadable(path, error),)) from error
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError((_no_text(raw, error.start, name),)) from error
+        raise UserError((_not_utf8(raw, error.start, name),)) from error
     return read_text(text, name)
 
 
-def _no_text(raw: bytes, position: int, name: str) -> Problem:
+def _not_utf8(raw: bytes, position: int, name: str) -> Problem:
     before = _BREAK.split(raw[:position].decode("utf-8-sig"))
     rest = raw[position:].splitlines() or [b""]
     text = before[-1] + rest[0].decode("utf-8", "replace")
-    hint = "a workflow is UTF-8 text; is this the right file?"
+    hint = "save it as UTF-8, or check that this is a workflow file"
     message = f"not a text file: byte 0x{raw[position]:02X} is not UTF-8"
     return Problem(message, hint, Place(name, len(before), len(before[-1]) + 1, text))
 
@@ -91,15 +91,15 @@ def _unreadable(path: Path, error: OSError) -> Problem:
         near = yaml_hints.nearest_file(path)
         return Problem(f"{path}: no such file", f"did you mean {near}?" if near else "check the path")
     if isinstance(error, TooLargeError):
-        hint = "a workflow is a short text; is this the right file?"
+        hint = "check that this is a workflow file"
         return Problem("the file is larger than 1 MiB", hint, Place(str(path), 1, 1))
     if isinstance(error, NotRegularError):
-        return Problem(f"{path} is not a regular file", "a FIFO or a device is never read; name a file")
+        return Problem(f"{path} is not a regular file", "perfflow does not read FIFOs and devices; name a file")
     return Problem(f"{path}: {error.strerror}", "check its permissions")
 
 
 def read_text(text: str, name: str) -> Document:
-    """Parse YAML text. After a syntax error just that is reported, since the rest of the file cannot be trusted."""
+    """Parse YAML text. Raises UserError; of several syntax errors only the first, since it may cause the others."""
     lines = _BREAK.split(text)
     forbidden = _FORBIDDEN.search(text)
     if forbidden:
@@ -110,31 +110,33 @@ def read_text(text: str, name: str) -> Document:
     except yaml.YAMLError as error:
         raise UserError((_syntax_problem(error, name, lines),)) from error
     if not isinstance(root, MappingNode):
-        raise UserError((_no_mapping(root, name, lines),))
+        raise UserError((_not_a_map(root, name, lines),))
     return Document(name, root, {name: lines})
 
 
 def _forbidden_problem(text: str, position: int, name: str, lines: list[str]) -> Problem:
     before = _BREAK.split(text[:position])
     place = Place(name, len(before), len(before[-1]) + 1, lines[len(before) - 1])
-    return Problem(f"the character U+{ord(text[position]):04X} cannot stand in YAML", "is this a text file?", place)
+    message = f"YAML does not allow the character U+{ord(text[position]):04X}"
+    return Problem(message, "remove it, or check that this is a text file", place)
 
 
-def _no_mapping(root: Node | None, name: str, lines: list[str]) -> Problem:
+def _not_a_map(root: Node | None, name: str, lines: list[str]) -> Problem:
     hint = "start with `perfflow: 1`, then `stages:`"
     if root is None:
         return Problem("the file is empty", hint, Place(name, 1, 1, lines[0]))
     mark = root.start_mark
-    kind = "a list" if isinstance(root, SequenceNode) else "a text"
+    kind = "a list" if isinstance(root, SequenceNode) else "a string"
     return Problem(
-        f"a workflow is a map of keys, not {kind}", hint, Place(name, mark.line + 1, mark.column + 1, lines[mark.line])
+        f"a workflow must be a map, not {kind}", hint, Place(name, mark.line + 1, mark.column + 1, lines[mark.line])
     )
 
 
 def _check_limits(text: str, name: str, lines: list[str]) -> None:
-    """Walk the parser's events first: its composer recurses, and deep nesting would overflow the C stack.
+    """Check nesting and size on the parser's events, before nodes are composed.
 
-    It also keeps a kilobyte of each value, so that a text of commas would fill the memory.
+    The composer recurses, so deep nesting would overflow the C stack. It also needs a kilobyte for each value, so a
+    file full of commas would exhaust the memory.
     """
     depth = values = 0
     for event in _events(text, name):
@@ -145,7 +147,7 @@ def _check_limits(text: str, name: str, lines: list[str]) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                message = f"more than {MAX_DEPTH} levels of nesting"
+                message = f"the file has more than {MAX_DEPTH} levels of nesting"
                 raise UserError((_problem_at(*_start_of(event), name, lines, message, ""),))
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
@@ -168,20 +170,20 @@ def _syntax_problem(error: yaml.YAMLError, name: str, lines: list[str]) -> Probl
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     message = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).strip()
     if mark is None:
-        return Problem(f"{name}: {message}", "is this a workflow file?")
+        return Problem(f"{name}: {message}", "check that this is a workflow file")
     hinted = yaml_hints.for_syntax_error(lines, mark.line)
     if hinted:
         return _problem_at(hinted.line, hinted.column, name, lines, hinted.message, hinted.hint)
     start = getattr(error, "context_mark", None)
     context = str(getattr(error, "context", None) or "")
     said, hint = yaml_hints.for_parser_message(message, (start.line, start.column) if start else None, context)
-    # Of quotes and keys it is the start that is wrong; the parser only notices further down.
+    # For quotes and keys, show the start: the parser only fails further down.
     at = start if start and ("scalar" in context or "simple key" in context) else mark
     return _problem_at(at.line, at.column, name, lines, said, hint)
 
 
 def _problem_at(line: int, column: int, name: str, lines: list[str], message: str, hint: str) -> Problem:
-    """A problem at a 0-based position; one behind the last line is shown at the end of the text."""
+    """Return a problem at a 0-based position; a position after the last line is moved to the end of the text."""
     while line > 0 and (line >= len(lines) or not lines[line].strip()):
         line, column = line - 1, len(lines[line - 1]) if line - 1 < len(lines) else 0
     return Problem(message, hint, Place(name, line + 1, column + 1, lines[line]))

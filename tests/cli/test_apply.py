@@ -136,7 +136,7 @@ def test_a_link_stays_a_link_and_its_file_is_written(project: Path) -> None:
 def test_a_file_that_was_changed_meanwhile_is_left_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_settings.target(open_workflow("flow.yaml"))
     (project / "flow.yaml").write_text("perfflow: 1\n")
-    with pytest.raises(UserError, match=r"flow.yaml was changed meanwhile and is left alone"):
+    with pytest.raises(UserError, match=r"flow.yaml was changed by another program, so it is not written"):
         write_settings.apply(file, {"nap": "1"}, {})
     assert (project / "flow.yaml").read_text() == "perfflow: 1\n"
     result = optimized().model_copy(update={"optimizations": [_entry({"nap": "1"})]})

@@ -72,7 +72,7 @@ def test_sizes_that_tell_nothing_are_refused_before_anything_runs(project: Path)
     write(project, FLOW.replace("KLASS", "linear").replace("[50, 200, 800, 3200]", "[50, 200]"))
     done = perfflow("run", "flow.yaml", cwd=project)
     assert done.returncode == 2
-    assert "flow.yaml:10:16: error: `scaling` along `n` has 2 sizes, but a growth needs 3" in done.stderr
+    assert "flow.yaml:10:16: error: `scaling` over `n` has 2 sizes, but needs at least 3" in done.stderr
     assert not (project / ".perfflow").exists()
 
 

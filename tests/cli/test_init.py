@@ -200,7 +200,7 @@ def test_what_is_there_is_not_overwritten(suffix: str, tmp_path: Path) -> None:
         ({}, ("--command", "echo ${{ nope }}"), "unknown name `nope`"),
         ({}, ("--command", "true", "--name", "../up"), "is not a name for a workflow"),
         ({}, ("--command", "true", "--name", ".yaml"), "is not a name for a workflow"),
-        ({}, ("--kind", "google-benchmark", "--command", "./a > b", "--name", "a"), "`>` is for a shell"),
+        ({}, ("--kind", "google-benchmark", "--command", "./a > b", "--name", "a"), "`>` needs a shell"),
         ({"Cargo.toml": "[workspace]\n"}, (), "the crate has no program to measure"),
         ({"Cargo.toml": MANIFEST, "src/lib.rs": ""}, (), "the crate has no program to measure"),
         ({"Cargo.toml": "[package\n"}, (), "cannot read"),

@@ -27,7 +27,7 @@ def test_text_that_only_a_run_knows_starts_nothing(tmp_path: Path) -> None:
     write(tmp_path, LATE)
     done = perfflow("run", "flow.yaml", "--progress", "off", cwd=tmp_path, measured=True)
     assert done.returncode == 3
-    assert "`&&` is for a shell" in done.stdout
+    assert "`&&` needs a shell" in done.stdout
     assert "shell: true" in done.stdout
     assert not (tmp_path / "started").exists()
 

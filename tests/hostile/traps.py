@@ -141,7 +141,7 @@ def extends_endless_zeros(place: Place) -> Trap:
 def extends_itself_by_a_link(place: Place) -> Trap:
     (place.project / "base.yaml").symlink_to("flow.yaml")
     place.write(HEAD + "extends: base.yaml\n")
-    return Trap(says="comes back to itself")
+    return Trap(says="circular `extends`")
 
 
 def extends_a_link_to_itself(place: Place) -> Trap:

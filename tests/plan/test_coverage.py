@@ -1,4 +1,4 @@
-"""What the plan can measure of what the targets ask for, and the lints of the method."""
+"""Targets that a plan cannot measure, and the lints about methodology."""
 
 from __future__ import annotations
 
@@ -50,15 +50,19 @@ def test_what_can_be_measured_is_not_complained_of(targets: str, more: str, tmp_
         ("bench/*: {time: <1s}", "", "no step measures `bench/*`"),
         ("'bench[k=3]': {time: <1s}", ", matrix: {k: [1, 2]}", "no step measures `bench[k=3]`"),
         ("'x/*': {time: <1s}", ", benchmark: 'core/*'", "no step measures `x/*`"),
-        ("bench: {heap_peak: <1MB}", "", "nothing measures `heap_peak` of `bench`"),
-        ("bench: {throughput: ≥1MB/s}", "", "nothing measures `throughput` of `bench`"),
-        ("bench: {time: <1s/op}", "", "`<1s/op` is per operation, but no step says `ops`"),
+        ("bench: {heap_peak: <1MB}", "", "no step measures `heap_peak` of `bench`"),
+        ("bench: {throughput: ≥1MB/s}", "", "no step measures `throughput` of `bench`"),
+        ("bench: {time: <1s/op}", "", "`<1s/op` is per operation, but no step has `ops`"),
         ("bench: {throughput: ≥70% of peak}", ", work: {bytes: 1}", "no peak is known for `throughput`"),
-        ("bench: {time: ≤linear}", "", "a growth needs `scaling`, the matrix key along which it is fitted"),
+        (
+            "bench: {time: ≤linear}",
+            "",
+            "a target on growth needs `scaling`, the matrix key over which growth is fitted",
+        ),
         (
             "'bench[k=2]': {time: ≤linear}",
             ", matrix: {k: [1, 2, 3]}, scaling: k",
-            "`bench[k=2]` is one size, and a growth is that of all of them",
+            "`bench[k=2]` is a single size, but growth is fitted over all sizes",
         ),
     ],
 )
@@ -101,7 +105,7 @@ def test_the_peak_has_the_precision_of_the_work(tmp_path: Path) -> None:
     wrong = texts(tmp_path, targets, work, "peaks: {bandwidth f32: 4 GB/s}\n")
     assert wrong == ["`bandwidth` has no precision"]
     wrong = texts(tmp_path, targets, work, "peaks: {flops f32: 0 FLOP/s}\n")
-    assert wrong == ["a peak of 0 FLOP/s is none"]
+    assert wrong == ["a peak must be above 0, not 0 FLOP/s"]
 
 
 def test_a_step_that_names_its_own_benchmarks_may_measure_any(tmp_path: Path) -> None:
@@ -116,7 +120,7 @@ def test_a_step_that_names_its_own_benchmarks_may_measure_any(tmp_path: Path) ->
 def test_time_alone_is_warned_of(tmp_path: Path) -> None:
     run = "parse: {json: {time: t}, units: {time: ms}}"
     text = f"targets: {{a: {{time: <1s}}}}\nstages: {{baseline: [{{id: a, run: x, {run}%s}}]}}\n"
-    assert said(opened(tmp_path, text % "")) == ["2:1 time is measured and memory is not"]
+    assert said(opened(tmp_path, text % "")) == ["2:1 there is a target on time, but no step measures memory"]
     assert opened(tmp_path, text % "").draft.errors == ()
     assert said(opened(tmp_path, text % ", allow: {no-memory-metric: there is none}")) == []
 
@@ -140,7 +144,7 @@ stages:
         ("    - {id: a, technique: magic, ref: x}", ["unknown technique 'magic'"]),
         ("    - {id: a, ref: x}", ["the candidate `a` has no `technique`"]),
         ("    - {id: a, technique: memory}", ["step `a` does nothing"]),
-        ("    - {id: a, technique: compute, ref: x}", ["`compute` before cheaper techniques"]),
+        ("    - {id: a, technique: compute, ref: x}", ["`compute` comes before cheaper techniques"]),
         ("    - {id: a, technique: compute, ref: x, allow: {compute-first: it is}}", []),
         (f"    ruled-out: {{{RULED_OUT}}}\n    steps: [{{id: a, technique: compute, ref: x}}]", []),
         ("    ruled-out: {magic: a}\n    steps: []", ["unknown technique `magic`"]),
@@ -169,15 +173,15 @@ def test_the_optimization_hierarchy_is_kept(optimize: str, messages: list[str], 
 @pytest.mark.parametrize(
     ("left_out", "message"),
     [
-        ("  baseline: [{id: m, uses: command, with: {command: x}}]\n", "an optimize stage without a baseline stage"),
-        ("  profile: [{id: p, uses: perf, benchmark: m}]\n", "an optimize stage without a profile stage"),
-        ("  verify: [{id: v, run: x}]\n", "an optimize stage without a correctness step"),
+        ("  baseline: [{id: m, uses: command, with: {command: x}}]\n", "the optimize stage needs a baseline stage"),
+        ("  profile: [{id: p, uses: perf, benchmark: m}]\n", "the optimize stage needs a profile stage"),
+        ("  verify: [{id: v, run: x}]\n", "the optimize stage needs a correctness step"),
     ],
 )
 def test_a_change_needs_a_baseline_a_profile_and_a_check(left_out: str, message: str, tmp_path: Path) -> None:
     text = (OPTIMIZE % "    - {id: a, technique: memory, ref: x}").replace(left_out, "")
     assert [found.partition(" ")[2] for found in said(opened(tmp_path, text)) if "optimize" in found] == [message]
-    lint = message.replace("an optimize stage without a ", "optimize-without-").split(" ")[0]
+    lint = message.replace("the optimize stage needs a ", "optimize-without-").split(" ")[0]
     allowed = text.replace("ref: x}", f"ref: x, allow: {{{lint}: there is a reason}}}}")
     assert [found for found in said(opened(tmp_path, allowed)) if "optimize" in found] == []
 
@@ -185,7 +189,7 @@ def test_a_change_needs_a_baseline_a_profile_and_a_check(left_out: str, message:
 def test_a_comparison_is_no_correctness_step(tmp_path: Path) -> None:
     text = (OPTIMIZE % "    - {id: a, technique: memory, ref: x}").replace("run: x", "compare: baseline")
     assert [found.partition(" ")[2] for found in said(opened(tmp_path, text))] == [
-        "an optimize stage without a correctness step"
+        "the optimize stage needs a correctness step"
     ]
 
 

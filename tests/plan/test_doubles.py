@@ -1,4 +1,4 @@
-"""Two steps that measure the same metric of one benchmark, as far as that is known before they run."""
+"""Two steps that measure the same metric of one benchmark are reported if this is known before the run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.workflow.drafts import opened, said
 
-TWICE = "step `b` measures `time` of `x`, as step `a` does"
+TWICE = "steps `a` and `b` both measure `time` of `x`"
 PLAIN = "uses: command, with: {command: x}"
 PARSED = "run: x, parse: {regex: '(?P<time>.*)', units: {time: s}}"
 

@@ -1,4 +1,4 @@
-"""What is measured on one machine, in one job, and what may go to another."""
+"""Division of a plan into groups, each of which runs in one job on one machine."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_places_are_kept_apart_and_must_agree(opened: Callable[[str], Opened]) -
 
     assert [(group.steps[-1], group.place.labels) for group in found] == [("a", ("x",)), ("b", ("y", "z"))]
     heap = "    - {id: heap, uses: massif, benchmark: a, with: {command: 'true'}, runs-on: y}\n"
-    with pytest.raises(ConflictError, match="`a` and `heap` are about the same benchmark and run on x and y"):
+    with pytest.raises(ConflictError, match="`a` and `heap` handle the same benchmark, but run on x and y"):
         shared(opened(rows + heap))
 
 

@@ -1,4 +1,4 @@
-"""Cells of a matrix, as GitHub Actions makes them."""
+"""Cells of a matrix agree with GitHub Actions."""
 
 from __future__ import annotations
 
@@ -128,9 +128,9 @@ def test_include_and_exclude_can_be_of_parameters() -> None:
     [
         ({"n": "${{ params.empty }}"}, "matrix key `n` has no values"),
         ({"n": "${{ params.many }}", "m": "${{ params.many }}"}, f"more than {MAX_CELLS}"),
-        ({"n": "${{ params }}"}, "matrix key `n`: dict is not a value of a matrix"),
-        ({"n": ["${{ params.nested }}"]}, "matrix key `n`: list is not a value of a matrix"),
-        ({"n": [1], "include": [{"k": "${{ params.many }}"}]}, "matrix key `k`: list is not a value of a matrix"),
+        ({"n": "${{ params }}"}, "matrix key `n`: a value of type dict is not allowed"),
+        ({"n": ["${{ params.nested }}"]}, "matrix key `n`: a value of type list is not allowed"),
+        ({"n": [1], "include": [{"k": "${{ params.many }}"}]}, "matrix key `k`: a value of type list is not allowed"),
         ({"n": "${{ steps.a.outputs.b }}"}, "steps"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Values of parameters: defaults, and settings in the parameter's type."""
+"""Values of parameters: defaults, and settings with the type of the parameter."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_unknown_and_incomplete_settings_are_named_with_a_remedy() -> None:
     _, problems = values(params(size=1), ["sise=2", "size", "=3", "zebra=1"])
     assert [(problem.message, problem.hint) for problem in problems] == [
         ("--set sise=2: the workflow has no parameter 'sise'", "did you mean `size`?"),
-        ("--set size: not NAME=VALUE", "write --set name=value"),
+        ("--set size is not of the form NAME=VALUE", "write --set NAME=VALUE"),
         ("--set =3: the workflow has no parameter ''", "parameters: size"),
         ("--set zebra=1: the workflow has no parameter 'zebra'", "parameters: size"),
     ]
@@ -81,6 +81,6 @@ def test_unknown_and_incomplete_settings_are_named_with_a_remedy() -> None:
 
 def test_a_parameter_without_a_default_must_be_set() -> None:
     found, problems = values(params(p={"help": "x"}), [])
-    assert [problem.message for problem in problems] == ["parameter 'p' has no default"]
+    assert [problem.message for problem in problems] == ["parameter 'p' has no value"]
     assert found == {"p": "<params.p>"}
     assert values(params(p={"help": "x"}), ["p=a"]) == ({"p": "a"}, [])

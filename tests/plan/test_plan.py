@@ -1,4 +1,4 @@
-"""The order of steps, their cells, what they measure, and what they watch."""
+"""Plans: order of steps, cells, benchmarks, and commands of profilers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def order(found: Opened) -> list[str]:
 
 
 def before(found: Opened, name: str) -> set[str]:
-    """Everything that must come before a step, directly or not."""
+    """Return all steps that must come before a step, directly or indirectly."""
     seen: set[str] = set()
     waiting = [name]
     while waiting:
@@ -116,7 +116,7 @@ def test_a_cycle_is_printed_in_words_of_need(tmp_path: Path) -> None:
         "stages:\n  setup:\n"
         "    - {id: a, run: x, needs: [c]}\n    - {id: b, run: x, needs: [a]}\n    - {id: c, run: x, needs: [b]}\n",
     )
-    assert said(found) == ["4:31 the steps need each other in a circle: a -> c -> b -> a"]
+    assert said(found) == ["4:31 circular dependency: a -> c -> b -> a"]
     assert order(found) == ["a", "b", "c"]
 
 
@@ -128,7 +128,7 @@ def test_a_cycle_through_a_watched_step_says_why(tmp_path: Path) -> None:
     )
     (problem,) = found.problems
     assert problem.message.endswith("m -> p -> m")
-    assert problem.hint == "`p` runs the command of `m`, so it comes after it"
+    assert problem.hint == "`p` runs the command of `m`, so it must run after it"
 
 
 def test_every_cycle_is_reported(tmp_path: Path) -> None:
@@ -191,13 +191,13 @@ def test_a_list_without_a_value_is_missing_and_nothing_else(tmp_path: Path) -> N
         "params: {crates: {type: list}}\n"
         "stages: {build: [{id: m, run: 'x ${{ matrix.c }}', matrix: {c: '${{ params.crates }}'}}]}\n"
     )
-    assert said(opened(tmp_path, text)) == ["parameter 'crates' has no default"]
+    assert said(opened(tmp_path, text)) == ["parameter 'crates' has no value"]
 
 
 def test_a_matrix_knows_nothing_but_parameters(tmp_path: Path) -> None:
     text = "stages: {build: [{id: a, run: x}, {id: m, run: x, matrix: {c: '${{ steps.a.outputs.b }}'}}]}\n"
     (problem,) = opened(tmp_path, text).problems
-    assert (problem.hint, problem.place and problem.place.line) == ("a matrix can use params", 2)
+    assert (problem.hint, problem.place and problem.place.line) == ("a matrix can use only `params`", 2)
 
 
 @pytest.mark.parametrize("text", ["{concern: 0%}", "{action: 0, concern: 0.0%}", "{'b*': {action: 0%, concern: 0%}}"])

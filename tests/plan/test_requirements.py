@@ -1,4 +1,4 @@
-"""What the cells of a step require."""
+"""``requires`` of the cells of a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which side is sampled next."""
+"""The order in which sides and benchmarks are sampled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BASELINE, CANDIDATE = Side.BASELINE, Side.CANDIDATE
 
 @dataclass
 class Clock:
-    """A monotonic clock that runs only when it is told to."""
+    """A clock that moves only when a test sets it."""
 
     now: float = 1000.0
 
@@ -68,7 +68,7 @@ def test_the_coin_is_a_pure_function(seed: int, benchmark: str, pair: int) -> No
 
 
 def test_the_coin_is_fair_over_pairs_benchmarks_and_seeds() -> None:
-    """4 sigma of 10,000 flips are 200; fixed inputs, so this never flickers."""
+    """4 sigma of 10,000 flips are 200; the inputs are fixed, so the test is deterministic."""
     for flips in (
         [coin(1, "b", pair) for pair in range(10_000)],
         [coin(1, f"b{number}", 0) for number in range(10_000)],
@@ -184,7 +184,7 @@ def test_few_runs_are_in_completely_random_order(clock: Clock) -> None:
         assert sorted(take.order) == [BASELINE] * FEW + [CANDIDATE] * FEW
         assert [list(item.readings) for item in found] == [[side] for side in take.order]
         orders.add(tuple(take.order))
-    # 252 orders are equally likely; 200 draws meet about 138 of them.
+    # 252 orders are equally likely; 200 draws produce about 138 different ones.
     assert 110 < len(orders) < 170
 
 

@@ -1,4 +1,4 @@
-"""What is sampled of a step, by a clock that runs only while a process does: which rounds, which events, until when."""
+"""Sampling of a step with a clock that runs only while a process does: rounds, events and the end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START = 1000.0
 
 
 class World:
-    """A step whose processes take ``lasts`` seconds, and whose candidate reads ``slower`` times as long."""
+    """A step whose processes take ``lasts`` seconds; readings of the candidate are ``slower`` times as large."""
 
     def __init__(
         self, plan: Plan, *, lasts: float = 0.05, noise: float = 0.01, slower: float = 1.0, budget: float = math.inf
@@ -53,7 +53,7 @@ class World:
             self.now += self.lasts
             if self.runs[name] > self.lost_after.get(name, 10**6):
                 raise LostError
-            # The same in whichever order the processes run, as it is when a run is taken up again.
+            # The value does not depend on the order of the processes, so a resumed run gives the same.
             luck = random.Random(f"{name} {side} {self.sampler.number} {self.sampler.layout}")
             slower = self.slower if side is Side.CANDIDATE else 1.0
             return (Reading("time", slower * math.exp(luck.gauss(0, self.noise)), name),)
@@ -78,7 +78,7 @@ def made(plan: Plan, monkeypatch: pytest.MonkeyPatch, **keys: float) -> World:
 def test_as_many_rounds_are_taken_as_were_asked_for(world: World) -> None:
     subjects = [world.subject("a"), world.subject("b")]
     world.sampling.take_rounds(subjects, Design.FIXED, 3, math.inf)
-    assert world.runs == {"a": 8, "b": 8}  # a run of each side to warm up
+    assert world.runs == {"a": 8, "b": 8}  # including one warm-up run of each side
     assert world.told[:2] == [Sampled("a", 0, "pair", (1, 2)), Sampled("b", 0, "pair", (2, 2))]
     assert sorted((item.benchmark, item.count) for item in world.told[2:]) == [(b, n) for b in "ab" for n in (1, 2, 3)]
     assert {item.turn for item in world.told[2:]} == {(1, 2), (2, 2)}
@@ -131,7 +131,7 @@ def test_what_had_all_its_rounds_was_not_stopped(world: World) -> None:
 
 def test_rounds_end_at_the_moment_that_was_given(world: World) -> None:
     subject = world.subject("a")
-    # Two processes to warm up, and two for each pair: the moment falls on the end of the third pair.
+    # Two warm-up processes, and two for each pair: the time is up at the end of the third pair.
     world.sampling.take_rounds([subject], Design.FIXED, 9, START + 8 * world.lasts - 1e-9)
     assert len(world.samples("a")) == 3
 
@@ -169,10 +169,10 @@ def test_few_runs_that_the_budget_cannot_hold_are_one_a_side(
     plan: Plan, monkeypatch: pytest.MonkeyPatch, spare: float, runs: int
 ) -> None:
     world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
-    # Two runs to warm up come before.
+    # Two warm-up runs come first.
     world.sampling.take_until_decided([world.subject("a")], START + 8.0 + FEW * 8.0 + spare, 1000.0)
     assert len(world.events) == 2 * runs
-    said = "5 runs a side would take about 40.0 s, more than is left: one was taken"
+    said = "5 runs of each side would take about 40.0 s, but the budget is too short: took one of each"
     assert list(world.warnings) == ([] if runs == FEW else [said])
     assert world.rule.stopped["a"] is (Stop.SETTLED if runs == FEW else Stop.TOTAL_BUDGET)
 
@@ -184,7 +184,7 @@ def test_few_runs_that_take_longer_than_a_benchmark_may_say_so(
     world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
     world.sampling.take_until_decided([world.subject("a")], math.inf, patience)
     assert len(world.events) == 2 * FEW
-    about = "5 runs a side, the least that can prove a change, took longer than 39.9 s"
+    about = "5 runs of each side, the fewest that can prove a change, exceeded the budget of 39.9 s"
     assert list(world.warnings) == ([about] if said else [])
 
 
@@ -245,8 +245,8 @@ def test_what_is_recalled_is_known_by_its_kind(world: World) -> None:
 @pytest.mark.parametrize(
     ("ends", "patience", "why", "rounds"),
     [
-        # A round of both takes 2 s. Two thirds of 10 s are over after warming up and three rounds, and each of the two
-        # later stages has a round at the least.
+        # A round of both takes 2 s. Two thirds of 10 s are over after the warm-up and three rounds, and each of the two
+        # later stages has at least one round.
         (10.0, math.inf, Stop.TOTAL_BUDGET, 3 + 1 + 1),
         (10.0, 30.0, Stop.TOTAL_BUDGET, 3 + 1 + 1),
         # Two thirds of 60 s are over after two stages and a round.
@@ -300,7 +300,7 @@ def test_a_change_that_few_runs_of_many_benchmarks_prove_must_show_again_in_fres
 
 def test_a_change_that_no_time_is_left_to_confirm_is_none(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
-    # Two runs to warm up, the first ones, and less than the fresh ones take.
+    # Enough for two warm-up runs and the first runs, but not for the fresh ones.
     world.sampling.screen([world.subject("a")], START + 8.0 + FEW * 8.0 + 20.0)
     assert [item.get("confirmation", 0) for item in world.events] == [0] * 2 * FEW + [1] * 2
     assert not world.rule.changed(world.subject("a"))
@@ -315,7 +315,7 @@ def test_hardly_any_gate_of_slow_benchmarks_alarms(plan: Plan, monkeypatch: pyte
         world.sampling.screen([world.subject(name) for name in names], patience=1.0)
         first += any("confirmation" in item for item in world.events)
         alarms += any(world.rule.changed(world.subject(name)) for name in names)
-    # Each block alone would call a change in one of 126 comparisons.
+    # Each block alone would have a false alarm in one of 126 comparisons.
     assert first > 0
     assert alarms == 0
 

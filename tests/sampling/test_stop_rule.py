@@ -1,4 +1,4 @@
-"""Turns, warming up and the end of sampling at their very bounds: by a clock made by hand, on readings made by hand."""
+"""Turns, warm-up and the end of sampling at their exact bounds, with a manual clock and artificial readings."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def nothing(_: Side) -> tuple[Reading, ...]:
     return ()
 
 
-# -- whose turn is next
+# -- order of turns
 
 
 def test_the_same_seed_gives_the_same_coins_and_orders_in_every_version() -> None:
-    """A run that is resumed by a later version goes on as it began."""
+    """A run that is resumed by a later version keeps its orders."""
     assert "".join("01"[coin(7, "a", pair)] for pair in range(16)) == "1110001010010011"
     sampler, subject = Sampler(7), Subject("a", BOTH, nothing)
     first, later = (list(sampler.few(subject, *block)) for block in ((), (FEW_MORE, FEW)))
@@ -46,7 +46,7 @@ def test_the_same_seed_gives_the_same_coins_and_orders_in_every_version() -> Non
 
 
 class Clock:
-    """Time by hand, of processes that last half a second each, and what was so while each of them ran."""
+    """A manual clock for processes of half a second each, with a record of the state during each process."""
 
     def __init__(self, warmup: int = 1) -> None:
         self.now = START
@@ -99,7 +99,7 @@ def test_a_side_that_has_gone_cold_runs_once_more(idle: float, runs: str) -> Non
         (BOTH, 0, False, 1.5),
         (BOTH, 2, False, 1.5),
         ((BASELINE,), 0, True, 0.5),
-        # A single run of a layout is no round: what it took says nothing of one.
+        # A single run of a layout is not a round, so its duration is not stored.
         ((BASELINE,), 2, True, 0.0),
     ],
 )
@@ -153,7 +153,7 @@ def test_what_has_begun_is_not_warmed_up_again(
     monkeypatch.setattr("perfflow.sampling.sampling.time.monotonic", again.clock)
     subject = again.subject("a")
     again.sampling.recall(whole.events[:taken], [subject])
-    # Without time for a few runs of what is known to be quick, since nothing of them is left to be taken.
+    # 4 s are too short for the first few runs, but those have been taken before.
     again.sampling.take_until_decided([subject], START + 4.0 if lasts > 1 else math.inf, patience)
     assert [item["pair"] for item in again.events] == [item["pair"] for item in whole.events[taken:]]
     per_round = 1 if lasts > 1 else 2
@@ -195,7 +195,7 @@ def test_what_a_screening_had_no_time_for_is_confirmed_in_the_time_that_is_left(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = made(plan, monkeypatch, lasts=0.5, slower=1.3)
-    # A second to warm up. 18 rounds of a second are two stages, and one more at the least is the third.
+    # One second of warm-up. 18 rounds of a second are two stages; the third has at least one more round.
     world.sampling.screen([world.subject("a")], START + 30.0)
     assert Counter(item["design"] for item in world.events) == {"screen": 19, "confirm": 10}
     assert world.rule.stopped["a"] is Stop.TOTAL_BUDGET
@@ -209,7 +209,7 @@ def test_fresh_pairs_go_on_while_they_leave_something_open(plan: Plan, monkeypat
     assert [item["pair"] for item in world.events] == list(range(len(world.events)))
 
 
-# -- when it is enough
+# -- the stop rule
 
 
 def taken(
@@ -325,14 +325,14 @@ def test_a_benchmark_that_is_not_compared_has_as_many_samples_as_its_median_need
 
 def _alone(plan: Plan, values: Sequence[float], requirement: str | None = None) -> StopRule:
     own = criteria({"a": {"time": requirement}}) if requirement else Criteria()
-    # As if samples did not depend on those before them, which these do.
+    # The interval for independent samples, although these are correlated.
     rule = rule_of(plan, replace(own, rules=replace(own.rules, serial=False)))
     taken(rule, values)
     return rule
 
 
 def test_a_target_is_looked_at_when_there_are_twice_as_many_samples(plan: Plan) -> None:
-    """After 14 samples it is open; from then on it would be met, and is looked at with 28 and 56 of them."""
+    """After 14 samples the target is open; later it would be met, but it is checked only at 28 and 56 samples."""
     values = wave(14, 0.5) + [0.5] * 50
     counts = (14, 15, 21, 27, 28, 29, 41, 42, 43, 55, 56, 57)
     ends = [count for count in counts if _alone(plan, values[:count], "<1.3 s").decided(ONE, count)]
@@ -382,7 +382,7 @@ def test_exact_figures_and_new_ones_stand_out_where_they_changed(plan: Plan) -> 
 @pytest.mark.parametrize(("pairs_taken", "nothing_shows"), [(20, False), (40, True)])
 def test_fresh_pairs_that_show_nothing_are_enough(plan: Plan, pairs_taken: int, *, nothing_shows: bool) -> None:
     rule = rule_of(plan)
-    # Of 20 pairs that differ 12 do so in one way: p is 0.43, between the 0.5 and the 0.2 of two looks.
+    # 12 of 20 pairs differ in one direction: p is 0.43, between the limits 0.5 and 0.2 of two stages.
     candidate = [1.01 if number < 12 else 1 / 1.01 for number in range(20)]
     taken(rule, [1.0] * 20, candidate, design=Design.CONFIRM)
     assert rule.shows_nothing(A, pairs_taken) is nothing_shows

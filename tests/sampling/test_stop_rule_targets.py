@@ -1,4 +1,4 @@
-"""What ends measuring beside the change itself: targets, goals of several objectives, and figures that tell nothing."""
+"""Other reasons to stop measuring: targets, goals with several objectives, and metrics that decide nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GUARDS = ("**",)
 def several(
     rule: StopRule, factors: dict[tuple[str, str], float], count: int = 20, width: float = 0.0, **keys: Any
 ) -> StopRule:
-    """Pairs of which each has these benchmarks and metrics, with the factors of the candidate."""
+    """Return pairs with these benchmarks and metrics, multiplied by the factors for the candidate."""
     for (name, metric), factor in factors.items():
         base = 1e8 if metric == "rss" else 1.0
         baseline, candidate = wave(count, width, base), wave(count, width, base * factor)
@@ -34,7 +34,7 @@ def several(
     ("wanted", "first_ends", "last_ends"),
     [
         ({"a": {"time": "<9 s"}}, True, True),
-        # A value may be known better with more samples, a change is known as well as it will be.
+        # More samples may narrow the interval of a value; that of a change is final.
         ({"a": {"time": "<1.5 s"}}, False, False),
         ({"a": {"change": "<50%"}}, False, True),
         ({"a": {"change": "<90%"}}, True, True),
@@ -47,7 +47,7 @@ def test_targets_that_are_open_ask_for_more(
 ) -> None:
     own = replace(criteria(wanted), rules=replace(FIRST, serial=False))
     for count, ends in ((11, first_ends), (64, last_ends)):
-        # A regression by half, which is proven at the first look.
+        # A regression of 50%, which is proven at the first look.
         rule = several(rule_of(plan, own), {("a", "time"): 1.5, ("b", "time"): 1.5}, count, 0.02)
         assert rule.decided(A, count) is ends
 
@@ -59,7 +59,7 @@ def test_after_the_last_look_a_change_is_as_open_as_it_stays(plan: Plan) -> None
         taken(rule, wave(count, 1.0), wave(count, 1.0)[::-1])
         assert rule.decided(A, count) is (ends is not None)
         assert rule.stopped.get("a") is ends
-    # Twice the first look is none.
+    # Twice the first look is not a look.
     rule = several(rule_of(plan, own), {("a", "time"): 1.5}, 22)
     assert rule.decided(A, 22) is False
 
@@ -82,7 +82,7 @@ def test_one_objective_that_is_reached_may_be_an_accident_of_code_layout(plan: P
 
 def test_memory_does_not_rest_on_code_layout_and_has_thresholds_of_its_own(plan: Plan) -> None:
     assert several(rule_of(plan), {("a", "rss"): 1.5}).rests_on_layout(A) is False
-    # 20% to 60% more: over the concern threshold of all, and on that of memory.
+    # 20% to 60% more: above the general concern threshold, and at that of memory.
     ends = []
     for memory in (MemoryThresholds(0.05, 0.1), MemoryThresholds(0.3, 0.4)):
         rule = rule_of(plan, replace(Criteria(), memory=memory))
@@ -99,7 +99,7 @@ def test_one_benchmark_of_a_process_that_changed_is_enough(plan: Plan) -> None:
 
 
 def test_p_exactly_at_its_bound_shows_something(plan: Plan) -> None:
-    # Two pairs that differ in one way of 20: p is a half.
+    # Two of 20 pairs differ, in one direction: p is 0.5.
     rule = rule_of(plan)
     taken(rule, [1.0] * 20, [1.01, 1.01] + [1.0] * 18, design=Design.CONFIRM)
     assert rule.shows_nothing(A, 20) is False
@@ -127,7 +127,7 @@ def test_beside_what_times_a_benchmark_other_metrics_cost_no_time_between_rounds
     assert set(rule._series_of(A)) == {("a", "time"), ("a", "main_share"), ("b", "rss")}
     targeted = several(rule_of(plan, criteria({"a": {"rss": "<9 GiB"}})), factors, 2)
     assert set(targeted._series_of(A)) == set(factors)
-    # Of a step of one subject, whatever it reports is its own; so it is unless others are named.
+    # All benchmarks that the single subject of a step reports belong to it, unless there are other subjects.
     rule.start([A])
     assert ("b", "rss") in rule._series_of(A)
 
@@ -137,7 +137,7 @@ def test_a_round_is_taken_in_time_that_is_left_and_none_without(plan: Plan) -> N
     rule.start([A])
     taken(rule, [1.0], [1.0])
     assert rule.decided(A, 1) is False
-    # That figures should repeat is said by their step, not taken for granted.
+    # Figures are expected to repeat only if the step says so.
     spent = rule_of(plan, budget=0.0)
     spent.start([A])
     taken(spent, [1.0], [1.0])

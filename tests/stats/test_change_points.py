@@ -1,4 +1,4 @@
-"""Change points of simulated histories with fixed seeds, and what must hold for any series."""
+"""Change points of simulated histories with fixed seeds, and properties of any series."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ def test_innovations_show_new_shifts_in_dependent_noise() -> None:
     for seed in range(60):
         values = shifted(noisy(seed, 200, rho=0.6), 190, 0.05)
         near += any(abs(one.at - 190) <= 3 and one.size > 0 for one in found(values))
-    # The partition by itself finds 17 of them.
+    # The partition alone finds 17 of them.
     assert near >= 30
 
 
 def test_no_change_that_is_told_may_be_none() -> None:
-    # The levels of a few dependent points are so uncertain that their difference often may be zero; that of a step
-    # which the innovations show is not.
+    # The levels of a few dependent points are so uncertain that the interval of their difference often contains zero;
+    # the interval of a step found in the innovations does not.
     by_innovations = 0
     for seed in range(60):
         values = shifted(noisy(seed, 200, 0.6), 190, 0.05)
@@ -108,7 +108,7 @@ def test_no_change_that_is_told_may_be_none() -> None:
 
 
 def test_innovations_know_what_noise_is_within_runs() -> None:
-    # Noise within runs, here most of it, does not depend on the run before, however much that between runs does.
+    # Noise within runs, here most of the noise, is independent of the previous run; noise between runs is not.
     alarms = 0
     for seed in range(40):
         values = [3 * one for one in noisy(seed, 200)]
@@ -162,7 +162,7 @@ def test_exact_figures_show_a_step() -> None:
 
 
 def test_a_loud_past_hides_no_shift_in_a_quiet_present() -> None:
-    # As fib_20 of github-action-benchmark: 8% of noise for years, then 0.3%, and a shift of 10% fourteen runs ago.
+    # Like fib_20 of github-action-benchmark: 8% noise for years, then 0.3%, and a shift of 10% fourteen runs ago.
     told = 0
     for seed in range(20):
         scales = [4.0] * 160 + [0.15] * 44
@@ -191,7 +191,7 @@ def test_a_change_of_the_noise_is_no_change_of_the_level(scales: tuple[float, fl
 
 
 def test_each_stretch_has_the_noise_beyond_its_own_errors() -> None:
-    # Runs were precise to 1.5% at first, and are to 0.1% now; between runs there always was 1%.
+    # The noise within runs is 1.5% at first and 0.1% now; between runs it is always 1%.
     errors = [0.015] * 150 + [0.001] * 150
     chance = random.Random(7)
     values = [one / 2 + chance.gauss(0, error) for one, error in zip(noisy(8, 300), errors, strict=True)]
@@ -239,7 +239,7 @@ def test_what_is_no_logarithm_is_refused(bad: float) -> None:
             check([0.0, bad], [0.0, 0.0])
         with pytest.raises(ValueError, match="standard error 0 is"):
             check([0.0, 0.0], [-abs(bad), 0.0])
-    with pytest.raises(ValueError, match="2 values have 1 standard errors"):
+    with pytest.raises(ValueError, match="2 values but 1 standard errors"):
         changes([0.0, 0.0], [0.0])
     with pytest.raises(ValueError, match="start is 3"):
         fresh([0.0, 0.0], [0.0, 0.0], 3)

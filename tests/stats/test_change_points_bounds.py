@@ -1,4 +1,4 @@
-"""The parts of the search for change points against oracles, and at their very bounds."""
+"""Parts of the search for change points: comparison with oracles, and exact bounds."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_where_long_series_are_cut_at_all() -> None:
     sums = Sums.of(shifted([0.0] * 1000, 500, 9.0), [1.0] * 1000)
     assert partition.screened(sums) == [0, 500, *range(980, 1001)]
     assert partition.boundaries(sums) == [500]
-    # 5 points on either side show a gain of 2.5 s^2, 160 one of 80 s^2: at least 5 stands out.
+    # 5 points on either side give a gain of 2.5 s^2, 160 points one of 80 s^2; positions with more than 5 are kept.
     for size, seen in ((0.249, False), (0.251, True)):
         assert (500 in partition.screened(Sums.of(shifted([0.0] * 1000, 500, size), [1.0] * 1000))) == seen
     for begin, at, end in ((0, 497, 1000), (0, 503, 1000), (499, 500, 502)):
@@ -129,7 +129,7 @@ def test_moving_sums_show_what_a_cut_there_gains(points: list[tuple[float, float
 
 def test_the_noise_of_a_stretch_is_that_of_its_differences() -> None:
     assert noise_level.half_squares([1.0, 2.0, 4.0, 9.0], 2) == [4.5, 24.5]
-    # The largest tenth is left out; of one value nothing is.
+    # The largest tenth is left out, but at least one value is kept.
     assert noise_level.trimmed_mean([2.0] * 9 + [1e9]) == pytest.approx(2 / 0.623)
     assert noise_level.trimmed_mean([5.0]) == pytest.approx(5 / 0.623)
 
@@ -143,10 +143,10 @@ def test_a_stretch_of_noise_ends_where_it_changes() -> None:
     )
     assert noise_level.variances(zigzag(20, 1.0) + zigzag(20, 1e-4), 1e-12) == [1.0] * 40
     assert noise_level.variances(zigzag(20, 1.0) + zigzag(21, 1e-4), 1e-12)[-1] < 1
-    # No stretch is quieter than the floor, nor shorter than 20 points.
+    # No stretch has less noise than the floor, or fewer than 20 points.
     assert noise_level.variances(zigzag(100, 1.0) + [0.0] * 100, 1e-4)[-1] == 1e-4
     assert noise_level._ends(zigzag(100, 1.0) + zigzag(20, 1e-6) + zigzag(100, 1.0), 1e-20) == [100, 120]
-    # A short stretch joins the one that is more like it.
+    # A short stretch is merged with the more similar neighbour.
     assert noise_level._ends(zigzag(100, 1.0) + zigzag(10, 1e-3) + zigzag(100, 1e-4), 1e-20) == [100]
     assert noise_level._ends(zigzag(100, 1e-4) + zigzag(10, 1e-3) + zigzag(100, 1.0), 1e-20) == [110]
 
@@ -160,7 +160,7 @@ def test_the_differences_of_a_process_tell_its_correlation(rho: float, lags: int
 
 
 def test_near_lags_count_for_more_than_far_ones() -> None:
-    # Without a correlation, the squares are equal but for the last one, which counts as a fifth of the first.
+    # Without correlation all squares are equal; here the last one differs, whose weight is a fifth of the first.
     variance, rho = series_noise._fit([1.0, 0.999, 1.001, 1.0, 0.9])
     assert rho == 0
     assert variance == pytest.approx(
@@ -173,7 +173,7 @@ def test_near_lags_count_for_more_than_far_ones() -> None:
 def test_running_medians_are_those_of_whole_windows(y: list[float]) -> None:
     half = min(15, len(y) if len(y) % 2 else len(y) - 1) // 2
     middles = [min(max(index, half), len(y) - 1 - half) for index in range(len(y))]
-    # With an even count the last window is one further than the last middle.
+    # An even number of up to 15 values has two full windows.
     expected = [sorted(y[at - half : at + half + 1])[half] for at in middles]
     assert series_noise.running_median(y) == expected
     reaches = [0.5 + abs(one) / 9 for one in y]
@@ -190,12 +190,12 @@ def test_variances_have_a_floor() -> None:
 
 
 def test_clipping_allows_for_slow_noise_and_for_errors_of_points() -> None:
-    # In a walk differences four apart are wider; at most four times as wide are believed, of 20 points or more.
+    # In a random walk, differences four apart are larger; the factor is limited to 4, and needs at least 20 points.
     for count, factor in ((19, 1), (20, 4)):
         walk = [float(index) for index in range(count)]
         assert series_noise._scale(walk, [1.0] * count, 0.0) == pytest.approx(factor * 0.5 / 0.623)
         assert series_noise._scale(walk, [1.0] * count, 9.0) == 9.0
-    # Neighbours of opposite signs: those four apart are equal.
+    # Neighbours have opposite signs, so points four apart are equal.
     assert series_noise._scale(zigzag(30, 1.0), [1.0] * 30, 0.0) == pytest.approx(2 / 0.623)
     assert series_noise._reaches([1.0, 2.0, 3.0], [9.0] * 3) == pytest.approx([9, 9, 3 * math.sqrt(14)])
 
@@ -209,7 +209,7 @@ def test_differences_are_shares_of_the_noise_of_both_points() -> None:
 
 def test_each_stretch_has_its_own_part_within_runs() -> None:
     assert series_noise._between([2.0, 2.0], [0.1, 0.3], 0.5, 0.25) == [1.0, 1.0]
-    # Of all noise, 0.5 + 0.25 of the local one, what is within runs is taken off; a twentieth is left at least.
+    # The total is 0.75 of the local variance. The part within runs is subtracted, but at least a twentieth is left.
     found = series_noise._between([2.0, 4.0, 4.0, 8.0], [0.5, 1.0, 2.0, 99.0], 0.5, 0.25)
     assert found == pytest.approx([1.0, 1.5, 1.5, 0.3])
 
@@ -228,7 +228,7 @@ def test_dependence_widens_what_is_known_of_a_mean() -> None:
 @given(st.integers(0, 10**6), st.floats(0.1, 0.8))
 @quick
 def test_a_step_is_fitted_as_least_squares_do(seed: int, rho: float) -> None:
-    """The innovations of a level and of a step are two regressors, and the one at the step is not whitened."""
+    """The innovations of a level and of a step are two regressors; the point of the step itself is not whitened."""
     luck = np.random.default_rng(seed)
     n, begin, end, at = 30, 4, 27, 15
     errors, between = luck.uniform(0.0, 0.1, n), luck.uniform(0.2, 0.4, n)
@@ -334,7 +334,7 @@ def test_a_change_is_placed_where_it_is_likeliest(rho: float) -> None:
 
 
 def test_a_change_is_as_sure_as_quiet_series_are_rarely_like_it() -> None:
-    """The interval is one of 99%, and what a step gains is the square of its size in standard errors."""
+    """The interval has 99% confidence, and the gain of a step is the square of its size in standard errors."""
     unsure = 0
     for count in (200, 380):
         for seed in range(25):
@@ -414,9 +414,9 @@ def test_a_slope_is_looked_for_300_points_beyond_the_changes() -> None:
 
 @pytest.mark.parametrize(("places", "numbers"), [((70,), 2), ((60, 80), -1), ((60, 70, 80), -3)])
 def test_steps_and_slopes_are_charged_for_their_numbers(places: tuple[int, ...], numbers: int) -> None:
-    """Three for a slope, or four instead of one step, which is two: beyond that the fit decides."""
+    """A slope has three parameters, or four if it replaces a single step; a step has two. Otherwise the fit decides."""
     rho = 0.3
-    # Nearer to the steps than to the slope, or the other way round.
+    # Values closer to the steps than to the slope, or the reverse.
     mix = 0.1 if numbers > 0 else 0.95
     steps = stairs(0, 140, *places)
     levels = np.array([steps.levels[sum(at <= index for at in places)] for index in range(140)])

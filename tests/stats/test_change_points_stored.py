@@ -1,4 +1,4 @@
-"""What was told of a history, and perhaps acted on, is told by the same numbers in every version."""
+"""Changes reported for a stored history keep the same numbers in every version."""
 
 from __future__ import annotations
 

@@ -17,12 +17,12 @@ SERIES = st.lists(st.floats(0.1, 1e6), min_size=1, max_size=40)
         ([], []),
         ([3], [3]),
         ([3, 1], [3, 1]),
-        # One neighbour on each side, of which the ends have one alone.
+        # One neighbour on each side; the ends have only one.
         ([1, 1, 9, 1], [1, 1, 1, 5]),
-        # Two on each side: two lucky values in a row are no level, three are.
+        # Two neighbours on each side: two outliers in a row do not change the level, three do.
         ([5, 5, 5, 1, 1, 5, 5, 5], [5, 5, 5, 5, 5, 5, 5, 5]),
         ([5, 5, 5, 1, 1, 1, 5, 5, 5], [5, 5, 5, 1, 1, 1, 5, 5, 5]),
-        # A step stays where it is.
+        # A step keeps its place.
         ([1, 1, 1, 1, 2, 2, 2, 2], [1, 1, 1, 1, 2, 2, 2, 2]),
     ],
 )

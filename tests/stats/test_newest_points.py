@@ -1,4 +1,4 @@
-"""What is said of the newest points of a history, against oracles and at its bounds."""
+"""Suspicions about the newest points of a history: comparison with oracles, and exact bounds."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_suspicion_is_withdrawn_after_eight_points_at_the_old_level_or_after_s
     late = shifted(zigzag(161), 100, 0.5)
     for count, standing in ((160, Standing.OPEN), (161, Standing.WITHDRAWN)):
         assert review(suspicion, Found(), late[:count], [0.0] * count) is standing
-    # A level before what it was compared with does not count, and two standard errors are enough to stay open.
+    # Points before the reference do not count, and two standard errors are enough to stay open.
     past = shifted(zigzag(140), 0, 0.5, 20)
     assert review(suspicion, Found(), past, [0.0] * 140) is Standing.WITHDRAWN
     noise = noisy(2, 120)

@@ -27,7 +27,7 @@ from perfflow.stats.paired_test import (
 )
 from perfflow.stats.sign_flips import COUNTED, ENUMERATED, sign_flip_p
 
-# No deadline: how long a call takes says nothing on a shared machine.
+# No deadline: durations are not meaningful on a shared machine.
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 Floats = npt.NDArray[np.float64]
@@ -41,7 +41,7 @@ def sides(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float
 
 
 def all_sums(sizes: Sequence[float]) -> Floats:
-    """The sums of every assignment of signs; the size of the sample space is 2^n."""
+    """Return the sums of all 2^n assignments of signs."""
     sums = np.zeros(1)
     for size in sizes:
         sums = np.concatenate([sums + size, sums - size])
@@ -49,14 +49,14 @@ def all_sums(sizes: Sequence[float]) -> Floats:
 
 
 def enumerated_p(values: Sequence[float]) -> float:
-    """Two-sided p by its definition: the share of all assignments at least as far out on the observed side, twice."""
+    """Return the two-sided p by definition: twice the share of assignments at least as extreme on the observed side."""
     sums = all_sums(values)
     observed = abs(math.fsum(values))
     tail = np.mean(sums >= observed - 1e-12 * math.fsum(map(abs, values)))
     return min(1.0, 2 * float(tail))
 
 
-# ---- the sign-flip test against other ways to the same number ----
+# ---- the sign-flip test compared with other computations ----
 
 
 @pytest.mark.parametrize("n", range(2, 14))
@@ -123,8 +123,8 @@ TIES: dict[str, list[float]] = {
 
 @pytest.mark.parametrize("sizes", TIES.values(), ids=TIES)
 def test_p_is_below_any_level_no_more_often_than_that_level(sizes: list[float]) -> None:
-    # Every assignment of signs to 15 pairs, so this is the size of the test itself, without sampling error. Times in
-    # whole clock ticks tie, and there the saddlepoint gives p that are too small by up to three.
+    # All assignments of signs to 15 pairs, so this is the exact size of the test. Times in whole clock ticks have ties,
+    # for which the p of the saddlepoint approximation is too small by a factor of up to 3.
     assert len(sizes) > ENUMERATED
     signs = itertools.product((1.0, -1.0), repeat=len(sizes) - 1)
     found = np.sort([sign_flip_p([s * v for s, v in zip((1.0, *row), sizes, strict=True)]) for row in signs])
@@ -159,7 +159,7 @@ def test_the_saddlepoint_stays_within_a_factor_of_the_full_enumeration(n: int, s
     sums = np.sort(all_sums(sizes.tolist()))
     for tail in (0.4, 0.1, 0.01, 0.002):
         target = sums[int((1 - tail) * len(sums))]
-        # Flipping signs greedily gives scores whose sum is close to the wanted point of the tail.
+        # Flip signs greedily, so that the sum is close to the wanted point of the tail.
         scores, rest = [], float(target)
         for size in sorted(sizes.tolist(), reverse=True):
             sign = 1.0 if rest > 0 else -1.0
@@ -172,7 +172,7 @@ def test_the_saddlepoint_stays_within_a_factor_of_the_full_enumeration(n: int, s
 
 @pytest.mark.parametrize("agreeing", [66, 75, 80, 90, 110])
 def test_the_saddlepoint_takes_over_smoothly(agreeing: int) -> None:
-    # All scores equal: the tail is a binomial one, and ties are where the saddlepoint is worst.
+    # With equal scores the tail is binomial, and the saddlepoint approximation is worst because of the ties.
     values = [1.0] * agreeing + [-1.0] * (FIRST.counted - agreeing)
     exact = 2 * float(stats.binom.sf(agreeing - 1, FIRST.counted, 0.5))
     assert sign_flip_p(values, FIRST.counted) == pytest.approx(min(1.0, exact), rel=1e-9)
@@ -185,7 +185,7 @@ def test_the_saddlepoint_at_its_ends() -> None:
     assert sign_flip_p([1.0] * many, FIRST.counted) == pytest.approx(2.0 ** (1 - many))
     assert sign_flip_p([1.0, -1.0] * (many // 2), FIRST.counted) == pytest.approx(1.0)
     balanced = [1.0, -1.0] * (many // 2)
-    # From the exact centre outwards p falls from 1 without a jump.
+    # From the centre outwards, p decreases from 1 without a jump.
     previous = 1.0
     for exponent in np.linspace(-9.0, -0.5, 80):
         p = sign_flip_p([*balanced, float(10**exponent)], FIRST.counted)
@@ -194,7 +194,7 @@ def test_the_saddlepoint_at_its_ends() -> None:
 
 
 def test_one_score_far_above_all_others_does_not_overflow() -> None:
-    # P is one half whatever the small ones do, and they decide the last bit of it.
+    # The tail is 0.5 for any signs of the small scores, which affect only its last bit.
     small = [1e-6 * (1 + k / 100) for k in range(FIRST.counted + 10)]
     assert sign_flip_p([1.0, *small[: FIRST.counted - 10]]) <= 1.0
     for counted in (FIRST.counted, COUNTED):
@@ -245,17 +245,17 @@ def test_no_values_or_only_zeros_prove_nothing() -> None:
     assert sign_flip_p([]) == sign_flip_p([0.0]) == sign_flip_p([0.0] * 50) == 1.0
 
 
-# ---- under the noise that machines make ----
+# ---- under realistic noise of machines ----
 
 
 def noisy_runs(rng: np.random.Generator, n: int) -> Floats:
-    """2n runs one after the other: a random walk of the machine's speed, times bursts without a mean square."""
+    """Return 2n successive runs: a random walk of the machine's speed, times bursts of infinite variance."""
     drift = np.exp(np.cumsum(rng.normal(0.0, 0.05, 2 * n)))
     return drift * (1 + 0.02 * rng.pareto(1.2, 2 * n))
 
 
 def noisy_pairs(rng: np.random.Generator, n: int, effect: float = 0.0, tick: float = 0.0) -> tuple[Floats, Floats]:
-    """Pairs from such runs in coin-flip order; ``tick`` rounds times to whole clock ticks, at least one."""
+    """Return pairs of such runs in coin-flip order; ``tick`` rounds times to whole clock ticks, at least one."""
     runs = noisy_runs(rng, n).reshape(n, 2)
     coin = rng.integers(0, 2, n)
     baseline = runs[np.arange(n), coin]
@@ -276,12 +276,12 @@ def test_false_alarms_are_no_more_than_nominal(n: int, trials: int, tick: float)
     for alpha in (0.002, 0.01, 0.05, 0.2):
         alarms = sum(p <= alpha for p in found)
         assert alarms <= stats.binom.ppf(0.999, trials, alpha), (alpha, alarms)
-    # A test that never alarms would pass the above.
+    # A test that never rejects would pass the previous check.
     assert tick or sum(p <= 0.2 for p in found) >= 0.12 * trials
 
 
 def test_the_same_noise_raises_false_alarms_without_the_coin() -> None:
-    # What the test above would look like if the order were not random: a machine that warms up makes "regressions".
+    # Without random order, a machine that slows down while it warms up causes false regressions.
     rng = np.random.default_rng(7)
     alarms = 0
     for _ in range(200):
@@ -313,7 +313,7 @@ def test_the_interval_covers_the_true_effect_as_often_as_it_says(n: int, trials:
         assert intervals[0.99].low <= intervals[0.95].low <= intervals[0.95].high <= intervals[0.99].high
     for confidence, misses in missed.items():
         assert misses <= stats.binom.ppf(0.999, trials, 1 - confidence), confidence
-    # An interval that covers everything would pass the above.
+    # An infinite interval would pass the previous check.
     assert missed[0.95] >= stats.binom.ppf(0.001, trials, 0.02)
     assert intervals[0.95].high - intervals[0.95].low < 1.0
 
@@ -335,13 +335,13 @@ def test_the_ends_of_the_interval_are_where_the_test_starts_to_reject() -> None:
         interval = paired_interval(a, b, 0.99)
         assert paired_p(a, b, interval.low) <= 0.01
         assert paired_p(a, b, interval.high) <= 0.01
-        # The weights move with theta, so p rises in steps that are not quite monotone.
+        # The weights depend on theta, so p is not exactly monotone.
         step = 0.02 * (interval.high - interval.low)
         assert paired_p(a, b, interval.low - step) < 0.0105 < paired_p(a, b, interval.low + 2 * step)
         assert paired_p(a, b, interval.high + step) < 0.0105 < paired_p(a, b, interval.high - 2 * step)
 
 
-# ---- what must not change the answer ----
+# ---- invariances ----
 
 
 @properties
@@ -376,7 +376,7 @@ def test_the_order_of_the_pairs_does_not_matter(pairs: list[tuple[float, float]]
 @properties
 @given(pairs=PAIRS, factor=st.floats(min_value=1e-3, max_value=1e3))
 def test_a_constant_factor_shifts_the_effect_by_its_logarithm(pairs: list[tuple[float, float]], factor: float) -> None:
-    # Of equal sides rounding makes ones that differ by the last digit, all to the same side.
+    # Rounding makes equal sides differ in the last digit, all in the same direction.
     assume(all(x != y for x, y in pairs))
     a, b = sides(pairs)
     moved = [x * factor for x in b]
@@ -469,7 +469,7 @@ def test_the_interval_of_a_quantile_has_its_coverage_and_is_no_wider(n: int, con
     above = 0.0 if interval.high == math.inf else float(stats.binom.sf(interval.high, n, q))
     assert below <= tail + 1e-12
     assert above <= tail + 1e-12
-    # One order statistic further in would break the promise.
+    # One order statistic further in would have too little coverage.
     inner_low = 0 if interval.low == -math.inf else interval.low + 1
     inner_high = n - 1 if interval.high == math.inf else interval.high - 1
     assert stats.binom.cdf(inner_low, n, q) > tail
@@ -515,7 +515,7 @@ def test_the_interval_of_a_mean_is_scipys(n: int) -> None:
 def test_means_at_the_edges() -> None:
     assert mean_interval([3.0], 0.95) == Interval(3.0, -math.inf, math.inf)
     assert mean_interval([3.0] * 4, 0.95) == Interval(3.0, 3.0, 3.0)
-    # The squares of these would overflow or vanish.
+    # The squares of these would overflow or underflow.
     for scale in (1e200, 1e-200):
         small, plain = mean_interval([scale, 2 * scale], 0.95), mean_interval([1.0, 2.0], 0.95)
         assert small.high == pytest.approx(plain.high * scale)

@@ -1,4 +1,4 @@
-"""Statistics at their ends: exact bounds, oracles for what is used inside alone, and what a search may cost."""
+"""Statistics: exact bounds, oracles for internal functions, and the cost of searches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from perfflow.stats.paired_test import (
 
 
 def test_stored_runs_are_judged_by_these_looks() -> None:
-    """What was measured is judged again by the looks of its rules, so their numbers never change."""
+    """Stored runs are judged again by the looks of their rules, so these numbers must never change."""
     assert SIX_LOOKS == ((11, 0.0059), (15, 0.0015), (20, 0.001), (28, 0.0006), (40, 0.0005), (64, 0.0005))
     assert LAYOUT_LOOKS == ((11, 0.002), (15, 0.001), (20, 0.001), (28, 0.001), (40, 0.001), (64, 0.004))
     for looks in (SIX_LOOKS, LAYOUT_LOOKS):
@@ -68,9 +68,9 @@ def test_two_sizes_of_one_value_bound_nothing() -> None:
         found = interval_of_log_means(*sides, 0.99)
         assert (found.low, found.high) == (-math.inf, math.inf)
         assert found.estimate == sides[1].mean - sides[0].mean
-    # Two equal values a side could be called apart by one of 6 orders, five by one of 252: 2/252 is less than 1%.
+    # With two values on each side, one of 6 orders is as extreme; with five, one of 252, and 2/252 is less than 1%.
     assert unpaired_interval([1.0] * 2, [2.0] * 2, 0.99).low == -math.inf
-    # So are four and five of them by one of 126.
+    # With four and five values it is one of 126.
     assert unpaired_interval([1.0] * 4, [2.0] * 5, 0.99).low == -math.inf
     assert unpaired_interval([1.0] * 5, [2.0] * 5, 0.99).low == pytest.approx(math.log(2))
 
@@ -102,7 +102,7 @@ def test_all_of_them_bound_no_share() -> None:
 
 
 def test_the_spread_of_pairs_is_that_of_a_normal_distribution() -> None:
-    # Log ratios -2, -1, 0, 1, 5: the middle one is 0, and the median distance from it is 1.
+    # Log ratios -2, -1, 0, 1, 5: the median is 0, and the median distance from it is 1.
     ratios = [math.exp(value) for value in (5, -1, 0, 1, -2)]
     assert pair_spread([2.0] * 5, [2 * value for value in ratios]) == pytest.approx(1.4826)
     with pytest.raises(ValueError, match="zip"):
@@ -123,7 +123,7 @@ def test_dependence_moves_the_ends_of_a_quantile_out_in_ranks_and_in_values() ->
     plain, wide = (quantile_interval(values, 0.5, 0.95, factor) for factor in (1.0, 2.0))
     assert (plain.low, plain.high) == (2.0**13, 2.0**26)
     assert wide.estimate == plain.estimate == 1.5 * 2.0**19
-    # Twice as far from rank 19.5: ranks 6 and 33, and by ratios twice as far in logarithms.
+    # Twice as far from rank 19.5: ranks 6 and 33; for ratios, twice as far in logarithms.
     by_ratio = [math.exp(2 * math.log(end) - math.log(wide.estimate)) for end in (plain.low, plain.high)]
     assert wide.low == pytest.approx(min(2.0**6, by_ratio[0]))
     assert wide.high == pytest.approx(max(2.0**33, by_ratio[1]))
@@ -171,7 +171,7 @@ def test_a_permutation_interval_ends_where_its_p_is_the_error() -> None:
 @pytest.mark.parametrize("first", [1e-4, 0.02, 1.0, 3.0, 300.0])
 @pytest.mark.parametrize("alpha", [0.05, 0.01, 0.0005])
 def test_an_end_is_found_to_its_precision_in_a_few_steps(first: float, alpha: float) -> None:
-    """Of a normal distribution: the search starts too near, too far and right."""
+    """For a normal distribution, the search starts too near, too far, and at the right distance."""
     tries = []
 
     def p(distance: float) -> float:
@@ -206,7 +206,7 @@ def test_the_hyperbolic_functions_are_numpys(x: float) -> None:
 
 @pytest.mark.parametrize("n", [129, 400])
 def test_digits_of_a_fixed_length_count_what_they_may_have_lost(n: int) -> None:
-    """The tail of a sum of coins is binomial, and what was dropped is less than the error that is told."""
+    """The tail of a sum of coin flips is binomial, and the dropped part is less than the returned error."""
     for at_least in (n // 2, n // 2 + n // 16, n // 2 + n // 5):
         tail, error = sign_flips._windowed_tail([1] * n, at_least)
         exact = float(stats.binom.sf(at_least - 1, n, 0.5))

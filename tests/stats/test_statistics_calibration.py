@@ -1,4 +1,4 @@
-"""The bound of a share against scipy, and the spread of pairs against what they were made with."""
+"""The bound of a proportion compared with scipy, and the spread of pairs compared with that of the simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The permutation test of few expensive runs, and the looks of the adaptive plan."""
+"""The permutation test for few expensive runs, and the interim analyses."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_false_alarms_of_the_permutation_test_are_at_most_nominal() -> None:
 
 
 def enumerated(baseline: list[float], candidate: list[float], blocks: list[int], slack: float) -> float:
-    """The share of all orders within the blocks whose sides differ by as much less ``slack``, one after the other."""
+    """Return the share of orders within the blocks whose sides differ by as much minus ``slack``, by enumeration."""
     logs = [list(map(math.log, side)) for side in (baseline, candidate)]
     differences = []
     for size, end in zip(blocks, itertools.accumulate(blocks), strict=True):
@@ -76,7 +76,7 @@ def enumerated(baseline: list[float], candidate: list[float], blocks: list[int],
 def test_orders_within_blocks_are_counted_as_enumeration_does(data: st.DataObject, blocks: list[int]) -> None:
     times = st.lists(st.floats(0.5, 2.0), min_size=sum(blocks), max_size=sum(blocks))
     baseline, candidate = data.draw(times), data.draw(times)
-    # Rounding to whole steps moves each sum by half a step for each run at the most.
+    # Rounding to whole steps changes each sum by at most half a step for each run.
     slack = 2 * sum(blocks) * 2 * sum(blocks) * math.log(4) / 4096
     p = permutation_p(baseline, candidate, 0.0, blocks)
     assert enumerated(baseline, candidate, blocks, -slack) <= p + 1e-9
@@ -108,7 +108,7 @@ def test_the_fewest_runs_of_each_look_can_prove_a_change() -> None:
 
 
 def blocks_of_noise(rng: random.Random, runs: int, tick: float) -> tuple[list[float], list[float]]:
-    """Runs of identical programs on a machine that drifts and has bursts, each block in random order."""
+    """Return runs of identical programs on a machine with drift and bursts, each block in random order."""
     level = 0.0
     a: list[float] = []
     b: list[float] = []

@@ -1,4 +1,4 @@
-"""Stored samples have the same intervals in every version: to the digits that are shown, and to all that decide."""
+"""Stored samples have the same intervals in every version, in the digits that are shown and in all that decide."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def exactly(*expected: float) -> object:
     ],
 )
 def test_intervals_of_pairs(count: int, expected: list[float]) -> None:
-    """The ends depend on how they are searched for by less than anyone should act on; still they do not change."""
+    """The bounds depend slightly on the search algorithm; this test keeps even these digits stable."""
     assert ends(paired_interval(*samples(count), 0.99, 128)) == exactly(*expected)
 
 

@@ -1,4 +1,4 @@
-"""The unpaired interval against scipy, and what must hold of it."""
+"""The unpaired interval compared with scipy, and its properties."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_with_one_value_on_a_side_nothing_is_known(a: list[float], b: list[float
 
 
 def test_without_any_spread_as_many_values_are_needed_as_a_permutation_needs() -> None:
-    """With 4 + 4 equal values of each side, 2 of 70 ways to deal them are as extreme; with 5 + 5, 2 of 252."""
+    """With 4 + 4 equal values, 2 of 70 assignments to the sides are as extreme; with 5 + 5, 2 of 252."""
     few = unpaired_interval([0.1] * 4, [0.3] * 4, 0.99)
     assert (few.low, few.high) == (-math.inf, math.inf)
     enough = unpaired_interval([0.1] * 5, [0.3] * 5, 0.99)

@@ -1,4 +1,4 @@
-"""Workflows of a few lines, opened as every command opens them."""
+"""Helpers that open short workflows in the same way as the commands."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ BENCH = "stages: {baseline: [{id: bench, uses: command, with: {command: ./bench}
 
 
 def opened(folder: Path, text: str, *settings: str) -> Opened:
-    """Open a workflow of these lines, which need not say `perfflow: 1`."""
+    """Open a workflow with these lines; `perfflow: 1` is added if it is missing."""
     path = folder / "flow.yaml"
     path.write_text(text if text.startswith("perfflow:") else f"perfflow: 1\n{text}")
     return open_workflow(str(path), settings)
 
 
 def said(found: Opened) -> list[str]:
-    """What is wrong, in the file's order, as LINE:COLUMN: message."""
+    """Return the problems in the order of the file, as LINE:COLUMN and the message."""
     return [f"{where(problem.place)}{problem.message}" for problem in found.problems]
 
 
 def where(place: Place | None) -> str:
-    """LINE:COLUMN and a blank; nothing where there is no place."""
+    """Return LINE:COLUMN and a space, or '' without a place."""
     return f"{place.line}:{place.column} " if place else ""
 
 
 def document(text: str) -> Document:
-    """Nodes of a YAML text."""
+    """Return the nodes of a YAML text."""
     return read_text(text, "flow.yaml")

@@ -1,4 +1,4 @@
-"""What is wrong with ``scaling``, ``scenario``, ``confirms`` and ``variants``, and where it is said."""
+"""Problems of ``scaling``, ``scenario``, ``confirms`` and ``variants``, and their places."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ TWO = """stages:
     ("keys", "message"),
     [
         (", scaling: n", "`scaling` needs a `matrix` with the sizes"),
-        (", matrix: {n: [1, 2, 3]}, scaling: m", "`scaling` names `m`, which is no key of the matrix"),
-        (", matrix: {n: [a, b, c]}, scaling: n", "'a' of matrix key `n` is not a size"),
-        (", matrix: {n: [0, 1, 2]}, scaling: n", "0 of matrix key `n` is not a size"),
-        (", matrix: {n: [1, 2, true]}, scaling: n", "true of matrix key `n` is not a size"),
-        (", matrix: {n: [10, 100]}, scaling: n", "`scaling` along `n` has 2 sizes, but a growth needs 3"),
-        (", confirms: x", "`confirms` on a step that is not realistic"),
-        (", scenario: synthetic, confirms: [x]", "`confirms` on a step that is not realistic"),
+        (", matrix: {n: [1, 2, 3]}, scaling: m", "`scaling`: the matrix has no key `m`"),
+        (", matrix: {n: [a, b, c]}, scaling: n", "'a' under matrix key `n` is not a size"),
+        (", matrix: {n: [0, 1, 2]}, scaling: n", "0 under matrix key `n` is not a size"),
+        (", matrix: {n: [1, 2, true]}, scaling: n", "true under matrix key `n` is not a size"),
+        (", matrix: {n: [10, 100]}, scaling: n", "`scaling` over `n` has 2 sizes, but needs at least 3"),
+        (", confirms: x", "`confirms` needs `scenario: realistic`"),
+        (", scenario: synthetic, confirms: [x]", "`confirms` needs `scenario: realistic`"),
         (", variants: {baseline: '*/a', candidate: '*/b'}", "`variants` on a step that measures one benchmark"),
     ],
 )
@@ -38,10 +38,13 @@ def test_a_mistake_is_named_at_its_place(keys: str, message: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("variants", "message"),
     [
-        ("{baseline: a, candidate: '*/b'}", "'a' of `variants` has not one `*`"),
-        ("{baseline: '*/a/*', candidate: '*/b'}", "'*/a/*' of `variants` has not one `*`"),
+        ("{baseline: a, candidate: '*/b'}", "'a' under `variants` must contain exactly one `*`"),
+        ("{baseline: '*/a/*', candidate: '*/b'}", "'*/a/*' under `variants` must contain exactly one `*`"),
         ("{baseline: '*/a', candidate: '*/a'}", "`variants` compares a benchmark with itself"),
-        ("{baseline: '*/a', candidate: '*/b'}, candidate: ./other", "`variants` and `candidate` in one step"),
+        (
+            "{baseline: '*/a', candidate: '*/b'}, candidate: ./other",
+            "a step cannot have both `variants` and `candidate`",
+        ),
         ("{baseline: '*/a', candidate: '*/b'}, benchmark: x", "`variants` on a step that measures one benchmark"),
     ],
 )
@@ -76,7 +79,7 @@ def test_what_is_confirmed_must_be_there(tmp_path: Path) -> None:
 def test_a_synthetic_benchmark_as_the_only_evidence_is_warned_of(tmp_path: Path) -> None:
     for other in ("", ", scenario: realistic", ", scenario: realistic, confirms: []"):
         found = opened(tmp_path, TWO % (", scenario: synthetic", other))
-        assert said(found) == ["4:60 nothing realistic confirms the synthetic benchmark of `small`"]
+        assert said(found) == ["4:60 no realistic benchmark confirms the synthetic benchmark of `small`"]
         assert found.problems[0].severity.value == "warning"
 
 
@@ -84,4 +87,4 @@ def test_a_synthetic_benchmark_as_the_only_evidence_is_warned_of(tmp_path: Path)
 def test_a_step_that_measures_nothing_has_no_evidence(key: str, tmp_path: Path) -> None:
     found = opened(tmp_path, f"stages: {{build: [{{id: make, run: make, {key}}}]}}\n")
     name = key.partition(":")[0]
-    assert [text.partition(" ")[2] for text in said(found)] == [f"`{name}` on a step that measures nothing"]
+    assert [text.partition(" ")[2] for text in said(found)] == [f"`{name}` on a step that does not measure"]

@@ -1,4 +1,4 @@
-"""A workflow over another: what merges, what replaces, and where mistakes stand."""
+"""``extends`` with one parent: merging, replacing, and the places of problems."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def test_a_mistake_stands_in_the_file_that_makes_it(tmp_path: Path) -> None:
     assert lines(found) == [
         "base.yaml:2:1 unknown key `desription`",
         "base.yaml:7:38 '3' has no unit",
-        "child.yaml:3:10 `A` is a text, not [1]",
+        "child.yaml:3:10 `A` must be a string, not [1]",
         "child.yaml:3:15 duplicate key 'A', first written in line 3",
-        "child.yaml:4:40 `needs` names the unknown step `mak`",
+        "child.yaml:4:40 unknown step `mak` under `needs`",
     ]
 
 
@@ -123,10 +123,10 @@ def test_keys_that_are_no_words_are_reported_in_both_files(tmp_path: Path) -> No
     [
         ({"child": "nowhere.yaml"}, "nowhere.yaml: no such file"),
         ({"child": "."}, "is a directory"),
-        ({"child": "child.yaml"}, "`extends` comes back to itself: child.yaml -> child.yaml"),
+        ({"child": "child.yaml"}, "circular `extends`: child.yaml -> child.yaml"),
         (
             {"child": "b.yaml", "b": "./child.yaml"},
-            "`extends` comes back to itself: child.yaml -> b.yaml -> child.yaml",
+            "circular `extends`: child.yaml -> b.yaml -> child.yaml",
         ),
         ({"child": '"a\\0b"'}, "NUL"),
         ({"child": "lib:../x"}, "the library has no '../x'"),
@@ -190,11 +190,15 @@ def test_a_candidate_without_an_id_is_called_by_its_place_in_the_whole_stage(tmp
     [
         (
             "{id: optimize-1, why: other}",
-            "`optimize-1` is the step in BASE:6, which has no `id` of its own",
+            "`optimize-1` is the default id of the step in BASE:6, which has no `id`",
             "in BASE;",
         ),
-        ("optimize-1: null", "stage `optimize` inherits no step `optimize-1`", "the step in BASE:6 has no `id`: give"),
-        ("{id: program, why: other}", "duplicate step id `program`, first used in BASE:3", "ids are unique"),
+        (
+            "optimize-1: null",
+            "cannot remove `optimize-1`: stage `optimize` inherits no such step",
+            "the step in BASE:6 has no `id`: give",
+        ),
+        ("{id: program, why: other}", "duplicate step id `program`, first used in BASE:3", "choose another id"),
     ],
 )
 def test_what_cannot_be_changed_says_why(item: str, said: str, hint: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whichever value of a workflow over others is wrong: the error names the file, line and column where it stands."""
+"""An error about any value of an extended workflow has the file, line and column of the value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perfflow.session.opening import open_workflow
 
 Key = tuple[str, ...]
 
-# Where a value may stand, one that is right and one that is wrong there. `#` is a step of the list, by its id.
+# Locations, each with a valid and an invalid value. `#` precedes the id of a step.
 VALUES: Mapping[Key, tuple[str, str]] = {
     ("description",): ("words", "[1]"),
     ("env", "A"): ("1", "[1]"),
@@ -37,7 +37,7 @@ VALUES: Mapping[Key, tuple[str, str]] = {
     ("stages", "verify", "#tests", "name"): ("t", "[t]"),
     ("stages", "verify", "#tests", "needs"): ("[make]", "[nowhere]"),
 }
-# What each of them needs in order to mean something.
+# Other values that each location needs.
 FIXED: Mapping[Key, str] = {
     ("params", "size", "type"): "integer",
     ("params", "size", "default"): "10",
@@ -45,7 +45,7 @@ FIXED: Mapping[Key, str] = {
     ("stages", "baseline", "#program", "uses"): "command",
     ("stages", "verify", "#tests", "run"): "make test",
 }
-# Stage by stage, since a step cannot need one of a later stage.
+# In order of stages, since a step cannot need a step of a later stage.
 ORDER = sorted(
     {*VALUES, *FIXED},
     key=lambda key: (
@@ -58,7 +58,7 @@ DOES = ("stages", "baseline", "#program", "with", "command")
 
 
 def text_of(values: Mapping[Key, str], head: str) -> tuple[str, dict[Key, tuple[int, int]]]:
-    """A file with these values, in the long form of YAML, and the line and column where each of them starts."""
+    """Return a file with these values in block style, and the line and column at which each value starts."""
     lines = ["perfflow: 1", *([head] if head else [])]
     places: dict[Key, tuple[int, int]] = {}
     for key, value, indent, lead in _rows(values):
@@ -85,7 +85,7 @@ def _rows(values: Mapping[Key, str], prefix: Key = (), indent: int = 0) -> Itera
 
 @st.composite
 def families(draw: st.DrawFn) -> tuple[list[dict[Key, str]], int, Key]:
-    """Values spread over a chain of two or three files, the nearest first; the file and the key of the wrong one."""
+    """Return values divided among two or three files, nearest first, and the file and key of the wrong value."""
     count = draw(st.integers(2, 3))
     files: list[dict[Key, str]] = [{} for _ in range(count)]
     for key, (good, _) in VALUES.items():
@@ -100,7 +100,7 @@ def families(draw: st.DrawFn) -> tuple[list[dict[Key, str]], int, Key]:
 
 
 def require_shown(files: list[dict[Key, str]], wrong: int, key: Key) -> None:
-    """The value of ``key`` in the file ``wrong`` is the only one that is complained of, unless it is replaced."""
+    """Only the value of ``key`` in the file ``wrong`` is reported, unless a nearer file replaces it."""
     with tempfile.TemporaryDirectory() as name:
         folder, found = Path(name), (0, 0)
         for number, values in enumerate(files):
@@ -112,7 +112,7 @@ def require_shown(files: list[dict[Key, str]], wrong: int, key: Key) -> None:
         problems = [item for item in open_workflow(str(folder / "f0.yaml")).problems if item.severity is Severity.ERROR]
     seen = {(Path(item.place.file).name, item.place.line, item.place.column) for item in problems if item.place}
     assert len(seen) == len({item.place for item in problems})
-    # A value that a nearer file replaces is none of the workflow's.
+    # A value that a nearer file replaces is not part of the workflow.
     replaced = any(key in values for values in files[:wrong])
     assert {place[:2] for place in seen} == (set() if replaced else {(f"f{wrong}.yaml", found[0])})
     assert {place[2] for place in seen} <= {found[1], found[1] + len("[")}

@@ -1,4 +1,4 @@
-"""The layout of workflow files: the same data, all comments, and nothing left to lay out."""
+"""Formatting of workflow files keeps the data and all comments, and is idempotent."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def test_any_data_stay_the_same(values: dict[str, object], flow: bool | None, in
     try:
         after = formatted(text, "flow.yaml")
     except UserError as error:
-        # What it cannot do it does not do: nothing is lost.
-        assert "laid out anew without a loss" in str(error) or "cannot be read" in str(error)  # noqa: PT017
+        # If it would lose something, it raises an error instead.
+        assert "cannot be formatted without" in str(error) or "cannot be read" in str(error)  # noqa: PT017
         return
     assert data(after) == before
     assert formatted(after, "flow.yaml") == after

@@ -1,4 +1,4 @@
-"""What is wrong with ``layouts`` and ``layout.seed``, and where it is said."""
+"""Problems of ``layouts`` and ``layout.seed``, and their places."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def test_these_are_values(value: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("4", "`layouts` is 4"),
-        ("65", "`layouts` is 65"),
-        ("many", "`layouts` is 'many'"),
-        ("'5'", "`layouts` is '5'"),
+        ("4", "invalid `layouts`: 4"),
+        ("65", "invalid `layouts`: 65"),
+        ("many", "invalid `layouts`: 'many'"),
+        ("'5'", "invalid `layouts`: '5'"),
     ],
 )
 def test_others_are_errors_that_name_the_values(value: str, message: str, tmp_path: Path) -> None:
@@ -42,11 +42,11 @@ def test_others_are_errors_that_name_the_values(value: str, message: str, tmp_pa
 
 def test_a_step_that_measures_nothing_has_no_layouts(tmp_path: Path) -> None:
     found = opened(tmp_path, "stages: {build: [{id: make, run: make, layouts: 8}]}\n")
-    assert "`layouts` on a step that measures nothing" in [problem.message for problem in found.problems]
+    assert "`layouts` on a step that does not measure" in [problem.message for problem in found.problems]
 
 
 def test_the_seed_is_of_builds(tmp_path: Path) -> None:
     assert messages(tmp_path, build="${{ layout.seed }}") == []
     assert messages(tmp_path, build="${{ layout.seeds }}") == ["undefined `layout.seeds`"]
     (message,) = messages(tmp_path, keys=", env: {SEED: '${{ layout.seed }}'}")
-    assert message == "`layout.seed` in a step that builds nothing"
+    assert message == "`layout.seed` in a step that does not build"

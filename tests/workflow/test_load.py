@@ -1,4 +1,4 @@
-"""Shapes of whole files: what is kept of a file with mistakes, and that no mistake hides another or echoes."""
+"""Loading of files with mistakes: valid parts are kept, and each mistake is reported exactly once."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def test_all_mistakes_of_all_parts_are_found_at_once(tmp_path: Path) -> None:
     )
     assert said(found) == [
         "2:21 unknown unit 'parsec'",
-        "2:36 `b` is a map, not 5",
-        "3:9 `peaks` names the unknown metric `tiem`",
+        "2:36 `b` must be a map, not 5",
+        "3:9 unknown metric `tiem` under `peaks`",
         "5:34 undefined `params.none`",
         "5:60 'soon' is not a quantity",
         "5:66 unknown key `ran`",
         "6:28 unknown tool 'nothing'",
-        "6:45 `needs` names the unknown step `z`",
+        "6:45 unknown step `z` under `needs`",
         "6:55 duplicate step id `y`, first used in line 6",
-        "6:63 `run` is a text, not 1",
+        "6:63 `run` must be a string, not 1",
     ]
 
 
@@ -52,9 +52,9 @@ def test_all_mistakes_of_all_parts_are_found_at_once(tmp_path: Path) -> None:
     [
         ("{id: it, usse: command}", "5:16 unknown key `usse`"),
         ("{id: it, uses: comand}", "5:22 unknown tool 'comand'"),
-        ("{id: it, uses: 5}", "5:22 `uses` is a text, not 5"),
+        ("{id: it, uses: 5}", "5:22 `uses` must be a string, not 5"),
         ("{id: it, <<: *p, uses: command}", "5:16 merge keys are not supported"),
-        ("{id: it, run: [x]}", "5:21 `run` is a text, not ['x']"),
+        ("{id: it, run: [x]}", "5:21 `run` must be a string, not ['x']"),
         ("{id: it, {{ x }}: y}", "5:16 a key must be a plain word"),
         ("{id: it, script: ./x}", "5:16 unknown key `script`"),
     ],
@@ -79,7 +79,7 @@ def test_a_mistake_elsewhere_in_a_step_does_not_excuse_a_target(tmp_path: Path) 
         "stages: {baseline: [{id: it, uses: command, timeout: 5, with: {command: x}}]}\n",
     )
     assert [text.partition(" ")[2] for text in said(found)] == [
-        "nothing measures `heap_peak` of `it`",
+        "no step measures `heap_peak` of `it`",
         "no step measures `that`",
         "'5' has no unit",
     ]
@@ -89,9 +89,9 @@ def test_a_stage_that_cannot_be_read_causes_no_second_complaint(tmp_path: Path) 
     found = opened(
         tmp_path, "targets: {it: {time: <1s}}\nstages:\n  baseline: {step: []}\n  verify: x\n  optimize: []\n"
     )
-    assert [text for text in said(found) if "stage without" not in text] == [
+    assert [text for text in said(found) if "stage needs" not in text] == [
         "4:14 unknown key `step`",
-        "5:11 stage `verify` is a list of steps, or a map with `steps`",
+        "5:11 stage `verify` must be a list of steps, or a map with `steps`",
     ]
 
 
@@ -121,20 +121,20 @@ def test_numbers_are_texts_where_texts_are_meant(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        ("retries: '3'", "`retries` is a whole number, not '3'"),
-        ("retries: 1.5", "`retries` is a whole number, not 1.5"),
-        ("retries: true", "`retries` is a whole number, not True"),
-        ("background: 'yes'", "`background` is true or false, not 'yes'"),
-        ("background: 1", "`background` is true or false, not 1"),
-        ("env: {A: [1]}", "`A` is a text, not [1]"),
-        ("argv: echo", "`argv` is a list, not 'echo'"),
-        ("argv: [echo, [x]]", "an item of `argv` is a text, not ['x']"),
-        ("matrix: {a: 1}", "`a` is a list, not 1"),
-        ("matrix: {a: [[1]]}", "an item of `a` is a text, a whole number, a number or true or false, not [1]"),
-        ("runs: 0", "`runs` is at least 1, not 0"),
-        ("runs: [1]", "`runs` is a whole number or a ${{ }} expression, not [1]"),
-        ("confirm: 11", "`confirm` is at most 10, not 11"),
-        ("compare: candidate", "`compare` is 'baseline', not 'candidate'"),
+        ("retries: '3'", "`retries` must be a whole number, not '3'"),
+        ("retries: 1.5", "`retries` must be a whole number, not 1.5"),
+        ("retries: true", "`retries` must be a whole number, not True"),
+        ("background: 'yes'", "`background` must be true or false, not 'yes'"),
+        ("background: 1", "`background` must be true or false, not 1"),
+        ("env: {A: [1]}", "`A` must be a string, not [1]"),
+        ("argv: echo", "`argv` must be a list, not 'echo'"),
+        ("argv: [echo, [x]]", "an item of `argv` must be a string, not ['x']"),
+        ("matrix: {a: 1}", "`a` must be a list, not 1"),
+        ("matrix: {a: [[1]]}", "an item of `a` must be a string, a whole number, a number or true or false, not [1]"),
+        ("runs: 0", "`runs` must be at least 1, not 0"),
+        ("runs: [1]", "`runs` must be a whole number or a ${{ }} expression, not [1]"),
+        ("confirm: 11", "`confirm` must be at most 10, not 11"),
+        ("compare: candidate", "`compare` must be 'baseline', not 'candidate'"),
         ("parse: null", ""),
     ],
 )
@@ -146,4 +146,4 @@ def test_a_wrong_type_is_said_in_words(step: str, message: str, tmp_path: Path) 
 
 def test_where_text_is_wrong_in_a_union_of_maps(tmp_path: Path) -> None:
     found = opened(tmp_path, f"thresholds: {{'a/*': {{action: [1]}}, 'b': [2]}}\n{BENCH}")
-    assert said(found) == ["2:30 `action` is a text, not [1]", "2:41 `b` is a text or a map, not [2]"]
+    assert said(found) == ["2:30 `action` must be a string, not [1]", "2:41 `b` must be a string or a map, not [2]"]

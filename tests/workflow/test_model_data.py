@@ -1,4 +1,4 @@
-"""A workflow as plain data is what pydantic makes of it."""
+"""``as_data`` returns the same as pydantic's ``model_dump``."""
 
 from __future__ import annotations
 

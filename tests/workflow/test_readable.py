@@ -1,4 +1,4 @@
-"""Which files are read for the sake of a workflow."""
+"""Limits on the files that are read for a workflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``routes`` of a file: what can be asked, and what is said at load of what cannot."""
+"""``routes`` of a file: valid conditions, and the problems of invalid ones."""
 
 from __future__ import annotations
 
@@ -55,18 +55,22 @@ def test_true_without_quotes_always_matches(tmp_path: Path) -> None:
         ("regressions.acton > 0", "unknown fact `regressions.acton`", "did you mean `regressions.action`?"),
         ("verdic == 'fail'", "unknown fact `verdic`", "did you mean `verdict`?"),
         ("params.size > 3", "unknown fact `params.size`", ""),
-        ("targets", "`targets` has no value of its own", "facts: targets.met, targets.not_met"),
+        ("targets", "`targets` has no value", "use one of targets.met, targets.not_met"),
         ("hotspots.localised", "unknown fact `hotspots.localised`", "did you mean `hotspots.localized`?"),
         ("regressions.real", "unknown fact `regressions.real`", ""),
         ("regressions.worst.in('x')", "unknown fact `regressions.worst.in`", ""),
-        ("verdict", "`if: verdict` is a text, not true or false", "compare it with something"),
-        ("${{ regressions }}", "`if` is one expression without ${{ }}", "write `if: regressions.action > 0`"),
+        ("verdict", "`if: verdict` is a string, not true or false", "write a comparison"),
+        (
+            "${{ regressions }}",
+            "`if` must not contain ${{ }}",
+            "write the expression alone, such as `if: regressions.action > 0`",
+        ),
         ("regressions > 'many'", "not supported between instances of names and 'str'", ""),
         ("regressions.in(3)", "`in` takes a glob", ""),
-        ("regressions.in", "a function is no value; call it with ()", ""),
-        ("regressions.action >", "it ends too early", ""),
+        ("regressions.in", "a function is not a value; call it with ()", ""),
+        ("regressions.action >", "the expression is incomplete", ""),
         ("hotspots.top.center(9) == 'x'", "unsafe", ""),
-        ("", "an empty expression", ""),
+        ("", "empty expression", ""),
     ],
 )
 def test_what_cannot_be_asked_is_said_where_it_stands(condition: str, message: str, hint: str, tmp_path: Path) -> None:
@@ -80,7 +84,7 @@ def test_what_cannot_be_asked_is_said_where_it_stands(condition: str, message: s
 
 
 def test_a_route_goes_somewhere(tmp_path: Path) -> None:
-    assert said(opened(tmp_path, routes("regressions", to=" "))) == ["3:29 `to` says who or what comes next"]
+    assert said(opened(tmp_path, routes("regressions", to=" "))) == ["3:29 `to` is empty"]
 
 
 def test_names_are_a_number_a_truth_value_and_a_list() -> None:

@@ -1,4 +1,4 @@
-"""The JSON Schema for editors agrees with the model, and with what is accepted."""
+"""The JSON Schema for editors agrees with the model and with the files that perfflow accepts."""
 
 from __future__ import annotations
 

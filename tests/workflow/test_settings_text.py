@@ -1,4 +1,4 @@
-"""Settings written into a workflow's text: what changes, and that nothing else does."""
+"""Writing settings into the text of a workflow changes only their values."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_new_variable_goes_into_a_new_top_level_env_before_the_stages_and_thei
 def test_where_a_variable_goes(before: str, after: str) -> None:
     assert write(before, env={"N": "x"}) == after
     crlf, expected = before.replace("\n", "\r\n"), after.replace("\n", "\r\n")
-    if before not in ("name: x", "stages: {}"):  # without a line there is no line end to keep
+    if before not in ("name: x", "stages: {}"):  # a single line has no line end to keep
         assert write(crlf, env={"N": "x"}) == expected
     assert write("\ufeff" + before, env={"N": "x"}) == "\ufeff" + after
 
@@ -120,9 +120,7 @@ def test_a_map_that_an_anchor_shares_is_left_alone() -> None:
     with pytest.raises(UserError) as caught:
         write(text, env={"A": "2", "B": "3"})
     assert "by hand" in caught.value.problems[0].hint
-    with pytest.raises(
-        UserError, match=r"flow.yaml:2:3: error: params.opt cannot be set: it holds more than one value"
-    ):
+    with pytest.raises(UserError, match=r"flow.yaml:2:3: error: params.opt cannot be set: it is a list or a map"):
         write("params:\n  opt: [a, b]\n", params={"opt": "c"})
 
 
@@ -144,7 +142,7 @@ def test_what_is_so_already_is_not_written() -> None:
 def test_any_value_reads_as_it_was_given_or_is_refused(template: str, old: str, value: object) -> None:
     before = template.format(old)
     if isinstance(value, str) and not value.isprintable():
-        # Some of these characters YAML text cannot hold: then it says so.
+        # YAML does not allow some of these characters; then an error is raised.
         with suppress(UserError):
             write(before, params={"opt": value})
         return

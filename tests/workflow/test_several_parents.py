@@ -1,4 +1,4 @@
-"""A workflow over several others, steps that are removed, and the workflow that comes of it."""
+"""``extends`` with several parents, removed steps, and the resolved workflow."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def test_later_parents_win_and_what_they_contradict_is_named(tmp_path: Path) -> 
     assert flow.params["n"].help == "how many"
     (bench, _) = flow.stages["baseline"].steps
     assert (bench.with_, bench.runs, bench.warmup) == ({"command": "./one"}, 9, 1)
-    # The same value twice, and each file's own name, are no contradiction.
+    # Equal values, and the names of the files, are no conflict.
     assert said(found, Severity.WARNING) == [
-        "two.yaml:3 `env.B` differs from one.yaml:3, which is extended as well",
-        "two.yaml:4 `thresholds.action` differs from one.yaml:4, which is extended as well",
-        "two.yaml:5 `params.n.default` differs from one.yaml:6, which is extended as well",
-        "two.yaml:8 `stages.baseline.bench.runs` differs from one.yaml:9, which is extended as well",
+        "two.yaml:3 `env.B` differs from one.yaml:3, which is also extended",
+        "two.yaml:4 `thresholds.action` differs from one.yaml:4, which is also extended",
+        "two.yaml:5 `params.n.default` differs from one.yaml:6, which is also extended",
+        "two.yaml:8 `stages.baseline.bench.runs` differs from one.yaml:9, which is also extended",
     ]
     assert said(found, Severity.ERROR) == []
     other = opened(tmp_path, "extends: [two.yaml, one.yaml]\n")
@@ -86,7 +86,7 @@ def test_two_commands_for_one_step_are_a_contradiction(tmp_path: Path) -> None:
     two = "perfflow: 1\nstages:\n  baseline:\n    - {id: bench, run: ./two}\n"
     found = opened(tmp_path, "extends: [one.yaml, two.yaml]\n", two=two)
     assert said(found, Severity.WARNING)[0] == (
-        "two.yaml:4 `stages.baseline.bench` differs from one.yaml:9, which is extended as well"
+        "two.yaml:4 `stages.baseline.bench` differs from one.yaml:9, which is also extended"
     )
     step = found.draft.workflow.stages["baseline"].steps[0]
     assert (step.run, step.uses, step.with_) == ("./two", None, {})
@@ -101,12 +101,12 @@ def test_inherited_steps_and_stages_are_removed(tmp_path: Path) -> None:
         "baseline": ["bench", "more"]
     }
     assert said(found, Severity.ERROR) == []
-    # A parent that is only ever extended may remove what another one has.
+    # A parent may remove a step of another parent.
     less = opened(
         tmp_path, "extends: [one.yaml, less.yaml]\n", less="perfflow: 1\nstages: {baseline: [{heap: null}]}\n"
     )
     assert [step.id for step in less.draft.workflow.stages["baseline"].steps] == ["bench"]
-    # One that was removed can be written anew.
+    # A removed step can be written again.
     anew = opened(
         tmp_path, "extends: one.yaml\nstages:\n  baseline: [{bench: null}, {id: bench, run: x}, {heap: null}]\n"
     )
@@ -116,24 +116,24 @@ def test_inherited_steps_and_stages_are_removed(tmp_path: Path) -> None:
 
 def test_what_is_not_inherited_cannot_be_removed(tmp_path: Path) -> None:
     found = opened(tmp_path, "extends: one.yaml\nstages:\n  baseline:\n    - haep: null\n  profile:\n    - cpu: null\n")
-    assert said(found, Severity.ERROR) == ["child.yaml:5 stage `baseline` inherits no step `haep`"]
+    assert said(found, Severity.ERROR) == ["child.yaml:5 cannot remove `haep`: stage `baseline` inherits no such step"]
     (problem,) = (item for item in found.problems if item.severity is Severity.ERROR)
     assert problem.hint == "did you mean `heap`?"
     alone = opened(tmp_path, "stages:\n  baseline:\n    - heap: null\n    - {id: a, run: 'true'}\n")
-    assert said(alone, Severity.ERROR) == ["child.yaml:4 stage `baseline` inherits no step `heap`"]
-    # What needs a step that was removed says so where it is written.
+    assert said(alone, Severity.ERROR) == ["child.yaml:4 cannot remove `heap`: stage `baseline` inherits no such step"]
+    # A step that needs a removed step is reported at its own place.
     needed = opened(
         tmp_path,
         "extends: one.yaml\nstages:\n  baseline:\n    - bench: null\n    - {id: a, run: x, needs: [bench]}\n",
     )
-    assert any("`needs` names the unknown step `bench`" in text for text in said(needed, Severity.ERROR))
+    assert any("unknown step `bench` under `needs`" in text for text in said(needed, Severity.ERROR))
 
 
 @pytest.mark.parametrize(
     ("extends", "message"),
     [
         ("[one.yaml, nowhere.yaml]", "nowhere.yaml: no such file"),
-        ("[one.yaml, child.yaml]", "`extends` comes back to itself: child.yaml -> child.yaml"),
+        ("[one.yaml, child.yaml]", "circular `extends`: child.yaml -> child.yaml"),
         ("https://example.org/a.yaml", "is an address, and not a workflow"),
         ("pkg:no-such/a", "no installed package provides workflows called 'no-such'"),
     ],
@@ -152,7 +152,7 @@ def test_few_files_cannot_become_very_many(tmp_path: Path) -> None:
         text = f"perfflow: 1\nextends: [{', '.join([f'f{number + 1}.yaml'] * 9)}]\n"
         (tmp_path / f"f{number}.yaml").write_text(text)
     (tmp_path / "f8.yaml").write_text(ONE)
-    with pytest.raises(UserError, match="consists of more than 50 files"):
+    with pytest.raises(UserError, match="extends more than 50 files"):
         open_workflow(str(tmp_path / "f0.yaml"))
     (tmp_path / "f0.yaml").write_text("perfflow: 1\nextends: {a: b}\n")
     problems = open_workflow(str(tmp_path / "f0.yaml")).problems
@@ -225,4 +225,4 @@ def test_show_prints_what_will_run(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("perfflow: 1\nextends: one.yaml\nstages: {baseline: [{haep: null}]}\n")
     wrong = perfflow("show", "own.yaml", "--resolved", cwd=tmp_path)
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "own.yaml:3:21: error: stage `baseline` inherits no step `haep`" in wrong.stderr
+    assert "own.yaml:3:21: error: cannot remove `haep`: stage `baseline` inherits no such step" in wrong.stderr

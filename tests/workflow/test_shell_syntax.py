@@ -1,4 +1,4 @@
-"""What only a shell understands in a command that no shell reads: found outside of quotes, and nowhere else."""
+"""Shell syntax in commands that run without a shell is found outside quotes only."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_values_are_words_and_never_syntax() -> None:
 
 
 def test_a_value_that_is_the_command_may_not_need_a_shell() -> None:
-    with pytest.raises(ExpressionError, match=r"'x && y': `&&` is for a shell.*shell: true"):
+    with pytest.raises(ExpressionError, match=r"'x && y': `&&` needs a shell.*shell: true"):
         render_words("${{ a }}", {"a": "x && y"})
     assert render_words("${{ a }}", {"a": ["x", "&&", "y"]}) == ["x", "&&", "y"]
 
@@ -96,15 +96,15 @@ def test_a_parameter_is_checked_with_the_value_it_gets(tmp_path: Path) -> None:
     text = "params: {c: ./fine}\n" + PARAMETER
     assert not opened(tmp_path, text).draft.errors
     wrong = opened(tmp_path, text, "c=true && sleep 1")
-    assert any(item.startswith("3:60 `params.c` is 'true && sleep 1': `&&` is for a shell") for item in said(wrong))
-    # One without a value is shown as `<params.c>`, which is no redirection.
+    assert any(item.startswith("3:60 `params.c` is 'true && sleep 1': `&&` needs a shell") for item in said(wrong))
+    # A parameter without a value becomes `<params.c>`, which is not a redirection.
     lacking = opened(tmp_path, "params: {c: {type: string}}\n" + PARAMETER).draft.errors
     assert [error.rule for error in lacking] == ["missing-parameter"]
 
 
 def test_a_candidates_parameter_is_checked(tmp_path: Path) -> None:
     text = "params: {c: ./fine}\n" + PARAMETER.replace("'}}]", "'}, candidate: {params: {c: 'a | b'}}}]")
-    assert [item for item in said(opened(tmp_path, text)) if "`|` is for a shell" in item]
+    assert [item for item in said(opened(tmp_path, text)) if "`|` needs a shell" in item]
 
 
 def test_a_candidate_is_read_like_the_step(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_candidate_is_read_like_the_step(tmp_path: Path) -> None:
 
 def test_a_glob_is_a_warning(tmp_path: Path) -> None:
     text = "stages: {baseline: [{id: b, uses: command, with: {command: 'cat *.txt'}}]}\n"
-    found = [problem for problem in opened(tmp_path, text).problems if "names no files" in problem.message]
+    found = [problem for problem in opened(tmp_path, text).problems if "is not expanded" in problem.message]
     assert [(problem.severity, problem.hint) for problem in found] == [
         (Severity.WARNING, "add `shell: true`, or quote it")
     ]

@@ -1,4 +1,4 @@
-"""Names of stages: known ones, misspelt ones, and those of the author's own with their role."""
+"""Names of stages: predefined, misspelt, and other names with a role."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ONE = "{id: one, uses: command, with: {command: ./one}}"
 @pytest.mark.parametrize(("name", "meant"), [(name, meant) for meant in MISSPELT for name in MISSPELT[meant].split()])
 def test_a_misspelt_stage_is_an_error_with_the_near_name(name: str, meant: str, tmp_path: Path) -> None:
     found = opened(tmp_path, f"stages:\n  {name}:\n    - {{id: one, run: make}}\n")
-    assert said(found) == [f"3:3 `{name}` is not a stage; did you mean `{meant}`?"]
+    assert said(found) == [f"3:3 unknown stage `{name}`; did you mean `{meant}`?"]
     assert found.problems[0].severity is Severity.ERROR
 
 
@@ -51,9 +51,9 @@ def test_known_stages_are_what_they_are(name: str) -> None:
 
 def test_a_stage_of_ones_own_is_work_and_a_warning_asks_for_its_role(tmp_path: Path) -> None:
     found = opened(tmp_path, "stages:\n  tidy:\n    - {id: one, run: make}\n")
-    assert said(found) == ["3:3 `tidy` is a stage of your own without a `role`: it is taken for work"]
+    assert said(found) == ["3:3 `tidy` is a stage of your own without a `role`, so its role is work"]
     assert found.problems[0].severity is Severity.WARNING
-    assert found.problems[0].hint == "tidy: {role: work, steps: [...]}; the others are measure, profile and check"
+    assert found.problems[0].hint == "tidy: {role: work, steps: [...]}; other roles are measure, profile and check"
     assert [item.role for item in found.plan.steps] == [Role.WORK]
 
 
@@ -83,7 +83,7 @@ def test_a_gate_builds_what_stands_before_a_stage_that_measures(tmp_path: Path) 
 
 def test_a_known_stage_keeps_its_role(tmp_path: Path) -> None:
     found = opened(tmp_path, f"stages:\n  baseline: {{role: check, steps: [{ONE}]}}\n")
-    assert said(found) == ["3:20 the stage `baseline` is for what its name says, not check"]
+    assert said(found) == ["3:20 the stage `baseline` has the role measure, not check"]
     assert said(opened(tmp_path, f"stages:\n  baseline: {{role: measure, steps: [{ONE}]}}\n")) == []
 
 
@@ -95,15 +95,15 @@ def test_a_candidate_outside_the_optimize_stage_is_an_error(key: str, stage: str
     step = f"{{id: one, run: 'sed -i s/a/b/ main.c', {key}}}"
     found = opened(tmp_path, f"params: {{a: 2}}\nstages:\n  {stage % step}\n")
     name, where = stage.partition(":")[0], key.partition(":")[0]
-    assert f"`{where}` of a candidate in the stage `{name}`" in [text.partition(" ")[2] for text in said(found)]
+    assert f"`{where}` is not allowed in the stage `{name}`" in [text.partition(" ")[2] for text in said(found)]
     assert not [item for item in found.problems if not item.place]
 
 
 def test_a_stage_with_keys_of_the_optimize_stage_is_one(tmp_path: Path) -> None:
     text = "stages:\n  tuning: {role: work, accept: 10%, max-diff: 5, steps: [{id: one, run: make}]}\n"
     assert said(opened(tmp_path, text)) == [
-        "3:24 `accept` in the stage `tuning`",
-        "3:37 `max-diff` in the stage `tuning`",
+        "3:24 `accept` is not allowed in the stage `tuning`",
+        "3:37 `max-diff` is not allowed in the stage `tuning`",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Tools that YAML files define: what is wrong with a file is said with its place, and what is right runs."""
+"""Tools defined by YAML files: problems have their places, and valid tools run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ parse:
 """
 SUITE = """\
 #!/bin/sh
-# A program with two benchmarks; `slow` fails where it is asked to.
+# A program with two benchmarks; `slow` fails on request.
 case "$1" in
 list) printf 'quick\\nslow\\n'; exit 0 ;;
 esac
@@ -120,7 +120,7 @@ def test_exit_status_0_after_a_failure_is_not_believed(tmp_path: Path) -> None:
     project(tmp_path, SUITE_TOOL, "{id: suite, uses: tools/mine.yaml, runs: 3, env: {FAILS: slow}}")
     status, result = run(tmp_path)
     assert status == 3
-    assert "it says 'ERROR: slow broke'" in result["steps"][0]["reason"]
+    assert "its output reports a failure: 'ERROR: slow broke'" in result["steps"][0]["reason"]
 
 
 def test_a_command_is_handed_on_word_by_word(tmp_path: Path) -> None:
@@ -208,19 +208,19 @@ def test_a_program_that_is_not_there_stops_the_run_with_its_remedy(tmp_path: Pat
         ("program", "progrm", 4, "unknown key `progrm`", "did you mean `program`?"),
         ("with.file", "with.fil", 11, "`with` has no key `fil`", "did you mean `file`?"),
         ("with.file", "params.file", 11, "unknown name `params`", ""),
-        ("with.file", "only", 11, "`only` has a value in", ""),
+        ("with.file", "only", 11, "`only` is defined only in", ""),
         ('"1"', "msx", 14, "unknown unit 'msx'", "did you mean 'ms'?"),
-        ("default: w", "default: x", 10, "`flag` is 'x', but its enum is w, c", "change one of the two"),
-        ("  flag:", "  command:", 10, "`command` is a key that perfflow gives to tools", ""),
-        ("install: apt-get install coreutils\n", "", 4, "`install` is missing", "install: apt-get install wc"),
-        ("name: words", "name: massif", 2, "`massif` is the name of one of perfflow's own tools", ""),
+        ("default: w", "default: x", 10, "the default of `flag` is 'x', but `enum` allows w, c", "change one of them"),
+        ("  flag:", "  command:", 10, "`command` is a reserved key of `with`", ""),
+        ("install: apt-get install coreutils\n", "", 4, "`program` needs `install`", "install: apt-get install wc"),
+        ("name: words", "name: massif", 2, "`massif` is the name of a built-in tool", ""),
         ("perfflow-tool: 1\n", "", 1, "`perfflow-tool` is missing", ""),
         ("parse:", "outputs: [stdout]\nparse:", 12, "`stdout` is always kept", ""),
-        ("parse:", "failed: '('\nparse:", 12, "the pattern does not compile", ""),
-        ("parse:", "assert: {words: 1}\nparse:", 12, "`assert` is for a tool of the role check", "role: check"),
-        ("  regex:", "  file: x.json\n  regex:", 13, "`x.json` is none of the `outputs`", "outputs: [x.json]"),
-        ("deterministic: true", "role: chek", 7, "`role` is one of", "did you mean 'check'?"),
-        ("deterministic: true", "role: check", 12, "a check that reads figures says by `assert`", ""),
+        ("parse:", "failed: '('\nparse:", 12, "invalid regular expression", ""),
+        ("parse:", "assert: {words: 1}\nparse:", 12, "`assert` needs the role check", "role: check"),
+        ("  regex:", "  file: x.json\n  regex:", 13, "`x.json` is not one of the `outputs`", "outputs: [x.json]"),
+        ("deterministic: true", "role: chek", 7, "`role` must be one of", "did you mean 'check'?"),
+        ("deterministic: true", "role: check", 12, "a check with `parse` needs `assert`", ""),
     ],
 )
 def test_a_mistake_has_a_place_and_a_hint(
@@ -249,8 +249,8 @@ def test_every_mistake_of_workflow_and_tool_file_is_shown_at_once_in_its_own_fil
     [
         ("{}", "`file` is missing"),
         ("{file: a, fle: b}", "unknown key `fle`"),
-        ("{file: a, flag: z}", "`flag` is one of 'w', 'c', not 'z'"),
-        ("{file: [a]}", "`file` is a text, not ['a']"),
+        ("{file: a, flag: z}", "`flag` must be one of 'w', 'c', not 'z'"),
+        ("{file: [a]}", "`file` must be a string, not ['a']"),
     ],
 )
 def test_its_options_are_validated(options: str, message: str, tmp_path: Path) -> None:
@@ -284,10 +284,13 @@ def test_it_is_an_adapter_like_any_other(tmp_path: Path) -> None:
     [
         ({}, "stdout was not written"),
         ({"stdout": ""}, "stdout is empty"),
-        ({"stdout": "quick took 1 ms\n"}, "cut short"),
+        ({"stdout": "quick took 1 ms\n"}, "incomplete"),
         ({"stdout": "done\n"}, "nothing in the output matches"),
-        ({"stdout": "quick took 1 ms\nERROR\ndone\n"}, "it says 'ERROR'"),
-        ({"stdout": "quick took 1 ms\ndone\n", "stderr": "ERROR: late\n"}, "it says 'ERROR: late'"),
+        ({"stdout": "quick took 1 ms\nERROR\ndone\n"}, "its output reports a failure: 'ERROR'"),
+        (
+            {"stdout": "quick took 1 ms\ndone\n", "stderr": "ERROR: late\n"},
+            "its output reports a failure: 'ERROR: late'",
+        ),
     ],
 )
 def test_outputs_that_cannot_be_are_refused(files: Mapping[str, str], reason: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`env` of an expression is one variable at a time: no text ever holds all of them."""
+"""Expressions can use single variables of `env`, but never all of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_no_text_is_made_of_all_variables(source: str) -> None:
         with pytest.raises(ExpressionError) as caught:
             make(CONTEXT)
         assert SECRET not in str(caught.value)
-        assert "`env` as a whole is not a value" in str(caught.value) or "unknown filter" in str(caught.value)
+        assert "`env` as a whole cannot be used" in str(caught.value) or "unknown filter" in str(caught.value)
         assert caught.value.hint
 
 
@@ -77,7 +77,7 @@ def test_it_is_found_when_the_file_is_read(project: Project) -> None:
     with pytest.raises(UserError) as caught:
         project.open("stages: {build: [{id: leak, run: 'echo ${{ env|tojson }}'}]}")
     (problem,) = caught.value.problems
-    assert "`env` as a whole is not a value" in problem.message
-    assert problem.hint == "name one variable, such as ${{ env.HOME }}"
+    assert "`env` as a whole cannot be used" in problem.message
+    assert problem.hint == "use a single variable, such as ${{ env.HOME }}"
     assert problem.place is not None
     assert (problem.place.line, problem.place.text[problem.place.column - 1 :][:3]) == (2, "env")

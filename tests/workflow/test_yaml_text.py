@@ -181,7 +181,7 @@ def test_a_byte_that_is_no_text_is_named_with_its_place(tmp_path: Path) -> None:
 
 
 def test_a_path_with_a_nul_is_no_path() -> None:
-    with pytest.raises(UserError, match="is not a path"):
+    with pytest.raises(UserError, match="invalid path"):
         read_file(Path("a\0b"))
 
 
