@@ -1,4 +1,4 @@
-"""Waiting for the machine: told to the user while it lasts, and kept as events."""
+"""Wait for the machine, show the wait to the user, and store it as events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfflow.session.session import RunSession
 
 @contextmanager
 def machine_for(session: RunSession, planned: Planned) -> Iterator[None]:
-    """Let a step have the machine to itself. Raises LockError, also after the session's patience."""
+    """Give a step the machine alone. Raises LockError, also when the session's patience is over."""
     last: Queue | None = None
 
     def waiting(queue: Queue) -> None:

@@ -125,7 +125,7 @@ def test_without_layouts_the_verdict_is_as_before_and_says_why(tree: Project) ->
     result = tree.run(AUTO.replace('"$PERFFLOW_LAYOUT_SEED"', "0"), base="HEAD~1")
     found = hot(result)
     assert (result.verdict, found.decision, found.layouts) == ("fail", "regressed", None)
-    assert found.as_built.startswith("no executable of the tree is named in the command")
+    assert found.as_built.startswith("the command names no executable of the tree")
     assert any("the floor of 2% stands for the code layout" in text for text in found.warnings)
 
 

@@ -298,7 +298,7 @@ def test_output_that_is_wrong_now_and_then_is_found(project: Project) -> None:
     assert result.verification[0].detail == "candidate: line 1: expected 'right', got 'wrong'"
 
 
-EMPTY = "empty output was compared with empty output, which proves nothing"
+EMPTY = "both outputs are empty, so the comparison proves nothing"
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_what_failed_has_another_try_and_keeps_its_samples(project: Project) -> 
 
 def test_a_changed_workflow_is_refused(project: Project) -> None:
     first = project.finish(FLOW)
-    with pytest.raises(UserError, match=r"not those of this run of \S+\.yaml\n.*--resume=RUN"):
+    with pytest.raises(UserError, match=r"changed since this run of \S+\.yaml\n.*--resume=RUN"):
         project.finish(FLOW.replace("runs: 12", "runs: 13"), resume=first.folder)
 
 
@@ -123,7 +123,7 @@ def test_a_changed_program_is_not_mixed_with_what_was_measured(project: Project)
     project.write("program", "#!/bin/sh\n# other\nexit 0\n", executable=True)
     again = project.finish(flow, resume=first.folder)
     assert step(again.result, "bench").status == "failed"
-    assert "was changed since" in step(again.result, "bench").reason
+    assert "the measured files changed since" in step(again.result, "bench").reason
     assert again.result.verdict == "error"
 
 

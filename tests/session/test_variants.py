@@ -82,7 +82,7 @@ def test_a_suite_that_runs_as_a_whole_yields_both_sides_from_one_process(project
     assert len(set(found.baseline.samples)) == 3
     assert found.decision == "improved"
     warnings = step(result, "suite").warnings
-    assert any("both variants come from one process" in text for text in warnings)
+    assert any("both variants run in one process" in text for text in warnings)
     assert "hash/old has no counterpart like `*/new`, so it is not compared" in warnings
     assert [item.name for item in result.benchmarks] == ["sort"]
 
@@ -91,7 +91,7 @@ def test_variants_that_are_not_there_are_named(project: Project) -> None:
     project.write("suite.py", PRINTING)
     result = project.run(TOGETHER.replace("*/new", "*/newer").replace("targets: {sort: {speedup: ≥1.5x}}", ""))
     assert result.verdict == "error"
-    assert step(result, "suite").reason == "no benchmark of the suite is there as both `*/old` and `*/newer`"
+    assert step(result, "suite").reason == "no benchmark of the suite exists as both `*/old` and `*/newer`"
 
 
 def test_a_benchmark_that_lost_a_variant_is_missed_by_its_name(project: Project) -> None:
