@@ -112,7 +112,7 @@ def test_what_runs_once_in_the_users_tree_lacks_nothing(project: Path) -> None:
 
 def test_a_shared_path_that_setup_may_make_is_not_missed_yet(project: Path) -> None:
     flow = "worktree: {share: [cache]}\n" + COMMAND % "python3 main.py"
-    assert "error worktree.share: cache is not there" in said(project, flow)[0]
+    assert "error worktree.share: cache does not exist" in said(project, flow)[0]
     with_setup = flow.replace("{baseline:", "{setup: [{id: get, run: mkdir cache}], baseline:")
     assert said(project, with_setup) == []
 
