@@ -1,4 +1,4 @@
-"""What other trees will lack of the user's own, told before anything is built."""
+"""Files that other trees will lack are reported before anything is built."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_a_build_may_make_is_not_missed(project: Path) -> None:
     build = "stages:\n  build: [{id: make, run: make}]\n  baseline: [{id: one, uses: command, with: {command: %s}}]\n"
     assert said(project, build % "build/bench") == []
     assert said(project, build % "tools/run") == []
-    # No build brings an environment, unless it says so.
+    # A build does not make an environment, unless it names it.
     assert "worktree: {share: [.venv]}" in said(project, build % ".venv/bin/python")[0]
     assert said(project, (build % ".venv/bin/python").replace("run: make", "run: python3 -m venv .venv")) == []
 

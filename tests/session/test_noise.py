@@ -1,4 +1,4 @@
-"""A run looks at the machine's noise before it measures, and says what it saw."""
+"""A run checks the machine's noise before it measures, and reports it."""
 
 from __future__ import annotations
 

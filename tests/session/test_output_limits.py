@@ -1,4 +1,4 @@
-"""What a step leaves is read and kept within limits, whatever it is: an error instead of a hang or a full memory."""
+"""Output of a step is read and stored within limits: an error instead of a hang or full memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An interrupted run is gone on with: nothing that is done is done again, and the verdict is that of one run."""
+"""A resumed run repeats nothing that was finished, and gets the verdict of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ stages:
 
 
 def cut(folder: Path, keep: int, torn: str = "") -> None:
-    """Leave the events as kill -9 would: so many samples, and perhaps a part of the next line."""
+    """Leave the events as kill -9 would: a number of samples, and perhaps a part of the next line."""
     lines = (folder / "events.jsonl").read_text().splitlines()
     places = [number for number, line in enumerate(lines) if '"event":"sample"' in line]
     end = places[keep - 1] + 1 if keep else places[0]
@@ -60,7 +60,7 @@ def test_what_is_done_is_not_done_again(project: Project, keep: int, torn: str) 
     again = project.finish(FLOW, resume=first.folder)
     assert again.folder == first.folder
     assert samples(again.result, "bench", "time")[:keep] == before[:keep]
-    # Only the missing pairs and what warms them up were run.
+    # Only the missing pairs and their warm-ups ran.
     warm_ups = 0 if keep == 12 else 2
     assert (
         counted + 2 * (12 - keep) <= int((project.folder / "count").read_text()) <= counted + 24 - 2 * keep + warm_ups
@@ -142,7 +142,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 def sampled(plan: Plan, names: list[str], noise: float, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All events of a sampling that goes on after those ``before``; what a process reads depends on its place alone."""
+    """All events of a sampling that resumes after ``before``. The reading of a process depends only on its position."""
     planned = plan.steps[0]
     counts: Counter[tuple[str, Side]] = Counter()
     for event in before:

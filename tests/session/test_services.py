@@ -1,4 +1,4 @@
-"""Background steps with real small servers: when they are ready, who runs beside them, how they end."""
+"""Background steps with small real servers: when they are ready, which steps run beside them, how they end."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def accepts(port: int) -> bool:
 
 
 def require_gone(file: Path) -> None:
-    """The process and the port that a server wrote to a file are no more."""
+    """The process and the port that a server wrote to a file no longer exist."""
     pid, port = map(int, file.read_text().split())
     assert not is_running(pid)
     assert not accepts(port)

@@ -1,4 +1,4 @@
-"""Two benchmarks of one suite as the sides of one, with suites that run one alone and suites that cannot."""
+"""Two benchmarks of one suite as the two sides, with suites that can run one alone and suites that cannot."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_suite_that_runs_as_a_whole_yields_both_sides_from_one_process(project
     found = row(result, "sort", "time")
     assert found.baseline is not None
     assert found.candidate is not None
-    # Each pair is of one process, so their ratio is exactly two although the processes differ.
+    # Each pair is from one process, so the ratio is exactly two although the processes differ.
     assert [a / b for a, b in zip(found.baseline.samples, found.candidate.samples, strict=True)] == [2.0] * 12
     assert len(set(found.baseline.samples)) == 3
     assert found.decision == "improved"

@@ -1,4 +1,4 @@
-"""The limit to what reading a workflow may compute, and how a slow machine raises it."""
+"""The limit on CPU time to read a workflow, and how to raise it on a slow machine."""
 
 from __future__ import annotations
 

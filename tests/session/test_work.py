@@ -1,4 +1,4 @@
-"""Commands, their outputs, environment, failures and skips, with real small programs."""
+"""Commands, their outputs, environment, failures and skips, with small real programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits by plumbing, and the one thing that writes to the user's repository: a new branch."""
+"""Commits by plumbing, and the only operation that writes to the user's repository: a new branch."""
 
 from __future__ import annotations
 

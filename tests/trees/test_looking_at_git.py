@@ -1,4 +1,4 @@
-"""git while nothing but looking was asked for: the answers are right, and nothing that is configured runs."""
+"""git in read-only mode: the answers are right, and no configured program runs."""
 
 from __future__ import annotations
 

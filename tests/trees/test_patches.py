@@ -1,4 +1,4 @@
-"""Patches applied to trees, and trees compared."""
+"""Apply patches to trees, and compare trees."""
 
 from __future__ import annotations
 
