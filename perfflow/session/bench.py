@@ -47,7 +47,7 @@ WARMUP = 1
 STOPPED = "perfflow was stopped (^Z) during a sample, so the sample was repeated"
 MOST_PARSED = 64 * 2**20
 """Most bytes of output, or of a file, that ``parse`` reads."""
-PATIENCE = 2
+HOSTILE_FACTOR = 2
 """Factor of the default budget on a hostile machine."""
 
 
@@ -78,17 +78,17 @@ class Bench:
         self._python: dict[tuple[Side, tuple[str, ...]], bool] = {}
         self._prepared: dict[tuple[Side, int | None, str, Pace | None], Ready] = {}
         self.paces = Paces()
-        self.budget = self._patience()
+        self.budget = self._budget_seconds()
         self.start_over(session.context.seed)
 
-    def _patience(self) -> float:
+    def _budget_seconds(self) -> float:
         """Return the budget (s) of one benchmark. The default is longer on a hostile machine."""
         if not self.deterministic and self.session.look_at_noise():
             self.run.warnings += hostility(self.session)
         if self.planned.step.budget:
             return duration(str(rendered(self.planned.step.budget, self.context)))
         hostile = self.session.noise is not None and self.session.noise.kind is NoiseClass.HOSTILE
-        return BUDGET * PATIENCE if hostile else BUDGET
+        return BUDGET * HOSTILE_FACTOR if hostile else BUDGET
 
     def start_over(self, seed: int) -> None:
         """Start a separate comparison with another random order and no readings."""

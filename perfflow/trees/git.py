@@ -91,7 +91,7 @@ _NO_TRANSPORT = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
 }
-_PATIENCE = 3.0
+_READ_TIMEOUT = 3.0
 """Longest time (s) of one git command for ``looking``."""
 _BOUNDED = 'ulimit -f "$0" 2>/dev/null; exec "$@"'
 """Shell command that starts git with a limit on the size of files, in blocks of 512 bytes. A lower limit stays."""
@@ -235,7 +235,7 @@ def looking(root: Path) -> Git:
         raise UserError.of("git is not on PATH", "install git", Exit.UNMEASURED)
     # If .git is not a repository, do not use one above it, and keep this folder as the working tree.
     held = {"GIT_CEILING_DIRECTORIES": str(root.parent), "GIT_WORK_TREE": str(root), "PATH": path}
-    return Git(root, {**_NO_TRANSPORT, **held}, _LOOKING, program=program, limit=_PATIENCE)
+    return Git(root, {**_NO_TRANSPORT, **held}, _LOOKING, program=program, limit=_READ_TIMEOUT)
 
 
 def without_filters(git: Git) -> Git:

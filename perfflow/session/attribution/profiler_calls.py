@@ -32,7 +32,7 @@ from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Way
 
 SAMPLES = 2000
 """Samples to collect on each side."""
-PATIENCE = 20.0
+PROFILING_SECONDS = 20.0
 """Seconds of the program's own time for each side, within which they are collected."""
 CALLS = 6
 """Calls of each side, if time allows: their differences show noise beyond that of the samples."""
@@ -66,10 +66,10 @@ def effort_for(tool: Adapter, seconds: float, frequency: int | None = None) -> E
     chosen = frequency or next(rate for limit, rate in _FREQUENCIES if seconds <= limit)
     profiler = tool.profiler or _UNKNOWN
     if profiler.way is Way.CALLS:
-        return Effort(max(1, min(TRACED, int(PATIENCE / max(seconds, 1e-3)))), 1, chosen)
-    calls = max(1, min(CALLS, int(PATIENCE / max(seconds, 1e-3))))
+        return Effort(max(1, min(TRACED, int(PROFILING_SECONDS / max(seconds, 1e-3)))), 1, chosen)
+    calls = max(1, min(CALLS, int(PROFILING_SECONDS / max(seconds, 1e-3))))
     wanted = SAMPLES / calls / max(seconds * chosen, 1e-9)
-    affordable = PATIENCE / calls / max(seconds, 1e-3)
+    affordable = PROFILING_SECONDS / calls / max(seconds, 1e-3)
     return Effort(calls, max(1, math.ceil(min(wanted, affordable))) if profiler.repeats else 1, chosen)
 
 
@@ -123,7 +123,7 @@ class ProfilerCalls:
         effort = effort_for(self._tool, seconds, own) if many else Effort(1, 1, own or 0)
         taken: dict[Side, list[str]] = {side: [] for side in sides}
         last: dict[Side, tuple[Ready, Parsed]] = {}
-        number, ends = 0, time.monotonic() + PATIENCE * len(sides)
+        number, ends = 0, time.monotonic() + PROFILING_SECONDS * len(sides)
         while number < effort.calls or (many and self._wants_more(sides) and time.monotonic() < ends):
             for side in sides if number % 2 == 0 else sides[::-1]:
                 prepared, _ = self._prepared(side, effort)

@@ -22,7 +22,7 @@ from perfflow.session.steps.work import OUTPUT_VARIABLE, read_outputs
 from perfflow.tools.pattern_search import PatternTimeoutError
 from perfflow.workflow.service_checks import pattern_mistake, url_mistake
 
-PATIENCE = 60.0
+READY_TIMEOUT = 60.0
 """Seconds until a service must be ready, without a ``timeout``."""
 _PAUSE = 0.05
 """Seconds between two checks. A ready service must still run this much later."""
@@ -39,8 +39,8 @@ def serve(session: RunSession, planned: Planned, run: StepRun) -> None:
     prepared = ready(context, planned, Side.BASELINE, folder)
     for name in ("outputs", "stdout", "stderr"):
         (folder / name).unlink(missing_ok=True)
-    patience = prepared.timeout or PATIENCE
-    probe = _probe(planned, variables_of(context, planned), folder, patience)
+    timeout = prepared.timeout or READY_TIMEOUT
+    probe = _probe(planned, variables_of(context, planned), folder, timeout)
     _require_free(probe)
     run.argv = list(prepared.shown)
     run.log = str((folder / "stdout").relative_to(session.folder.path))
@@ -55,7 +55,7 @@ def serve(session: RunSession, planned: Planned, run: StepRun) -> None:
     started = Started(run, service, folder, session.context.secrets)
     session.services.add(started)
     try:
-        _await(started, probe, patience)
+        _await(started, probe, timeout)
     except Failure:
         session.services.remove(started)
         raise
@@ -67,8 +67,8 @@ def _with_free_port(context: TreeContext) -> TreeContext:
     return replace(context, inherited={**context.inherited, PORT_VARIABLE: str(free_port())})
 
 
-def _probe(planned: Planned, variables: Mapping[str, Any], folder: Path, patience: float) -> Probe:
-    """Return the check of whether the service is ready. ``patience``: seconds. Raises PreparationError."""
+def _probe(planned: Planned, variables: Mapping[str, Any], folder: Path, timeout: float) -> Probe:
+    """Return the check of whether the service is ready. ``timeout``: seconds. Raises PreparationError."""
     how = planned.step.ready
     if how is None:
         raise PreparationError("`ready` is missing")
@@ -85,7 +85,7 @@ def _probe(planned: Planned, variables: Mapping[str, Any], folder: Path, patienc
     pattern = str(rendered(how.regex, variables))
     if pattern_mistake(pattern):
         raise PreparationError(pattern_mistake(pattern))
-    return MatchedLine(pattern, (folder / "stdout", folder / "stderr"), patience)
+    return MatchedLine(pattern, (folder / "stdout", folder / "stderr"), timeout)
 
 
 def _require_free(probe: Probe) -> None:
