@@ -63,7 +63,7 @@ class RunSession:
     progress: Progress
     performer_of: Callable[[Planned], Perform]
     """Returns the function that performs a step."""
-    patience: float = 1800.0
+    lock_timeout: float = 1800.0
     """Longest time (s) that a step waits for the machine."""
     budget: TotalBudget = field(default_factory=TotalBudget)
     looks: bool = True

@@ -13,7 +13,7 @@ from perfflow.session.session import RunSession
 
 @contextmanager
 def machine_for(session: RunSession, planned: Planned) -> Iterator[None]:
-    """Give a step the machine alone. Raises LockError, also when the session's patience is over."""
+    """Give a step the machine alone. Raises LockError, also after the lock timeout of the session."""
     last: Queue | None = None
 
     def waiting(queue: Queue) -> None:
@@ -28,7 +28,7 @@ def machine_for(session: RunSession, planned: Planned) -> Iterator[None]:
     with ExitStack() as held:
         try:
             who = f"{session.context.plan.workflow.name}, step {planned.id}"
-            held.enter_context(machine_alone(who, session.patience, waiting))
+            held.enter_context(machine_alone(who, session.lock_timeout, waiting))
         finally:
             session.waits.end()
         session.progress.granted(planned)
