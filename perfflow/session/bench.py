@@ -83,7 +83,7 @@ class Bench:
 
     def _budget_seconds(self) -> float:
         """Return the budget (s) of one benchmark. The default is longer on a hostile machine."""
-        if not self.deterministic and self.session.look_at_noise():
+        if not self.deterministic and self.session.check_noise():
             self.run.warnings += hostility(self.session)
         if self.planned.step.budget:
             return duration(str(rendered(self.planned.step.budget, self.context)))

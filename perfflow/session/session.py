@@ -66,7 +66,7 @@ class RunSession:
     lock_timeout: float = 1800.0
     """Longest time (s) that a step waits for the machine."""
     budget: TotalBudget = field(default_factory=TotalBudget)
-    looks: bool = True
+    checks_noise: bool = True
     """Whether to check the noise of the machine before the first measurement."""
     earlier: Earlier = field(default_factory=Earlier)
     """Steps and samples from before the run was interrupted."""
@@ -136,11 +136,11 @@ class RunSession:
             raise KeyboardInterrupt
         return fresh
 
-    def look_at_noise(self) -> bool:
+    def check_noise(self) -> bool:
         """Check the noise of the machine and record it, once, while holding the machine. Return whether it checked."""
         # Steps that share the machine (`alone: false`) may call this at the same time.
         with self._looking:
-            if not self.looks or self.noise is not None:
+            if not self.checks_noise or self.noise is not None:
                 return False
             self.noise = noise.glance()
             self.folder.append({"event": "noise", **noise.as_json(self.noise.findings, self.noise.test)})
