@@ -118,7 +118,7 @@ class Bench:
         """
         two_sided, asked = len(self.sides) == 2, self.planned.step.confirm
         if self.deterministic:
-            self._look_beside()
+            self._check_untimed()
         patience = self.budget if self.planned.step.budget else math.inf
         gone = [subject for subject in subjects if subject.alone and subject.sides == (Side.BASELINE,)]
         # For a benchmark that head removed, one run is enough to report its old value.
@@ -312,12 +312,12 @@ class Bench:
         """Whether the current process is a warm-up, which shows how long the benchmark takes."""
         return self._sampler.warming
 
-    def _look_beside(self) -> None:
+    def _check_untimed(self) -> None:
         """Check which tree's code runs, for a tool without warm-up. Raises Failure."""
         for side in self.able:
             ops = first_count(self.session.tree_context_of(side), self.planned)
             try:
-                self._own_code.look_beside(self.prepared(side, ops, ""))
+                self._own_code.check_untimed(self.prepared(side, ops, ""))
             except Failure as failure:
                 failure.reason = f"{self.session.where(side)}{failure.reason}"
                 raise

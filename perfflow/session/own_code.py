@@ -38,7 +38,7 @@ class OwnCode:
             yield watched
         self._files.setdefault(prepared.side, {}).update(files)
 
-    def look_beside(self, prepared: Ready) -> None:
+    def check_untimed(self, prepared: Ready) -> None:
         """Run the command of a tool without warm-up once without the tool, if it starts Python. Raises Failure."""
         call = prepared.call
         if prepared.slot and call and not call.shell_text and starts_python(call.command):
@@ -59,7 +59,7 @@ def run_check(prepared: Ready, run: StepRun, start: Callable[[Ready], Invoked]) 
         return start(watched)
 
 
-def are_set_alike(session: RunSession, planned: Planned) -> bool:
+def differ_in_code_only(session: RunSession, planned: Planned) -> bool:
     """Return whether the sides of a step are two trees that differ only in their code."""
     one, other = (session.tree_context_of(side) for side in Side)
     return bool(session.contexts) and one.settings == other.settings and not planned.step.candidate

@@ -10,7 +10,7 @@ from perfflow.plan.layouts import layouts_asked
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import Subject
 from perfflow.session.bench import Bench
-from perfflow.session.own_code import SAME_CODE, are_set_alike
+from perfflow.session.own_code import SAME_CODE, differ_in_code_only
 from perfflow.session.session import RunSession
 from perfflow.workflow.layout_checks import OFF
 
@@ -32,7 +32,7 @@ def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
     run.found = bench.evidence.found()
     if len(bench.sides) == 2:
         run.identical = bench.identical
-        if bench.same_code and are_set_alike(session, planned):
+        if bench.same_code and differ_in_code_only(session, planned):
             run.warnings.append(SAME_CODE)
     if bench.failures:
         # Raised only now, so that the other benchmarks are measured first.
