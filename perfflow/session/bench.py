@@ -30,7 +30,7 @@ from perfflow.session.figures import per_operation, with_work
 from perfflow.session.own_code import OwnCode
 from perfflow.session.paces import Paces
 from perfflow.session.presence import missing_side
-from perfflow.session.python_luck import runs_python, with_luck
+from perfflow.session.python_luck import runs_python, with_random_state
 from perfflow.session.session import RunSession
 from perfflow.session.unread_output import UnreadOutput
 from perfflow.session.variants import Suite, subjects_of
@@ -146,13 +146,15 @@ class Bench:
         """Whether its sides are two trees with separate builds."""
         return bool(self.session.contexts)
 
-    def _with_luck(self, prepared: Ready, only: str) -> Ready:
+    def _with_random_state(self, prepared: Ready, only: str) -> Ready:
         """Return the next call of a side, with this pair's code layout, hash seed and environment size."""
         if self.drawn:
             self.drawn.put(prepared.side, self._sampler.layout)
         if self.deterministic or not self._runs_python(prepared):
             return prepared
-        return with_luck(prepared, f"{self.session.context.seed}\0{self.planned.id}\0{only}\0{self._sampler.number}")
+        return with_random_state(
+            prepared, f"{self.session.context.seed}\0{self.planned.id}\0{only}\0{self._sampler.number}"
+        )
 
     def _runs_python(self, prepared: Ready) -> bool:
         key = (prepared.side, prepared.argv)
@@ -240,7 +242,7 @@ class Bench:
             try:
                 for count in counts or (None,):
                     before = written(self.session.parsed_file(self.planned, side)) if self._parse else None
-                    prepared = self._with_luck(self.prepared(side, count, only), only)
+                    prepared = self._with_random_state(self.prepared(side, count, only), only)
                     read = self.unread.with_reader(prepared) if self.warming else None
                     with self._own_code.watched(read or prepared) if self.warming else nullcontext(prepared) as started:
                         invoked = self.session.start(started, self.run)

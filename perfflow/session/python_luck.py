@@ -29,7 +29,7 @@ def runs_python(prepared: Ready) -> bool:
     return starts_python(call.command if call and call.command else prepared.shown)
 
 
-def with_luck(prepared: Ready, draw: str) -> Ready:
+def with_random_state(prepared: Ready, draw: str) -> Ready:
     """Return the call with the hash seed and padding drawn from ``draw``; values that the user set take precedence."""
     number = int.from_bytes(hashlib.blake2b(draw.encode(), digest_size=12).digest(), "big")
     rest, seed = divmod(number, _HASH_SEEDS)
