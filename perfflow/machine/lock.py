@@ -34,7 +34,7 @@ HELD = "PERFFLOW_LOCK_HELD"
 """Environment variable of child processes that start while the lock is held."""
 PLACE = "PERFFLOW_LOCK_FILE"
 """Environment variable with the path of another lock. The file itself is not used: tickets are stored beside it."""
-LOOK_AGAIN = 10.0
+RECHECK_SECONDS = 10.0
 """Seconds after which a waiting run checks again which run holds the machine, if the run before it has not ended."""
 MOST = 1000
 """Most tickets in a folder, dead ones included: checking more would disturb a running measurement."""
@@ -229,13 +229,13 @@ class _Tickets:
         return False
 
     def _wait(self, ahead: Sequence[str], deadline: float, waiting: Callable[[Queue], None]) -> None:
-        """Wait until the run just before this one ends, or for ``LOOK_AGAIN`` seconds. Raises LockTimeoutError."""
+        """Wait until the run just before this one ends, or for ``RECHECK_SECONDS`` seconds. Raises LockTimeoutError."""
         left = deadline - time.monotonic()
         holder = self._described(ahead[0])
         if left <= 0:
             raise LockTimeoutError(f"the machine is held by {holder}; wait longer with --lock-timeout")
         waiting(Queue(holder, len(ahead)))
-        self._end_of(ahead[-1]).wait(min(left, LOOK_AGAIN))
+        self._end_of(ahead[-1]).wait(min(left, RECHECK_SECONDS))
 
     def _take(self, who: str) -> _Ticket:
         """Take a ticket behind all existing ones."""

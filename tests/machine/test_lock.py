@@ -24,7 +24,7 @@ RUN = """
 import os, sys
 from perfflow.machine import lock
 from perfflow.machine.lock import machine_alone
-lock.LOOK_AGAIN = float(sys.argv[2])
+lock.RECHECK_SECONDS = float(sys.argv[2])
 if sys.argv[3]:  # only now: the interpreter may lie where the other user cannot read
     os.setgroups([])
     os.setgid(int(sys.argv[3]))
@@ -191,7 +191,7 @@ def test_a_killed_holder_and_a_killed_waiter_stop_nobody(others: Callable[..., O
 def test_a_waiting_run_costs_next_to_no_cpu_time(others: Callable[..., Other]) -> None:
     first = others("first")
     first.says("held")
-    second = others("second", look_again=lock.LOOK_AGAIN)
+    second = others("second", look_again=lock.RECHECK_SECONDS)
     second.says("waiting")
 
     def ticks() -> int:
@@ -208,7 +208,7 @@ def test_what_a_waiting_run_is_told_is_kept_up_to_date(
     others: Callable[..., Other], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run further ahead leaves, which only wakes the run just behind it."""
-    monkeypatch.setattr(lock, "LOOK_AGAIN", 0.1)
+    monkeypatch.setattr(lock, "RECHECK_SECONDS", 0.1)
     first = others("first")
     first.says("held")
     second = others("second")
