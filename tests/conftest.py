@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 
 from perfflow.machine import noise
-from tests.cli.fork_server import GLANCE_SECONDS
+from tests.cli.fork_server import QUICK_CHECK_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # workers of pytest-xdist, which do need them, are started by a process that leaves this alone.
     if worker or not getattr(config.option, "numprocesses", None):
         os.environ["PYTEST_ADDOPTS"] = " ".join(f"-p no:{name}" for name in NOT_OF_SUITES)
-    noise.GLANCE_SECONDS = GLANCE_SECONDS
+    noise.QUICK_CHECK_SECONDS = QUICK_CHECK_SECONDS
 
 
 @pytest.hookimpl(tryfirst=True)

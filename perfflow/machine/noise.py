@@ -25,7 +25,7 @@ SLICES = 60
 FEWEST_SLICES = 5
 _SLICE_SECONDS = 0.004
 WATCHED_SECONDS = 1.0
-GLANCE_SECONDS = 0.24
+QUICK_CHECK_SECONDS = 0.24
 """Longest self-test (s) before a run measures: enough for all slices on a quiet machine; a noisy one does fewer."""
 _KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
@@ -89,7 +89,9 @@ def examine(root: Path = Path("/"), pause: Callable[[float], None] = time.sleep)
     return [*_activity(before, after, virtual=is_virtual(root)), *settings(root)]
 
 
-def glance(root: Path = Path("/"), test: Callable[[], SelfTest] = lambda: self_test(limit=GLANCE_SECONDS)) -> Noise:
+def quick_check(
+    root: Path = Path("/"), test: Callable[[], SelfTest] = lambda: self_test(limit=QUICK_CHECK_SECONDS)
+) -> Noise:
     """Check for a quarter of a second: run the self-test, and see what else ran meanwhile.
 
     The rates cover the self-test itself, without its own work, so they take no extra time. The load average is not

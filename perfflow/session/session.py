@@ -142,7 +142,7 @@ class RunSession:
         with self._looking:
             if not self.checks_noise or self.noise is not None:
                 return False
-            self.noise = noise.glance()
+            self.noise = noise.quick_check()
             self.folder.append({"event": "noise", **noise.as_json(self.noise.findings, self.noise.test)})
             return True
 
