@@ -123,10 +123,10 @@ class RunSession:
         found = getattr(self._local, "spawner", None)
         if isinstance(found, Spawner):
             return found
-        self._local.spawner = fresh = self.further_spawner()
+        self._local.spawner = fresh = self.extra_spawner()
         return fresh
 
-    def further_spawner(self) -> Spawner:
+    def extra_spawner(self) -> Spawner:
         """Return a spawner for a process that runs beside the steps. Raises KeyboardInterrupt after ``stop``."""
         fresh = Spawner()
         with self._guard:

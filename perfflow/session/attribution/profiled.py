@@ -48,7 +48,7 @@ class Choice:
     tool: Adapter
     note: str = ""
 
-    def standing_in(self, why: str) -> Choice:
+    def as_fallback(self, why: str) -> Choice:
         """Return this choice with a note on why it replaces a better profiler."""
         sees = self.tool.profiler.sees if self.tool.profiler else "time"
         return replace(self, note=f"{why}; {self.tool.name} is used instead, which records {sees}")
@@ -100,7 +100,7 @@ def choices(session: RunSession, planned: Planned, subject: Subject) -> Iterator
         if lacking := missing_program(replace(planned, tool=tool), path):
             missing.append(lacking)
             continue
-        yield Choice(tool).standing_in("; ".join(missing)) if missing else Choice(tool)
+        yield Choice(tool).as_fallback("; ".join(missing)) if missing else Choice(tool)
     if len(missing) == len(tools):
         raise Failure(f"{subject.benchmark} cannot be profiled: {'; '.join(missing)}")
 

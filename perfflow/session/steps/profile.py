@@ -123,7 +123,7 @@ def _profile_subject(
     failed: Failure | None = None
     broken = ""
     for found in choices(session, planned, subject):
-        choice = found.standing_in(f"{broken} failed") if broken and not found.note else found
+        choice = found.as_fallback(f"{broken} failed") if broken and not found.note else found
         if choice.note:
             run.warnings.append(f"{subject.benchmark}: {choice.note}")
         calls = ProfilerCalls(session, planned, subject, choice, run, builds)

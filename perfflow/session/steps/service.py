@@ -45,7 +45,7 @@ def serve(session: RunSession, planned: Planned, run: StepRun) -> None:
     run.argv = list(prepared.shown)
     run.log = str((folder / "stdout").relative_to(session.folder.path))
     service = Service(
-        session.further_spawner(),
+        session.extra_spawner(),
         prepared.argv,
         env={**prepared.env, OUTPUT_VARIABLE: str(folder / "outputs")},
         cwd=prepared.cwd,
