@@ -121,7 +121,7 @@ stages:
     ("command", "reason"),
     [
         ("echo no such file >&2; exit 3", "the service `server` exited with 3 before it was ready"),
-        ("exit 0", "exited with 0 before it was ready; it has to stay in the foreground"),
+        ("exit 0", "exited with 0 before it was ready; it must stay in the foreground"),
         ("kill -9 $$", "was killed by signal 9 before it was ready"),
         ("echo waiting; sleep 60", "was not ready within 0.5 s: no line of its output matches '^ready'"),
     ],
