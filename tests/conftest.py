@@ -20,7 +20,7 @@ import pytest
 from hypothesis import settings
 
 from perfflow.machine import noise
-from tests.cli.fork_server import GLANCE_SECONDS
+from tests.cli.fork_server import QUICK_CHECK_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +90,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PYTEST_ADDOPTS"] = " ".join(f"-p no:{name}" for name in NOT_OF_SUITES)
         # Thousands of tests are collected and stay: to look for garbage among them takes a third of the time.
         gc.disable()
-    noise.GLANCE_SECONDS = GLANCE_SECONDS
+    noise.QUICK_CHECK_SECONDS = QUICK_CHECK_SECONDS
 
 
 @pytest.hookimpl(tryfirst=True)

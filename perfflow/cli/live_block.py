@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from perfflow.cli.pulse import is_timed
 from perfflow.cli.step_text import Running, clock_text, expected_text, in_ascii
-from perfflow.machine.lock import LOOK_AGAIN
+from perfflow.machine.lock import RECHECK_SECONDS
 from perfflow.model.later import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
@@ -60,7 +60,7 @@ def _frozen(view: View) -> list[str]:
     if not timed:
         return []
     if all(item.queue for item in timed):
-        return [f"drawn every {LOOK_AGAIN:g} s until it has the machine"]
+        return [f"drawn every {RECHECK_SECONDS:g} s until it has the machine"]
     return ["frozen while it is timed"]
 
 

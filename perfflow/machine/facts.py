@@ -1,4 +1,4 @@
-"""What machine this is: facts that do not jitter, and what else was going on when the run started."""
+"""Facts about the machine: stable ones that identify it, and its load when the run started."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 IDENTITY = ("cpu", "cores", "caches", "memory_gib", "system", "kernel_series", "architecture", "virtual")
-"""Facts that make two runs comparable; load and frequency are not among them."""
+"""Facts that must be equal for two runs to be comparable. Load and frequency are not included."""
 
 
 def facts() -> dict[str, Any]:
-    """Return the machine's facts, with ``identity`` (a short hash of those that do not jitter) and the load now."""
+    """Return the machine's facts, with ``identity`` (a short hash of the stable ones) and the current load."""
     found: dict[str, Any] = {
         "cpu": _cpu_model(),
         "cores": os.cpu_count() or 0,
@@ -34,11 +34,11 @@ def facts() -> dict[str, Any]:
 
 
 def _memory() -> int:
-    """Bytes of main memory."""
+    """Return the size of main memory in bytes."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
-        # Where the system does not say so itself; importing it takes as long as a bare interpreter's start.
+        # Only if sysconf does not report it, because importing psutil takes as long as starting a bare interpreter.
         import psutil
 
         return int(psutil.virtual_memory().total)
@@ -52,7 +52,7 @@ def _cpu_model() -> str:
 
 
 def _caches() -> list[str]:
-    """Sizes by level, such as L2 1024K, as sysfs tells them."""
+    """Return the cache sizes from sysfs, such as ``L2 1024K Unified``."""
     found = []
     for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         level, size, kind = (_text(str(index / name)).strip() for name in ("level", "size", "type"))
@@ -62,7 +62,7 @@ def _caches() -> list[str]:
 
 
 def _virtual() -> bool | None:
-    """Whether the processor says that a hypervisor is present; None where it does not tell."""
+    """Return whether the processor reports a hypervisor; None if it reports no flags."""
     text = _text("/proc/cpuinfo")
     return " hypervisor" in text if "flags" in text else None
 

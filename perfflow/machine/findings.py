@@ -1,4 +1,4 @@
-"""One fact about noise, and how the kernel's files are read: what cannot be read is unknown, never ok."""
+"""Findings about noise, and readers of the kernel's files. A value that cannot be read is unknown, never ok."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One fact about noise: what was seen, what it means, and the command that would improve it ('' where none can)."""
+    """One finding about noise: the value, its meaning, and a command that would improve it ('' if there is none)."""
 
     name: str
     value: str
@@ -30,7 +30,7 @@ class Finding:
 
 
 def read(path: Path) -> str:
-    """The text of a file, '' where it cannot be read."""
+    """Return the text of a file, '' if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -38,12 +38,12 @@ def read(path: Path) -> str:
 
 
 def unknown(name: str, why: str = "") -> Finding:
-    """What cannot be seen here."""
+    """Return a finding about a value that cannot be read here."""
     return Finding(name, "unknown", State.UNKNOWN, why)
 
 
 def expected(name: str, value: str, good: Mapping[str, str], why: str, remedy: str = "") -> Finding:
-    """Ok where the value is one of ``good`` (shown as that says), unknown where there is none, else a warning."""
+    """Return ok if the value is a key of ``good`` (shown as its value there), unknown if it is '', else a warning."""
     if not value:
         return unknown(name)
     if value in good:
@@ -52,11 +52,11 @@ def expected(name: str, value: str, good: Mapping[str, str], why: str, remedy: s
 
 
 def is_virtual(root: Path) -> bool | None:
-    """Whether the processor says that a hypervisor is present; None where it does not tell."""
+    """Return whether the processor reports a hypervisor; None if it reports no flags."""
     text = read(root / "proc/cpuinfo")
     return " hypervisor" in text if "flags" in text else None
 
 
 def chosen(text: str) -> str:
-    """The choice among those of a file such as ``always [madvise] never``; of a plain value that value."""
+    """Return the selected value of a file such as ``always [madvise] never``, or the whole value without brackets."""
     return text.partition("[")[2].partition("]")[0] if "[" in text else text.strip()

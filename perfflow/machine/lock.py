@@ -1,17 +1,17 @@
-"""One lock for all users of a host: whoever measures has the machine to itself, and others are served in order.
+"""One lock for all users of a host: one run measures at a time, and waiting runs are served in order of arrival.
 
-Each run that wants the machine takes a ticket: a file beside the lock's path with a number in its name, on which its
-process holds ``flock``. The kernel drops that however the process ends, so the ticket of a dead one holds nothing. The
-live ticket with the lowest number has the machine. Everybody else blocks on the ticket just before the own one, which
-costs no CPU time beside the measurement.
+Each run that waits for the machine takes a ticket: a file beside the lock's path with a number in its name, on which
+the process holds ``flock``. The kernel releases the lock however the process ends, so the ticket of a dead process has
+no effect. The live ticket with the lowest number holds the machine. All others block on the ticket just before their
+own, which uses no CPU time during the measurement.
 
-Two never hold the machine at once. A ticket is locked before its owner looks at the others, and given up where a live
-one has a higher number. So of two tickets that stay, the higher one was locked after the lower one had looked, and its
-owner sees the lower one alive in every look.
+Two runs never hold the machine at the same time. A run locks its ticket before it checks the others, and gives it up if
+a live ticket has a higher number. So of two tickets that remain, the higher one was locked after the owner of the lower
+one had checked, and the owner of the higher one finds the lower one alive in every check.
 
-Others' tickets are texts of strangers. They are opened read-only, without following links, only where they are regular
-files, and their text is cut and cleaned before anybody sees it. A perfflow inside a step of another inherits the lock
-through its environment instead of waiting for its own parent.
+Tickets of other users are untrusted. They are opened read-only, without following links, only if they are regular
+files, and their text is shortened and sanitized before it is shown. A perfflow inside a step of another one inherits
+the lock through its environment instead of waiting for its own parent.
 """
 
 from __future__ import annotations
@@ -31,44 +31,44 @@ from pathlib import Path
 from perfflow.model.later import dataclass, late_pattern
 
 HELD = "PERFFLOW_LOCK_HELD"
-"""Environment variable of children started under the lock."""
+"""Environment variable of child processes that start while the lock is held."""
 PLACE = "PERFFLOW_LOCK_FILE"
-"""Environment variable with the path of another lock. The file itself is not used: tickets lie beside it."""
-LOOK_AGAIN = 10.0
-"""Seconds after which a waiting run looks again who has the machine, beside when the one before it ends."""
+"""Environment variable with the path of another lock. The file itself is not used: tickets are stored beside it."""
+RECHECK_SECONDS = 10.0
+"""Seconds after which a waiting run checks again which run holds the machine, if the run before it has not ended."""
 MOST = 1000
-"""Tickets in a folder, dead ones included: to look at more would take long beside a measurement."""
+"""Most tickets in a folder, dead ones included: checking more would disturb a running measurement."""
 _NAME = "perfflow-measuring.lock"
-# Not the user's own TMPDIR: all users of the host must come to the same place.
+# Not the user's TMPDIR: all users of the host must use the same folder.
 _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108
 _TICKET = late_pattern(r"\.(\d{1,12})\.[0-9a-f]{16}")
 _HIGHEST = 10**12 - 1
-"""The last number that a ticket can have: a longer one would be seen by nobody."""
+"""Highest number of a ticket: other runs would not recognize a longer one."""
 _LONGEST, _LONGEST_NAME = 4096, 200
-"""Bytes of a ticket that are read, and letters of what its owner measures."""
+"""Bytes that are read of a ticket, and characters that are kept of its owner's description."""
 _TRIES = 100
 _UNUSABLE = (errno.ENOENT, errno.ELOOP, errno.EACCES, errno.ENXIO, errno.ENODEV, errno.EISDIR)
-"""Why a ticket that was listed may not be opened: it is gone, a link, just being made, or not a file."""
+"""Errors when opening a listed ticket: it was removed, is a link, is just being made, or is not a file."""
 
 
 class LockError(Exception):
-    """The machine's lock cannot be used; the text says why."""
+    """The machine's lock cannot be used, for the reason in the text."""
 
 
 class LockTimeoutError(LockError):
-    """The machine stayed busy for longer than the caller wanted to wait; the text names the holder."""
+    """The machine stayed busy for longer than the timeout. The text names the holder."""
 
 
 @dataclass(frozen=True)
 class Queue:
-    """Where a waiting run stands: who has the machine, as printable text, and its place in line, 1 being the next."""
+    """State of a waiting run: the holder of the machine as printable text, and the place in the queue (1: next)."""
 
     holder: str
     place: int
 
 
 def path() -> Path:
-    """The lock's path: one for all users of the host. Raises LockError where no folder is fit for it."""
+    """Return the path of the lock, which all users of the host share. Raises LockError if no folder is suitable."""
     named = os.environ.get(PLACE)
     if named:
         return Path(named)
@@ -81,15 +81,15 @@ def path() -> Path:
             reasons.append(str(error))
         else:
             return place
-    raise LockError(f"{'; '.join(reasons)}; name a path in another folder with {PLACE}")
+    raise LockError(f"{'; '.join(reasons)}; set {PLACE} to a path in another folder")
 
 
 @contextmanager
 def machine_alone(who: str, timeout: float, waiting: Callable[[Queue], None]) -> Iterator[None]:
-    """Hold the machine; ``who`` tells others what is measured.
+    """Hold the machine; ``who`` describes the measurement to other runs.
 
-    While it is busy, ``waiting`` is told where this run stands: at once, when that changes, and every 10 s. Raises
-    LockTimeoutError after ``timeout`` seconds, and LockError where the lock cannot be used.
+    While the machine is busy, ``waiting`` is called at once, when the place in the queue changes, and every 10 s.
+    Raises LockTimeoutError after ``timeout`` seconds, and LockError if the lock cannot be used.
     """
     if os.environ.get(HELD):
         yield
@@ -110,21 +110,21 @@ def machine_alone(who: str, timeout: float, waiting: Callable[[Queue], None]) ->
 
 
 def stand_aside() -> None:
-    """Give up the places in line of runs of this process that wait, since it is about to be stopped (^Z).
+    """Give up the places in the queue of this process, which is about to be stopped (^Z).
 
-    A stopped run keeps nobody waiting; it takes a new ticket when it goes on. A signal's handler may call this.
+    A stopped run must not block others. It takes a new ticket when it continues. Signal handlers may call this.
     """
     for ticket in tuple(_WAITING):
         ticket.give_up()
 
 
 class _Ticket:
-    """A place in line of this process, until it is closed."""
+    """A place of this process in the queue, until it is closed."""
 
     def __init__(self, folder: int, name: str, key: tuple[int, str]) -> None:
         self._folder, self.name, self.key = os.dup(folder), name, key
         try:
-            # Nobody else can open it before it is locked.
+            # Mode 0600 until it is locked, so that no other user can open it before.
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             self._file = os.open(name, flags, 0o600, dir_fd=self._folder)
         except BaseException:
@@ -132,7 +132,7 @@ class _Ticket:
             raise
 
     def lock(self, who: str) -> bool:
-        """Show it to others; whether that worked. Whoever looks at it in this moment may have it locked."""
+        """Lock it and show it to others; return whether that worked. A run that is checking it may hold its lock."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -142,13 +142,13 @@ class _Ticket:
         return self.is_there()
 
     def say(self, who: str) -> None:
-        """Tell others what is measured, from now on."""
+        """Write the description that others read."""
         said = {"who": who[:_LONGEST_NAME], "pid": os.getpid(), "since": time.time()}
-        # Always as long as before, so that nobody reads a part of it followed by a part of something else.
+        # Always the same length, so that no reader gets a mix of the old and the new text.
         os.pwrite(self._file, json.dumps(said).encode().ljust(_LONGEST), 0)
 
     def is_there(self) -> bool:
-        """Whether others can see it: whoever cleans temporary folders may have removed it."""
+        """Return whether the file still exists: a cleaner of temporary folders may have removed it."""
         try:
             found = os.stat(self.name, dir_fd=self._folder, follow_symlinks=False)
         except OSError:
@@ -156,32 +156,32 @@ class _Ticket:
         return os.path.samestat(found, os.fstat(self._file))
 
     def is_file(self, number: int) -> bool:
-        """Whether an open file is this ticket."""
+        """Return whether an open file is this ticket."""
         return os.path.samestat(os.fstat(number), os.fstat(self._file))
 
     def give_up(self) -> None:
-        """Let those behind it pass."""
+        """Let the tickets behind it pass."""
         if self.is_there():
             with suppress(OSError):
                 os.unlink(self.name, dir_fd=self._folder)
         fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Leave the line, or let the next one have the machine."""
+        """Leave the queue, or release the machine for the next run."""
         self.give_up()
         os.close(self._file)
         os.close(self._folder)
 
 
 _WAITING: list[_Ticket] = []
-"""Tickets of this process that do not have the machine yet."""
+"""Tickets of this process that do not hold the machine yet."""
 
 
 class _Tickets:
-    """The tickets of all runs: files in one folder whose names begin with that of the lock."""
+    """The tickets of all runs: files in one folder whose names begin with the name of the lock."""
 
     def __init__(self, place: Path) -> None:
-        """Raises LockError for a folder in which strangers could remove tickets, or which cannot be written."""
+        """Raises LockError for a folder that is not writable, or in which other users could remove tickets."""
         self._place = place
         try:
             self._folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -195,16 +195,16 @@ class _Tickets:
             raise LockError(f"cannot use the measuring lock {place}: the folder {place.parent} {reason}")
 
     def close(self) -> None:
-        """Let go of the folder; tickets stay."""
+        """Close the folder; tickets stay."""
         os.close(self._folder)
 
     def served(self, who: str, timeout: float, waiting: Callable[[Queue], None]) -> _Ticket:
-        """Wait in line until it is this run's turn. Raises LockTimeoutError, LockError and OSError."""
+        """Wait until it is this run's turn; return its ticket. Raises LockTimeoutError, LockError and OSError."""
         deadline = time.monotonic() + timeout
         ticket = self._take(who)
         try:
             while (ahead := self._ahead(ticket)) or not self._claim(ticket):
-                if not ticket.is_there():  # removed by who cleans temporary folders, or given up before a stop
+                if not ticket.is_there():  # removed by a cleaner of temporary folders, or given up before a stop
                     self._leave(ticket)
                     ticket = self._take(who)
                 elif ahead:
@@ -216,12 +216,12 @@ class _Tickets:
         return ticket
 
     def _ahead(self, ticket: _Ticket) -> list[str]:
-        """The live tickets before one, the holder's first."""
+        """Return the names of the live tickets before this one, the holder's first."""
         return [name for number, name in self._live(ticket) if (number, name) < ticket.key]
 
     @staticmethod
     def _claim(ticket: _Ticket) -> bool:
-        """Have the machine with the first ticket, unless it is gone. From here on ^Z does not take it away."""
+        """Take the machine with the first ticket, unless its file was removed. From here on ^Z does not give it up."""
         _WAITING.remove(ticket)
         if ticket.is_there():
             return True
@@ -229,16 +229,16 @@ class _Tickets:
         return False
 
     def _wait(self, ahead: Sequence[str], deadline: float, waiting: Callable[[Queue], None]) -> None:
-        """Wait until the run just before this one ends, or it is time to look again. Raises LockTimeoutError."""
+        """Wait until the run just before this one ends, or for ``RECHECK_SECONDS`` seconds. Raises LockTimeoutError."""
         left = deadline - time.monotonic()
         holder = self._described(ahead[0])
         if left <= 0:
             raise LockTimeoutError(f"the machine is held by {holder}; wait longer with --lock-timeout")
         waiting(Queue(holder, len(ahead)))
-        self._end_of(ahead[-1]).wait(min(left, LOOK_AGAIN))
+        self._end_of(ahead[-1]).wait(min(left, RECHECK_SECONDS))
 
     def _take(self, who: str) -> _Ticket:
-        """A ticket behind all that are there."""
+        """Take a ticket behind all existing ones."""
         for _ in range(_TRIES):
             last = max(self._live(), default=(0, ""))
             number = last[0] + 1
@@ -255,7 +255,7 @@ class _Tickets:
                 self._leave(ticket)
                 raise
             self._leave(ticket)
-        raise LockError(f"cannot use the measuring lock {self._place}: no ticket to be had in {_TRIES} tries")
+        raise LockError(f"cannot use the measuring lock {self._place}: could not get a ticket in {_TRIES} tries")
 
     @staticmethod
     def _leave(ticket: _Ticket) -> None:
@@ -264,17 +264,17 @@ class _Tickets:
         ticket.close()
 
     def _live(self, own: _Ticket | None = None) -> list[tuple[int, str]]:
-        """Number and name of the tickets of others whose processes live, in order. Raises LockError where it is full.
+        """Return the number and name of other live tickets in order. Raises LockError if the folder has too many.
 
-        Dead ones are removed, as far as this user may.
+        Dead ones are removed, if this user is allowed to.
         """
         found = []
-        for name in os.listdir(self._folder):  # noqa: PTH208 (the folder that was checked, whatever its name means now)
+        for name in os.listdir(self._folder):  # noqa: PTH208 (the folder that was checked, wherever its path leads now)
             match = _TICKET.fullmatch(name, len(self._place.name)) if name.startswith(self._place.name) else None
             if match and (own is None or name != own.name):
                 found.append((int(match[1]), name))
         if len(found) > MOST:
-            raise LockError(f"cannot use the measuring lock: over {MOST} tickets; remove those of {self._place}.*")
+            raise LockError(f"cannot use the measuring lock: over {MOST} tickets; remove the files {self._place}.*")
         return sorted(key for key in found if self._is_alive(key[1], own))
 
     def _is_alive(self, name: str, own: _Ticket | None) -> bool:
@@ -283,12 +283,12 @@ class _Tickets:
             return False
         try:
             if own and own.is_file(file):
-                return False  # another name for it: not one to wait for
+                return False  # a hard link to the own ticket: do not wait for it
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
         else:
-            # Names are never used again, and who has just made this one looks whether it is still there.
+            # Names are never reused, and a run that has just made this ticket checks whether it still exists.
             if os.geteuid() in (0, os.fstat(file).st_uid):
                 with suppress(OSError):
                     os.unlink(name, dir_fd=self._folder)
@@ -297,8 +297,8 @@ class _Tickets:
             os.close(file)
 
     def _opened(self, name: str) -> int | None:
-        """A ticket of another run, None where there is no regular file that can be read. Raises OSError."""
-        # A FIFO would wait for a writer without O_NONBLOCK.
+        """Open a ticket of another run; None if it is not a readable regular file. Raises OSError."""
+        # Without O_NONBLOCK, opening a FIFO waits for a writer.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
             file = os.open(name, flags, dir_fd=self._folder)
@@ -312,7 +312,7 @@ class _Tickets:
         return None
 
     def _described(self, name: str) -> str:
-        """Who has a ticket: what is measured, by whom, and since when, as printable text."""
+        """Return what the owner of a ticket measures, the user, and the start time, as printable text."""
         file = self._opened(name)
         if file is None:
             return "another perfflow"
@@ -327,7 +327,7 @@ class _Tickets:
         return _holder(said if isinstance(said, dict) else {}, about)
 
     def _end_of(self, name: str) -> threading.Event:
-        """What is set as soon as a ticket's process lets go of it."""
+        """Return an event that is set as soon as the process of a ticket releases it."""
         over = threading.Event()
         file = self._opened(name)
         if file is None:
@@ -346,16 +346,16 @@ class _Tickets:
 
 
 _ENDS: dict[tuple[int, int], threading.Event] = {}
-"""Of each file that a thread of this process waits for, by device and inode, what that sets at its end."""
+"""Events by device and inode of the files that threads of this process wait for."""
 _GUARD = threading.Lock()
 
 
 def _wait_for(file: int, key: tuple[int, int], over: threading.Event) -> None:
-    """Block until a file is unlocked: only a thread can, since nothing ends the wait after a while."""
+    """Block until a file is unlocked. Runs in a thread, because flock has no timeout."""
     try:
         fcntl.flock(file, fcntl.LOCK_SH)
     except OSError:
-        time.sleep(1)  # a file system without locks; not to be asked again at once
+        time.sleep(1)  # a file system without locks: do not retry at once
     finally:
         with _GUARD:
             _ENDS.pop(key, None)
@@ -368,16 +368,16 @@ def _unusable(place: Path, error: OSError) -> str:
 
 
 def _not_trusted(folder: os.stat_result) -> str:
-    """Why tickets are not safe in a folder, '' where they are."""
+    """Return why tickets are not safe in a folder, '' if they are."""
     if folder.st_uid not in (0, os.geteuid()):
-        return f"belongs to {_user(folder.st_uid)}; name a path in a folder of yours or of root's with {PLACE}"
+        return f"belongs to {_user(folder.st_uid)}; set {PLACE} to a path in a folder that you or root own"
     if folder.st_mode & stat.S_IWOTH and not folder.st_mode & stat.S_ISVTX:
-        return "is writable for everybody and not sticky (chmod +t), so anybody could remove tickets"
+        return "is writable for all users but not sticky, so any user could remove tickets; chmod +t fixes it"
     return ""
 
 
 def _holder(said: dict[str, object], about: os.stat_result) -> str:
-    """Who has a ticket, as far as its text can be believed; whose file it is comes from the file system."""
+    """Describe the owner of a ticket: the user from the file system, the rest from its text if that is plausible."""
     who, pid, since = said.get("who"), said.get("pid"), said.get("since")
     name = _printable(who[:_LONGEST_NAME]) if isinstance(who, str) and who.strip() else "another perfflow"
     parts = [_user(about.st_uid)]
@@ -400,5 +400,5 @@ def _user(uid: int) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text with a question mark for each character that would act instead of being shown."""
+    """Replace each unprintable character by a question mark."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -1,6 +1,7 @@
-"""How noisy this machine is right now: what the kernel tells without root, and a self-test of fixed slices of work.
+"""Measure the noise of this machine: kernel counters that need no root, and a self-test with slices of fixed work.
 
-What cannot be seen is reported as unknown, never as ok: a virtual machine does not see its host's governor or heat.
+A value that cannot be read is reported as unknown, never as ok: a virtual machine does not see its host's governor or
+temperature.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from perfflow.model.later import dataclass
 from perfflow.stats.paired_test import quantile
 
 SLICES = 60
-"""Pieces of identical work in the self-test."""
+"""Number of slices of identical work in the self-test."""
 FEWEST_SLICES = 5
 _SLICE_SECONDS = 0.004
 WATCHED_SECONDS = 1.0
-GLANCE_SECONDS = 0.24
-"""How long a run looks before it measures: the self-test of a quiet machine, cut off on one that is not."""
+QUICK_CHECK_SECONDS = 0.24
+"""Longest self-test (s) before a run measures: enough for all slices on a quiet machine; a noisy one does fewer."""
 _KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 class NoiseClass(StrEnum):
-    """How to measure here: as always, with patience, or by CPU time and with a larger budget."""
+    """How to measure here: as usual, with more time, or by CPU time and with a larger budget."""
 
     QUIET = "quiet"
     BUSY = "busy"
@@ -50,7 +51,7 @@ def self_test(
     cpu: Callable[[], float] = time.process_time,
     limit: float = math.inf,
 ) -> SelfTest:
-    """Time identical slices of a few milliseconds each; after ``limit`` seconds no more than a handful."""
+    """Time identical slices of a few milliseconds each; stop after ``limit`` seconds, but not before 5 slices."""
     count = _calibrated(now)
     walls: list[float] = []
     start_cpu, start = cpu(), now()
@@ -70,29 +71,31 @@ def _work(count: int) -> int:
 
 
 def _calibrated(now: Callable[[], float]) -> int:
-    """Iterations that take one slice when nothing disturbs: the best of a few tries."""
+    """Return the iterations of one undisturbed slice, from the fastest of five tries."""
     tries = []
     for _ in range(5):
         began = now()
         _work(20_000)
         tries.append(now() - began)
-    # Bounded for clocks that stand still or go back, as those of some virtual machines do.
+    # Bounded, because the clocks of some virtual machines stand still or go back.
     return min(10**6, max(1000, int(20_000 * _SLICE_SECONDS / max(min(tries), 1e-6))))
 
 
 def examine(root: Path = Path("/"), pause: Callable[[float], None] = time.sleep) -> list[Finding]:
-    """Look at everything that moves timings, over one second for what is a rate. ``root`` is for tests."""
+    """Check everything that affects timings, rates over one second. ``root`` is for tests."""
     before = _counters(root)
     pause(WATCHED_SECONDS)
     after = _counters(root)
     return [*_activity(before, after, virtual=is_virtual(root)), *settings(root)]
 
 
-def glance(root: Path = Path("/"), test: Callable[[], SelfTest] = lambda: self_test(limit=GLANCE_SECONDS)) -> Noise:
-    """Look for a quarter of a second: the self-test, and what else ran while it did.
+def quick_check(
+    root: Path = Path("/"), test: Callable[[], SelfTest] = lambda: self_test(limit=QUICK_CHECK_SECONDS)
+) -> Noise:
+    """Check for a quarter of a second: run the self-test, and see what else ran meanwhile.
 
-    The rates are taken over the self-test itself, less its own work, and so cost nothing; the load average would
-    blame the machine for what the build before did.
+    The rates cover the self-test itself, without its own work, so they take no extra time. The load average is not
+    used, because it includes the build before.
     """
     before, began = _counters(root), time.process_time()
     tested = test()
@@ -102,19 +105,19 @@ def glance(root: Path = Path("/"), test: Callable[[], SelfTest] = lambda: self_t
 
 @dataclass(frozen=True)
 class Noise:
-    """What was seen of a machine, and the class that gives."""
+    """The self-test and findings of a machine, and the resulting class."""
 
     test: SelfTest
     findings: Sequence[Finding]
 
     @property
     def kind(self) -> NoiseClass:
-        """The class."""
+        """The noise class."""
         return classify(self.findings, self.test)
 
 
 def classify(findings: Sequence[Finding], test: SelfTest) -> NoiseClass:
-    """Hostile where identical work spreads by half or loses a quarter of the core; busy where something else runs."""
+    """Return hostile if identical work spreads by half or loses a quarter of the core; busy if other work runs."""
     if test.spread > 1.5 or test.cpu_share < 0.75 or any(item.state is State.BAD for item in findings):
         return NoiseClass.HOSTILE
     warned = any(item.state is State.WARN and item.name in _BUSY_FACTS for item in findings)
@@ -125,7 +128,7 @@ _BUSY_FACTS = ("other load", "steal", "cpu pressure", "quota", "swap")
 
 
 def _counters(root: Path) -> dict[str, float]:
-    """Cumulative counters by name: jiffies by kind, pages swapped, microseconds of pressure, periods throttled."""
+    """Return cumulative counters by name: jiffies by kind, swapped pages, pressure (µs), throttled periods."""
     found: dict[str, float] = {"time": time.monotonic()}
     fields = read(root / "proc/stat").partition("\n")[0].split()[1:9]
     found |= {name: float(value) for name, value in zip(_KINDS, fields, strict=False)}
@@ -146,7 +149,7 @@ def _counters(root: Path) -> dict[str, float]:
 def _activity(
     before: Mapping[str, float], after: Mapping[str, float], own: float = 0.0, *, virtual: bool | None = None
 ) -> Iterator[Finding]:
-    """What happened between two looks, without the ``own`` seconds of CPU time spent in between."""
+    """Yield findings from the change of the counters, without the ``own`` CPU time (s) spent in between."""
     change = {name: after[name] - before[name] for name in before if name in after}
     seconds = max(change["time"], 1e-3)
     ticks = sum(change.get(name, 0) for name in _KINDS)
@@ -168,7 +171,7 @@ def _activity(
         state = State.BAD if change["throttled"] else State.OK
         yield Finding("quota", f"throttled {change['throttled']:.0f} times", state, "a cgroup limits the CPU time")
     else:
-        yield unknown("quota", "this process's control group does not count it")
+        yield unknown("quota", "the control group of this process does not count throttling")
 
 
 _BUSIEST = "ps -eo pcpu,pid,comm --sort=-pcpu | head shows what to stop"
@@ -187,14 +190,14 @@ def _steal(change: Mapping[str, float], ticks: float, ever: float, *, virtual: b
     if not ticks or "steal" not in change:
         return unknown("steal")
     if virtual and not ever:
-        return unknown("steal", "none was ever counted here, so the host may not tell")
+        return unknown("steal", "always 0 since boot, so the host may not report it")
     share = change["steal"] / ticks
     state = State.BAD if share > 0.1 else State.WARN if share > 0.01 else State.OK
     return Finding("steal", f"{share:.1%}", state, "the host gives this machine's cores to others")
 
 
 def describe(seen: Mapping[str, Any]) -> str:
-    """In words what ``as_json`` holds: the class, what it rests on, and what could not be seen."""
+    """Return the data of ``as_json`` as text: the class, the reasons for it, and the unknown values."""
     test = seen["self_test"]
     stamp = "measured on a hostile machine" if seen["class"] == NoiseClass.HOSTILE.value else seen["class"]
     text = f"{stamp}: identical work spread by {test['spread']:.2f}x (p95/p50), {test['cpu_share']:.0%} of it on a core"
@@ -205,7 +208,7 @@ def describe(seen: Mapping[str, Any]) -> str:
 
 
 def as_json(findings: Sequence[Finding], test: SelfTest) -> dict[str, Any]:
-    """Plain data for ``perfflow doctor --json`` and for results."""
+    """Return plain data for ``perfflow doctor --json`` and for results."""
     return {
         "class": classify(findings, test).value,
         "self_test": {"spread": round(test.spread, 3), "cpu_share": round(test.cpu_share, 3)},

@@ -1,4 +1,4 @@
-"""Programs that lie in a project, which is not to be run while it is looked at, and the PATH without them."""
+"""Keep programs inside a project off the PATH, because perfflow must not run them while it only reads the project."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def lies_in(place: str, folder: Path | None) -> bool:
-    """Whether a path is in ``folder`` or leads there; one that is relative lies wherever it is looked at."""
+    """Return whether a path is in ``folder`` or leads there; a relative path always counts as inside."""
     if not os.path.isabs(place):  # noqa: PTH117 (an empty entry of a PATH is not a path)
         return True
     if folder is None:
@@ -17,5 +17,5 @@ def lies_in(place: str, folder: Path | None) -> bool:
 
 
 def outside(path: str, folder: Path | None) -> str:
-    """Return the entries of a PATH that do not lie in ``folder``; relative and empty ones go."""
+    """Return the entries of a PATH that are not in ``folder``, without relative and empty ones."""
     return os.pathsep.join(entry for entry in path.split(os.pathsep) if not lies_in(entry, folder))

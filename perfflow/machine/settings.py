@@ -1,4 +1,4 @@
-"""What is set, and what the processor and the kernel are: whatever moves timings and does not change by itself."""
+"""Settings and properties of the processor and the kernel that affect timings and do not change by themselves."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _CLOCK = "sys/devices/system/clocksource/clocksource0"
 _FIX = "sudo perfflow doctor --fix"
 _GOOD_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter")
 _COARSE = 1_000
-"""Nanoseconds: a clock with larger steps does not tell short programs apart."""
+"""Largest step of a clock (ns) that can tell short programs apart."""
 _OPEN_TO_ALL = 2
-"""Up to this kernel.perf_event_paranoid a user may profile programs of his own."""
+"""Highest kernel.perf_event_paranoid at which users may profile their own programs."""
 
 
 def settings(root: Path) -> Iterator[Finding]:
-    """Everything that is set. ``root`` is for tests."""
+    """Yield a finding for each setting. ``root`` is for tests."""
     virtual = is_virtual(root)
     yield _cores()
     yield _load(root)
@@ -36,7 +36,7 @@ def settings(root: Path) -> Iterator[Finding]:
         "address randomization",
         read(root / "proc/sys/kernel/randomize_va_space"),
         {"2": "on"},
-        "off, one memory layout is measured for all",
+        "if off, all runs measure the same memory layout",
         "sudo sysctl -w kernel.randomize_va_space=2",
     )
     yield expected(
@@ -58,7 +58,7 @@ def _cores() -> Finding:
     total = os.cpu_count() or 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else total
     if usable == 1:
-        return Finding("cores", f"1 of {total}", State.WARN, "one core is shared with everything else")
+        return Finding("cores", f"1 of {total}", State.WARN, "all programs share one core")
     return Finding("cores", f"{usable} of {total}", State.OK)
 
 
@@ -69,13 +69,13 @@ def _load(root: Path) -> Finding:
     except ValueError:
         return unknown("load average")
     busy = load > (os.cpu_count() or 1)
-    why = "more was to be done in the last minute than there are cores"
+    why = "in the last minute more tasks were ready to run than there are cores"
     remedy = "ps -eo pcpu,pid,comm --sort=-pcpu | head shows what runs"
     return Finding("load average", f"{load:.2f}", State.WARN if busy else State.OK, why, remedy)
 
 
 def cgroup_folder(root: Path, file: str) -> Path | None:
-    """The folder of this process's CPU group that has ``file``: its own in version 2 or 1, else the mount's top."""
+    """Return the folder of this process's CPU cgroup (version 2 or 1) that has ``file``, None if there is none."""
     for line in read(root / "proc/self/cgroup").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and "cpu" not in controllers.split(","):
@@ -88,7 +88,7 @@ def cgroup_folder(root: Path, file: str) -> Path | None:
 
 
 def _quota(root: Path) -> Finding:
-    """The CPU time a control group allows. The top group has no limit, and in version 2 no file that says so."""
+    """Return the CPU limit of the control group. The root group of version 2 has no limit and no such file."""
     folder = cgroup_folder(root, "cpu.max")
     if folder:
         quota, _, period = read(folder / "cpu.max").partition(" ")
@@ -108,7 +108,7 @@ def _limit(quota: str, period: str, remedy: str) -> Finding:
         cores = float(quota) / float(period)
     except (ValueError, ZeroDivisionError):
         return unknown("cpu limit")
-    why = "a control group stops programs once they used up their share"
+    why = "a control group pauses programs that have used up their share"
     return Finding("cpu limit", f"{cores:.2g} cores", State.WARN, why, remedy)
 
 
@@ -116,18 +116,18 @@ def _hypervisor(virtual: bool | None) -> Finding:
     if virtual is None:
         return unknown("hypervisor")
     if virtual:
-        why = "the host's clock rate, heat and neighbours cannot be seen from here"
+        why = "the host's clock rate, temperature and other guests are not visible from here"
         return Finding("hypervisor", "virtual machine", State.WARN, why)
     return Finding("hypervisor", "none", State.OK)
 
 
 def _governor(root: Path) -> Finding:
-    """The governor of all cores; the first that is not the wanted one tells."""
+    """Return the governor of the first core that does not have the wanted one."""
     values = [read(path) for path in sorted((root / _CPUS).glob("cpu*/cpufreq/scaling_governor"))]
     values = [value for value in values if value]
     worst = next((value for value in values if value != "performance"), values[0] if values else "")
     return expected(
-        "frequency governor", worst, {"performance": "performance"}, "the clock rate follows the load", _FIX
+        "frequency governor", worst, {"performance": "performance"}, "the clock rate changes with the load", _FIX
     )
 
 
@@ -137,7 +137,7 @@ def _turbo(root: Path) -> Finding:
         if value == off:
             return Finding("turbo", "off", State.OK)
         if value:
-            return Finding("turbo", "on", State.WARN, "the clock rate follows the heat", _FIX)
+            return Finding("turbo", "on", State.WARN, "the clock rate changes with the temperature", _FIX)
     return unknown("turbo")
 
 
@@ -155,8 +155,8 @@ def _hyper_threads(root: Path, virtual: bool | None) -> Finding:
         remedy = f"echo off | sudo tee /{_CPUS}/smt/control"
         return Finding("hyper-threads", "on", State.WARN, "two threads share one core", remedy)
     if active == "0" and virtual:
-        # The guest sees no siblings; whether its cores are threads of one core is the host's knowledge.
-        return unknown("hyper-threads", "a virtual machine does not see whether its cores share one")
+        # A guest sees no siblings. Only the host knows whether the guest's cores are threads of one core.
+        return unknown("hyper-threads", "a virtual machine cannot see whether its cores share a physical core")
     return Finding("hyper-threads", "off", State.OK) if active == "0" else unknown("hyper-threads")
 
 
@@ -165,17 +165,17 @@ def _clock_source(root: Path) -> Finding:
     available = read(root / _CLOCK / "available_clocksource").split()
     better = next((name for name in _GOOD_CLOCKS if name in available), "")
     remedy = f"echo {better} | sudo tee /{_CLOCK}/current_clocksource" if better else ""
-    return expected("clock source", value, {name: name for name in _GOOD_CLOCKS}, "reading it is slow", remedy)
+    return expected("clock source", value, {name: name for name in _GOOD_CLOCKS}, "reading the clock is slow", remedy)
 
 
 def timer_step(now: Callable[[], int] = time.perf_counter_ns) -> Finding:
-    """The smallest step the clock was seen to take."""
+    """Return the smallest step of the clock in 1000 readings."""
     looks = [now() for _ in range(1000)]
     steps = [after - before for before, after in itertools.pairwise(looks) if after > before]
     if not steps:
-        return Finding("timer step", "stands still", State.BAD, "the clock does not move between a thousand looks")
+        return Finding("timer step", "stands still", State.BAD, "the clock did not change in 1000 readings")
     step = min(steps)
-    why = "short programs cannot be told apart"
+    why = "too coarse to compare short programs"
     return Finding("timer step", f"{step} ns", State.OK if step <= _COARSE else State.WARN, why)
 
 
@@ -185,7 +185,7 @@ def _counters(root: Path) -> Finding:
         return unknown("hardware counters")
     if any((devices / name).exists() for name in ("cpu", "cpu_core", "armv8_pmuv3_0")):
         return Finding("hardware counters", "yes", State.OK)
-    why = "no cycles or cache misses, and perf samples by a timer; count with cachegrind instead"
+    why = "no cycles or cache misses, and perf samples by a timer; use cachegrind to count"
     return Finding("hardware counters", "none", State.WARN, why)
 
 
@@ -195,13 +195,13 @@ def _access(root: Path) -> Finding:
         return unknown("perf access")
     closed = int(text) > _OPEN_TO_ALL
     state = State.WARN if closed else State.OK
-    return Finding("perf access", f"level {text}", state, "users may not profile", _FIX)
+    return Finding("perf access", f"level {text}", state, "users are not allowed to profile", _FIX)
 
 
 def _schedstat(root: Path) -> Finding:
     if read(root / "proc/self/schedstat"):
         return Finding("schedstat", "yes", State.OK)
-    return Finding("schedstat", "none", State.WARN, "waiting for a core cannot be told apart")
+    return Finding("schedstat", "none", State.WARN, "the time spent waiting for a core is unknown")
 
 
 def _power(root: Path, virtual: bool | None) -> Finding:
@@ -210,6 +210,6 @@ def _power(root: Path, virtual: bool | None) -> Finding:
         return Finding("power", "on battery", State.WARN, "the clock rate is limited", "plug it in")
     if supplies:
         return Finding("power", "mains", State.OK)
-    # A machine without a battery lists none, and so does a virtual one on a laptop.
+    # A machine without a battery lists no supply, but neither does a virtual machine on a laptop.
     seen = (root / "sys/class/power_supply").is_dir() and virtual is False
     return Finding("power", "no battery", State.OK) if seen else unknown("power")

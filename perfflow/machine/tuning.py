@@ -1,7 +1,7 @@
-"""Settings that make a machine quieter, changed on request, and put back exactly as they were, also after a crash.
+"""Change settings on request to make a machine quieter, and restore them exactly, also after a crash.
 
-What was there is on the disk before anything is changed. A second ``fix`` adds to that file and never replaces what it
-says, so the original is what ``restore`` puts back; what it could not put back stays in the file.
+The original values are on disk before anything is changed. A second ``fix`` adds to that file and never replaces
+values, so ``restore`` always writes the originals. Values that it could not restore stay in the file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WANTED: Mapping[str, str] = {
     "proc/sys/kernel/randomize_va_space": "2",
     "proc/sys/kernel/perf_event_paranoid": "1",
 }
-"""Globs of files below the root, and the value each gets. Cores are not taken away: that is another machine."""
+"""Globs of files below the root, and the value for each. Cores are never disabled: that would be another machine."""
 _ALSO_FINE: Mapping[str, tuple[str, ...]] = {
     "sys/kernel/mm/transparent_hugepage/enabled": ("never",),
     "proc/sys/kernel/perf_event_paranoid": ("0", "-1"),
@@ -32,26 +32,26 @@ _AS_ROOT = "run it as root, on the machine itself: sudo perfflow doctor"
 
 
 def fix(root: Path = Path("/"), state: Path = STATE) -> list[tuple[Path, str, str]]:
-    """Set every wanted value that differs; return (file, before, after). Raises UserError where one cannot be set."""
+    """Set every wanted value that differs; return (file, before, after). Raises UserError if one cannot be set."""
     changes = [
         (path, before, wanted)
         for pattern, wanted in WANTED.items()
         for path in sorted(root.glob(pattern))
-        # What cannot be read (the governor of a core that is off) could not be put back either.
+        # A value that cannot be read (the governor of a core that is off) could not be restored.
         if (before := chosen(read(path))) not in ("", wanted, *_ALSO_FINE.get(pattern, ()))
     ]
     if changes:
         _remember({**{str(path): before for path, before, _ in changes}, **_remembered(state)}, state)
     failed = [said for path, _, wanted in changes if (said := _set(path, wanted))]
     if failed:
-        raise UserError.of("; ".join(failed), f"{_AS_ROOT} --fix (what was set is undone by --restore)")
+        raise UserError.of("; ".join(failed), f"{_AS_ROOT} --fix (--restore undoes the values that were set)")
     return changes
 
 
 def restore(state: Path = STATE) -> list[tuple[Path, str]]:
-    """Put back what ``fix`` found; return (file, value). Without a remembered state there is nothing to do.
+    """Restore the values from before ``fix``; return (file, value). Empty if there is no state file.
 
-    Raises UserError naming what could not be put back, which stays remembered.
+    Raises UserError with the values that could not be restored, which stay in the state file.
     """
     originals = _remembered(state)
     failed = {name: said for name, value in originals.items() if (said := _set(Path(name), value))}
@@ -83,7 +83,7 @@ def _remembered(state: Path) -> dict[str, str]:
         return {}
     except OSError as error:
         raise UserError.of(f"{state}: {error.strerror}", f"{_AS_ROOT} --restore") from error
-    damaged = UserError.of(f"{state}: damaged, so what was there is not known", f"look at it, then: sudo rm {state}")
+    damaged = UserError.of(f"{state}: damaged, so the original values are unknown", f"check it, then: sudo rm {state}")
     try:
         known = json.loads(text)
     except ValueError as error:
@@ -94,7 +94,7 @@ def _remembered(state: Path) -> dict[str, str]:
 
 
 def _set(path: Path, value: str) -> str:
-    """Write one value; '' or why that failed."""
+    """Write one value; return '' or why it failed."""
     try:
         path.write_text(value, encoding="utf-8")
     except OSError as error:

@@ -1,6 +1,6 @@
-"""What a run is judged by: targets, thresholds, accepted regressions, and the metrics a workflow adds.
+"""Criteria of a run: targets, thresholds, accepted regressions, and the metrics that a workflow adds.
 
-Kept in result.json, so that an old run can be judged again without measuring.
+They are stored in result.json, so that an old run can be rejudged without measuring.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from perfflow.model.units import Dimension, UnitError, parse_as
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Relative changes: over ``concern`` warns, over ``action`` fails, under ``floor`` is never called a change."""
+    """Relative changes: above ``concern`` warns, above ``action`` fails, below ``floor`` never counts as a change."""
 
     concern: float = 0.05
     action: float = 0.10
@@ -32,7 +32,7 @@ MEMORY_KEYS = ("concern", "action")
 
 @dataclass(frozen=True)
 class MemoryThresholds:
-    """Relative changes of memory: over ``concern`` warns, over ``action`` fails a gate."""
+    """Relative changes of memory: above ``concern`` warns, above ``action`` fails a gate."""
 
     concern: float = 0.05
     action: float = 0.10
@@ -40,10 +40,10 @@ class MemoryThresholds:
 
 @dataclass(frozen=True)
 class Accepted:
-    """A regression up to ``change`` of the benchmarks a glob matches, justified until a date (YYYY-MM-DD).
+    """A regression up to ``change`` of the benchmarks that a glob matches, accepted until a date (YYYY-MM-DD).
 
-    ``metric`` is '' where the workflow names none: the one that decides about the benchmark is meant. ``spent``: the
-    base has this entry, and so what it allows.
+    ``metric`` is '' if the workflow names none, which means the metric that decides about the benchmark. ``spent``: the
+    base has this entry too, so it already includes the regression.
     """
 
     benchmark: str
@@ -54,13 +54,13 @@ class Accepted:
     spent: bool = False
 
     def in_force(self, today: str) -> bool:
-        """Whether it lets anything pass on a day (YYYY-MM-DD)."""
+        """Return whether the entry is valid on a day (YYYY-MM-DD)."""
         return not self.spent and today <= self.until
 
 
 @dataclass(frozen=True)
 class Route:
-    """Where a run goes if a condition over its facts holds."""
+    """A destination of the run if a condition on its facts holds."""
 
     condition: str
     to: str
@@ -69,7 +69,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Criteria:
-    """Everything the verdict rests on besides the samples."""
+    """All inputs of the verdict except the samples."""
 
     targets: tuple[Target, ...] = ()
     thresholds: Thresholds = Thresholds()
@@ -78,24 +78,24 @@ class Criteria:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     peaks: Mapping[str, float] = field(default_factory=dict)
     routes: tuple[Route, ...] = ()
-    """Of the workflow; they decide nothing, but go with what does."""
+    """Routes of the workflow. They do not affect the verdict, but are stored with the criteria."""
     rules: Rules = CURRENT
     memory: MemoryThresholds | None = MemoryThresholds()
-    """None where the workflow says `off`."""
+    """None if the workflow sets `off`."""
 
     def metric(self, name: str) -> Metric:
-        """The metric called ``name``; an unknown one is a plain number that is only shown."""
+        """Return the metric called ``name``; an unknown one is a plain number that is only shown."""
         return self.metrics.get(name) or METRICS.get(name) or Metric(name, Dimension.COUNT, Better.NONE)
 
     @property
     def judges_memory(self) -> bool:
-        """Whether memory is judged although no target and no guard names it."""
+        """Whether memory is judged even if no target and no guard names it."""
         return self.rules.memory and self.memory is not None
 
     def thresholds_of(self, benchmark: str, metric: str = "") -> Thresholds:
-        """The thresholds of a benchmark; of several globs the one with the most literal letters wins, key by key.
+        """Return the thresholds of a benchmark. Of several matching globs, the most literal letters win for each key.
 
-        A metric of memory has its own concern and action, whatever the benchmark is.
+        A memory metric has its own concern and action for all benchmarks.
         """
         found: dict[str, float] = {}
         globs = [glob for glob in self.per_glob if matches(glob, benchmark)]
@@ -106,7 +106,7 @@ class Criteria:
         return replace(self.thresholds, **found)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for result.json."""
+        """Return plain data for result.json."""
         return {
             "rules": self.rules.name,
             "targets": [
@@ -134,7 +134,7 @@ class Criteria:
 
 
 def _bounds(target: Target) -> Any:
-    """What the requirement was read from: its text, or the mapping of a ``{min, max}`` one."""
+    """Return the source of the requirement: its text, or a ``{min, max}`` mapping."""
     text = target.requirement.text
     if text.startswith(("min ", "max ")):
         return dict(part.split(" ", 1) for part in text.split(", "))
@@ -142,7 +142,7 @@ def _bounds(target: Target) -> Any:
 
 
 def criteria_from_json(data: Mapping[str, Any]) -> Criteria:
-    """Read what ``to_json`` wrote. Raises UnitError, LookupError, TypeError or ValueError when it is damaged."""
+    """Read the data of ``to_json``. Raises UnitError, LookupError, TypeError or ValueError if they are damaged."""
     metrics = {
         name: Metric(name, Dimension[item["dimension"]], Better(item["better"]), bool(item["exact"]))
         for name, item in data["metrics"].items()
@@ -159,7 +159,7 @@ def criteria_from_json(data: Mapping[str, Any]) -> Criteria:
         if glob not in THRESHOLD_KEYS
     }
     accepted = tuple(Accepted(**item) for item in data["accepted"])
-    # Earlier versions kept no routes.
+    # Earlier versions stored no routes.
     routes = tuple(Route(str(item["if"]), str(item["to"]), str(item["why"])) for item in data.get("routes", []))
     rules = RULES[data.get("rules", FIRST.name)]
     memory = data.get("memory", {})
@@ -185,7 +185,7 @@ def _share(value: Any) -> float:
 
 @dataclass(frozen=True)
 class OrderProblem:
-    """Thresholds in the wrong order: the key that is to blame, what is wrong, and the remedy."""
+    """Thresholds in the wrong order: the key to change, the message, and the hint."""
 
     key: str
     message: str
@@ -193,7 +193,7 @@ class OrderProblem:
 
 
 def order_problem(thresholds: Thresholds, given: Collection[str]) -> OrderProblem | None:
-    """A concern above the action would never be seen; None where it is not, or nobody said so."""
+    """Return a problem if ``concern`` is above ``action``, so that it never applies; None if neither was ``given``."""
     if thresholds.concern <= thresholds.action:
         return None
     if "concern" in given:
@@ -201,7 +201,7 @@ def order_problem(thresholds: Thresholds, given: Collection[str]) -> OrderProble
         return OrderProblem("concern", message, "concern: 5%, action: 10%")
     if "action" in given:
         message = f"`action` ({thresholds.action:.3g}) is below `concern` ({thresholds.concern:.3g})"
-        return OrderProblem("action", message, "set `concern`, too, to no more than that")
+        return OrderProblem("action", message, "also set `concern` to at most this value")
     return None
 
 
@@ -209,8 +209,8 @@ def read_threshold(key: str, text: str) -> float:
     """Read the share of a threshold; only the floor may be zero. Raises UnitError."""
     share = read_share(text)
     if share == 0 and key != "floor":
-        hint = f"write a share such as `{key}: 0.5%`; `floor: 0%` calls every proven change a change"
-        raise UnitError(f"a `{key}` of {text} can never be proven to hold, not even of identical programs", hint)
+        hint = f"write a share such as `{key}: 0.5%`; with `floor: 0%` every proven change counts"
+        raise UnitError(f"a `{key}` of {text} can never be proven to hold, even for identical programs", hint)
     return share
 
 

@@ -1,6 +1,6 @@
-"""What can go wrong for a user, and the exit codes that scripts may rely on.
+"""Errors for users, and the exit codes that scripts may rely on.
 
-Every package may raise what is defined here; only ``cli`` turns it into text and an exit status.
+Every package may raise these errors; only ``cli`` turns them into text and an exit status.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, where it is, and what to do about it."""
+    """One problem: what is wrong, where it is, and what to do about it."""
 
     message: str
     hint: str = ""
@@ -67,7 +67,7 @@ class Problem:
 
 
 def _printable(text: str) -> str:
-    """Return a message whose quotes of a file cannot command a terminal, or break its one line where none was meant."""
+    """Escape unprintable characters except newlines, so that text quoted from a file cannot control the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape", "replace").decode() for c in text)
 
 
@@ -84,14 +84,14 @@ def _caret(place: Place) -> list[str]:
 
 @dataclasses.dataclass(eq=False)
 class UserError(Exception):
-    """Bad usage or a bad file: every problem found, shown at once; the run stops before anything is executed."""
+    """Bad usage or a bad file, with all problems found. The run stops before anything is executed."""
 
     problems: tuple[Problem, ...]
     exit: Exit = dataclasses.field(default=Exit.USAGE)
 
     @classmethod
     def of(cls, message: str, hint: str = "", exit: Exit = Exit.USAGE) -> UserError:
-        """Build an error of one problem that has no place in a file."""
+        """Return an error with one problem that has no place in a file."""
         return cls((Problem(message, hint),), exit)
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ class UserError(Exception):
 
 
 def in_file_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Sort by position, so that a list of mistakes reads like the file; drop exact repetitions."""
+    """Sort problems by their position in the file, and drop exact repetitions."""
 
     def key(problem: Problem) -> tuple[str, int, int]:
         place = problem.place
@@ -109,7 +109,7 @@ def in_file_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 class ToolOutputError(Exception):
-    """A tool's output is missing, empty, truncated, or says that the program under it failed.
+    """A tool's output is missing, empty or truncated, or reports that the measured program failed.
 
-    The text names what is wrong; the runner adds the step, the tool and the log's path. Never a pass, always exit 3.
+    The text describes the problem; the runner adds the step, the tool and the path of the log. Always exit 3.
     """

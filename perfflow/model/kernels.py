@@ -1,4 +1,4 @@
-"""What a profiler knows of one kernel of a GPU: its launch, how it used the device, why its warps waited."""
+"""Facts that a profiler reports about one GPU kernel: its launch, its use of the device, and its stalls."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from perfflow.model.later import dataclass
 from perfflow.model.plain_data import FLAT, SPARSE
 
 GPU = "GPU"
-"""The device of what ran on a GPU whose name nobody tells; '' is the machine's own processor."""
+"""Device name for a GPU whose name is unknown; '' is the machine's own processor."""
 SEVERAL = "several GPUs"
-"""The device of what ran on GPUs of different names."""
+"""Device name for several GPUs with different names."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What a tool itself advises on a kernel, in its own words.
+    """Advice of a tool on a kernel, in its own words.
 
-    ``gain`` is the speedup that it estimates, as a share of the kernel's time saved or of its rate won, whatever the
-    tool calls so; None where it gives none.
+    ``gain`` is the speedup that the tool estimates, as a share of the kernel's time or of its rate, as the tool defines
+    it; None if it gives none.
     """
 
     rule: str
@@ -29,15 +29,15 @@ class Advice:
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """One kernel, by its launch that took longest; None and '' stand for what the tool does not tell.
+    """One kernel, described by its longest launch. None and '' mean that the tool does not report the value.
 
-    ``device`` is the name that its driver reports, ``capability`` such as ``8.6``; ``seconds`` the median of a launch,
+    ``device`` is the name from its driver, ``capability`` such as ``8.6``; ``seconds`` the median of a launch,
     ``share`` (0..1) of the time of all kernels. A launch has ``grid`` blocks of ``threads``, each thread ``registers``;
-    shared memory is in bytes of a block, ``carveout`` what the SM's is set to;
-    ``barrier_blocks`` are those of an SM that barriers allow, as the tool says. Occupancies, ``sm_share`` and
-    ``memory_share`` (speed of light) are 0..1, as the tool says them, and so are its own ``limiters``. ``issued`` is
-    the share of cycles in which a scheduler issued; ``stalls`` are cycles, samples or shares of what warps did, by
-    reason; ``uncoalesced`` is the share of sectors of global memory that a perfect access pattern would not have moved.
+    shared memory is in bytes per block, ``carveout`` is the size set for the SM;
+    ``barrier_blocks`` is the tool's number of blocks per SM that barriers allow. Occupancies, ``sm_share`` and
+    ``memory_share`` (speed of light) are 0..1, as the tool reports them, and so are its own ``limiters``. ``issued`` is
+    the share of cycles in which a scheduler issued; ``stalls`` are cycles, samples or shares of warp states by reason;
+    ``uncoalesced`` is the share of sectors of global memory that a perfect access pattern would not have moved.
     ``precision`` is that of most of its arithmetic.
     """
 
@@ -70,7 +70,7 @@ class KernelFacts:
 
 @dataclass(frozen=True)
 class KernelOf:
-    """A kernel, whose benchmark its figures are, on which side, and the step that profiled it; '' in its own event."""
+    """A kernel with its benchmark, its side, and the step that profiled it ('' in the step's own event)."""
 
     facts: KernelFacts = field(metadata=FLAT)
     benchmark: str
@@ -79,15 +79,15 @@ class KernelOf:
 
 
 def together(devices: Iterable[str]) -> str:
-    """The one device that all names are of; SEVERAL where they are of more, '' where there is none."""
+    """Return the only device among the names; SEVERAL if there are more, '' if there is none."""
     names = dict.fromkeys(name for name in devices if name)
     return SEVERAL if len(names) > 1 else next(iter(names), "")
 
 
 def by_benchmark(kernels: Iterable[KernelOf]) -> dict[tuple[str, str], KernelFacts]:
-    """The kernel that a benchmark's figures are of, by benchmark and side.
+    """Return the kernel that a benchmark measures, by benchmark and side.
 
-    Where a step has several for one benchmark they are nobody's; of several steps the first one stands.
+    Left out if a step has several kernels for one benchmark. Of several steps the first one counts.
     """
     groups: dict[tuple[str, str, str], list[KernelOf]] = {}
     for item in kernels:

@@ -1,7 +1,7 @@
-"""What takes a while to make, made when it is used for the first time, so that commands that never use it start sooner.
+"""Dataclasses and regular expressions that are built on first use, so that commands that never use them start faster.
 
-A dataclass of the standard library writes and compiles up to six functions when its module is imported, and a regular
-expression is compiled then. Few commands use more than a third of either (docs/performance.md).
+A standard dataclass generates and compiles up to six functions when its module is imported, and a regular expression
+is compiled then. Few commands use more than a third of either (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _FIELDS = "__dataclass_fields__"
 
 
 def _dataclass(cls: Any = None, /, **options: Any) -> Any:
-    """Return the class; ``dataclasses.dataclass`` is applied with its first instance, or when its fields are asked for.
+    """Return the class; ``dataclasses.dataclass`` is applied with its first instance or the first access to its fields.
 
-    Takes the options of ``dataclasses.dataclass`` except ``slots``, which makes a second class. Where there are many
-    instances, slots save memory: take the standard library's. Take that for exceptions as well, which have a
-    ``__new__`` of their own. Raises TypeError for both.
+    Accepts the options of ``dataclasses.dataclass`` except ``slots``, which makes a second class. Use the standard
+    decorator for classes with many instances, where slots save memory, and for exceptions, which have their own
+    ``__new__``. Raises TypeError for both.
     """
     if cls is None:
         return lambda cls: _dataclass(cls, **options)
@@ -37,7 +37,7 @@ def _dataclass(cls: Any = None, /, **options: Any) -> Any:
                 cls.__new__ = _new
 
     def first(owner: type, *_values: Any, **_named: Any) -> Any:
-        # Another thread waits here until the class has its methods, since __init__ is looked up after this.
+        # Another thread waits here until the class has its methods, because __init__ is looked up afterwards.
         complete()
         return object.__new__(owner)
 
@@ -47,12 +47,12 @@ def _dataclass(cls: Any = None, /, **options: Any) -> Any:
 
 
 def _new(owner: type, *_values: Any, **_named: Any) -> Any:
-    """Make an instance. Python refuses the arguments of one whose class had a ``__new__`` that was taken away again."""
+    """Make an instance. If ``__new__`` were deleted again, Python would refuse the arguments of the constructor."""
     return object.__new__(owner)
 
 
 class _Fields:
-    """Stands for a class's fields until somebody asks, such as ``dataclasses.fields`` or a class derived from it."""
+    """Placeholder for a class's fields until the first access, for example by ``dataclasses.fields`` or a subclass."""
 
     def __init__(self, complete: Callable[[], None]) -> None:
         self._complete = complete
@@ -63,7 +63,7 @@ class _Fields:
 
 
 class _Pattern:
-    """A regular expression that is compiled when one of its methods is called for the first time."""
+    """A regular expression that is compiled on the first call of one of its methods."""
 
     def __init__(self, text: str, flags: int = 0) -> None:
         self._source = text, flags

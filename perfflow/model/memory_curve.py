@@ -1,4 +1,4 @@
-"""Memory over the run of a process: what it held, and when."""
+"""Heap memory of a process over its run."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from perfflow.model.later import dataclass
 from perfflow.model.plain_data import FLAT, SPARSE
 
 MOST = 200
-"""Points of one curve: more cannot be told apart in a picture."""
+"""Most points of one curve: more cannot be told apart in a chart."""
 
 
 @dataclass(frozen=True)
 class MemoryCurve:
     """Bytes ``held`` on the heap ``at`` points of the run, in order, at most MOST of them.
 
-    ``axis`` says what ``at`` counts from the start of the process: ``instructions``, ``bytes`` that were asked for, or
-    ``time`` in s.
+    ``axis`` is the unit of ``at`` since the start of the process: ``instructions``, allocated ``bytes``, or ``time`` in
+    s.
     """
 
     axis: Literal["instructions", "bytes", "time"]
@@ -29,7 +29,7 @@ class MemoryCurve:
 
 @dataclass(frozen=True)
 class MemoryCurveOf:
-    """A curve, the side it is of, and its benchmark where the step is about several."""
+    """A curve with its side, and its benchmark if the step profiles several."""
 
     curve: MemoryCurve = field(metadata=FLAT)
     tree: str
@@ -39,10 +39,10 @@ class MemoryCurveOf:
 def memory_curve(
     axis: Literal["instructions", "bytes", "time"], points: Iterable[tuple[float, float]]
 ) -> MemoryCurve | None:
-    """Make a curve of (at, bytes held), each at least 0, in any order; None where nothing was ever held.
+    """Return a curve of (at, bytes held) points, each at least 0, in any order; None if no memory was ever held.
 
-    What comes before the first allocation is left out, since a profiler's own start is in it. Of points that stand
-    close together the highest one is kept, so the peak always is.
+    Points before the first allocation are left out, because they include the profiler's own start. Of points close to
+    each other the highest is kept, so the peak is always included.
     """
     found = sorted(points)
     first = next((number for number, (_, held) in enumerate(found) if held), None)
@@ -58,5 +58,5 @@ def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
     inner, groups = points[1:-1], MOST - 2
     edges = [len(inner) * number // groups for number in range(groups + 1)]
     highest = [max(inner[start:end], key=lambda point: point[1]) for start, end in pairwise(edges)]
-    # The first and the last point may be the peak themselves, and stay.
+    # The first and the last point are always kept, because they may be the peak.
     return [points[0], *highest, points[-1]]

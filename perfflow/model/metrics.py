@@ -1,4 +1,4 @@
-"""The metrics perfflow knows: name, dimension, which direction is better, and whether they carry noise."""
+"""Built-in metrics: name, dimension, which direction is better, and whether they are exact."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Better(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One kind of figure. ``exact`` ones repeat to the digit, so one run is enough and there is no interval.
+    """One kind of figure. ``exact`` ones are identical in every run, so one run is enough and there is no interval.
 
-    ``total`` marks figures that add up over a run, which ``ops`` divides.
+    ``total`` marks figures that add up over a run. ``ops`` divides them.
     """
 
     name: str
@@ -129,19 +129,19 @@ METRICS: Mapping[str, Metric] = dict(
         _metric("binary_size", Dimension.BYTES, _LOW, exact=True),
     ]
 )
-"""Built-in metrics by name; ``parse`` steps may add others with a unit of their own."""
+"""Built-in metrics by name; ``parse`` steps may add others with their own units."""
 
 
 def of_perfflow(*names: str) -> Mapping[str, Metric]:
-    """Built-in metrics by name, for an adapter's declaration. Raises KeyError for a name that is not built in."""
+    """Return built-in metrics by name, for an adapter's declaration. Raises KeyError for other names."""
     return {name: METRICS[name] for name in names}
 
 
 TIMES = ("time", "cpu", "uncontended")
-"""Three ways to time one run; a verdict rests on one of them per benchmark."""
+"""Three ways to time one run; one of them decides per benchmark."""
 
 MEMORY = ("rss", "heap_peak", "alloc", "allocs")
-"""What a program takes of memory: judged by thresholds of their own."""
+"""Memory metrics, which have their own thresholds."""
 
 _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("latency", "duration", "elapsed", "wall", "walltime", "runtime", "seconds"), ("time",)),
@@ -156,14 +156,14 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("size", "filesize", "binsize"), ("binary_size",)),
     **dict.fromkeys(("insns", "instrs", "instructioncount"), ("instructions",)),
 }
-"""What others call a metric, without separators -> ours; letters alone would lead from `mem` to `time`."""
+"""Other names of a metric, without separators -> perfflow's. Similarity of letters would suggest `time` for `mem`."""
 _LONGEST = 100
 _NEAR = 0.6
-"""Least likeness of two names, of which one may be meant by the other: `latency` is not `rate`."""
+"""Least similarity of two names for a suggestion: `latency` must not suggest `rate`."""
 
 
 def meant_by(name: str, known: Collection[str]) -> str:
-    """A hint that names the metric that was probably meant by ``name``; '' where none of the known is."""
+    """Return a hint with the known metric that ``name`` probably means; '' if there is none."""
     plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
     others = [word for word in _OTHER_WORDS.get(plain, ()) if word in known]
     near = others or (difflib.get_close_matches(name, known, n=1, cutoff=_NEAR) if len(name) <= _LONGEST else [])
@@ -172,20 +172,20 @@ def meant_by(name: str, known: Collection[str]) -> str:
 
 STATISTICS = ("p50", "mean", "min", "max", "p90", "p95", "p99", "value", "change", "speedup", "growth")
 COMPARED_STATISTICS = ("change", "speedup")
-"""Statistics that exist only where two sides are compared."""
+"""Statistics that exist only if two sides are compared."""
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
 def default_statistic(metric: Metric) -> str:
-    """The value itself for exact metrics, else the median."""
+    """Return ``value`` for exact metrics, else the median."""
     return "value" if metric.exact else "p50"
 
 
 def is_exact(statistic: str) -> bool:
-    """Whether the statistic of a row says that its metric was exact there."""
+    """Return whether the statistic of a row means that its figures are exact."""
     return statistic == "value"
 
 
 def statistic_dimension(metric: Metric, statistic: str) -> Dimension:
-    """Dimension of a statistic: ``change``, ``speedup`` and ``growth`` are plain ratios whatever the metric is."""
+    """Return the dimension of a statistic: ``change``, ``speedup`` and ``growth`` are ratios for every metric."""
     return Dimension.RATIO if statistic in (*COMPARED_STATISTICS, "growth") else metric.dimension

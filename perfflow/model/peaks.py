@@ -1,4 +1,4 @@
-"""Peaks of the machine: which of those that are known goes with a metric and a precision."""
+"""Peaks of the machine, looked up by metric, precision and device."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from perfflow.model.units import Dimension
 Precision = Literal["f64", "f32", "tf32", "bf16", "f16", "f8"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 PEAK_DIMENSIONS: Mapping[str, Dimension] = {"bandwidth": Dimension.THROUGHPUT, "flops": Dimension.FLOPS}
-"""Peaks that tools find. A workflow may also say those of other metrics."""
+"""Peaks that tools measure. A workflow may also declare peaks of other metrics."""
 
 
 def key_of(metric: str, precision: str = "", device: str = "") -> str:
-    """``bandwidth``, ``flops f32``: how a workflow's ``peaks`` names one; ``flops f32 of NVIDIA H200`` is a GPU's."""
+    """Return the key of a peak in a workflow's ``peaks``: ``flops f32``, or ``flops f32 of NVIDIA H200`` for a GPU."""
     return f"{metric} {precision}".rstrip() + (f" of {device}" if device else "")
 
 
 def read_peak_key(key: str) -> tuple[str, str]:
-    """Metric and precision of a key of ``peaks``; what is no precision stays part of the metric's name."""
+    """Return the metric and precision of a key of ``peaks``; an unknown precision stays part of the metric's name."""
     metric, _, precision = key.rpartition(" ")
     return (metric, precision) if metric and precision in PRECISIONS else (key, "")
 
 
 @dataclass(frozen=True)
 class KnownPeak:
-    """A peak and where it is from: the id of a step, or '' for the workflow's own ``peaks`` and published ones."""
+    """A peak and the id of the step that measured it, '' for the workflow's own ``peaks`` and published ones."""
 
     peak: Peak
     step: str = ""
 
     @property
     def source(self) -> str:
-        """``found by step roof``, ``said by the workflow`` or ``published for L4``."""
+        """Text such as ``found by step roof``, ``said by the workflow`` or ``published for L4``."""
         return f"found by step {self.step}" if self.step else self.peak.how.partition(":")[0] or "said by the workflow"
 
 
 class Peaks:
-    """All peaks that a run knows, of the machine and of each of its GPUs.
+    """All known peaks of a run, of the machine and of each of its GPUs.
 
-    What the workflow says comes first, for whatever it runs on; then what was found; then what is published. A peak of
-    one device is never another one's.
+    Peaks of the workflow take precedence on every device, then measured ones, then published ones. Measured and
+    published peaks only apply to their own device.
     """
 
     def __init__(
         self, declared: Mapping[str, float], found: Iterable[tuple[str, Peak]] = (), published: Iterable[Peak] = ()
     ) -> None:
-        """``declared``: base units by key; ``found``: peaks by the step that found them, of which the highest counts.
+        """``declared``: base units by key; ``found``: peaks with the step that measured them; the highest counts.
 
-        A machine can do what it was once seen to do, so a lower figure of the same kind is a disturbed one.
+        A lower figure of the same kind was disturbed, because the machine has reached the higher one.
         """
         self._known: dict[tuple[str, str, str], KnownPeak] = {}
         for step, peak in found:
@@ -68,15 +68,16 @@ class Peaks:
             self._declared[metric, precision] = KnownPeak(Peak(metric, value, precision))
 
     def __iter__(self) -> Iterator[KnownPeak]:
-        """Those that count: of one kind the workflow's alone."""
+        """Iterate over the peaks in use; a declared peak replaces all others of its kind."""
         yield from (known for key, known in self._known.items() if key[:2] not in self._declared)
         yield from self._declared.values()
 
     def of(self, metric: str, precision: str = "", device: str = "") -> KnownPeak | None:
-        """The peak that figures of a metric on a device are held against, None where none is known.
+        """Return the peak for a metric on a device, None if none is known.
 
-        Declared bytes by time are memory traffic, so ``throughput`` falls back on ``bandwidth``. Of flops without a
-        precision it is the highest of all: a share of it is never too good. A precision that was not measured has none.
+        ``throughput`` is declared bytes over time, which is memory traffic, so it falls back on ``bandwidth``. Flops
+        without a precision use the highest peak of all precisions, so the share is never too high. Flops with a
+        precision never use the peak of another precision.
         """
         if metric == "flops":
             return self._of_flops(precision, device)
@@ -97,7 +98,7 @@ class Peaks:
 
 
 def published_peaks(devices: Iterable[str]) -> Iterator[Peak]:
-    """What documents say that GPUs of these names can do at most; nothing of those that the table lacks."""
+    """Yield the published peaks of GPUs by name, none for GPUs that the table lacks."""
     for name in dict.fromkeys(filter(None, devices)):
         device = find(name)
         for metric, value, precision, how in device.peaks() if device else ():

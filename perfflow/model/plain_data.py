@@ -1,7 +1,7 @@
-"""Dataclasses from and to the plain data of JSON, by the types of their fields.
+"""Convert dataclasses from and to the plain data of JSON, by the types of their fields.
 
-Keys that a class lacks, and words that an enum lacks where there may be several, are those of a later version and are
-left out. What is missing has its default.
+Keys that a class lacks, and unknown values in tuples of an enum, come from a later version and are ignored. Missing
+keys get their defaults.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _Kind = TypeVar("_Kind")
 _Read = Callable[[Any], Any]
 
 FLAT = {"flat": True}
-"""Metadata of a field whose own fields stand beside the others of its object, left out where it is the default."""
+"""Metadata of a field whose fields are stored among those of its object; left out if it has the default value."""
 _AS_IT_IS = ("str", "int", "float", "bool", "str | None", "int | None", "float | None", "bool | None")
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 SPARSE = {"sparse": True}
-"""Metadata of a field that is left out where it is the default."""
+"""Metadata of a field that is left out if it has the default value."""
 
 
 def from_json(kind: type[_Kind], data: Any) -> _Kind:
-    """Make a dataclass of an object of JSON. Raises TypeError, ValueError or AttributeError where that is damaged."""
+    """Return a dataclass from a JSON object. Raises TypeError, ValueError or AttributeError if it is damaged."""
     if not isinstance(data, Mapping):
         raise TypeError(f"{kind.__name__}: {type(data).__name__} in place of an object")
     found, own = {}, cast("Any", kind)
@@ -38,7 +38,7 @@ def from_json(kind: type[_Kind], data: Any) -> _Kind:
 
 
 def to_json(value: Any) -> dict[str, Any]:
-    """Return the plain data of a dataclass, from which ``from_json`` makes an equal one."""
+    """Return the plain data of a dataclass, which ``from_json`` turns back into an equal one."""
     found: dict[str, Any] = {}
     for about in _fields(cast("Any", type(value))):
         own = getattr(value, about.name)
@@ -68,11 +68,11 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _readers(kind: Any) -> tuple[tuple[str, frozenset[str] | None, _Read | None], ...]:
-    """The fields of a dataclass: name, keys, and what reads it, None for what stays as it is.
+    """Return (name, keys, reader) of each field of a dataclass; reader None: the value is used as it is.
 
-    The keys are those that stand for it; None for the one of its own name.
+    ``keys`` are the keys of a flat field; None for a field that is stored under its own name.
     """
-    # What is read as it is needs no look at its type, which Python compiles for the answer.
+    # Resolving a type hint compiles it, so skip fields whose values are used as they are.
     typed = {about.name: about.type for about in fields(kind) if about.type not in _AS_IT_IS}
     hints = get_type_hints(SimpleNamespace(__annotations__=typed), vars(modules[kind.__module__]))
     read = [(about, hints.get(about.name)) for about in fields(kind)]
@@ -88,7 +88,7 @@ def _keys(about: Field[Any], hint: Any) -> frozenset[str] | None:
 @cache
 def _reader(hint: Any) -> _Read | None:
     origin, parts = get_origin(hint), [part for part in get_args(hint) if part is not type(None)]
-    # Looked up in the class itself: to ask is_dataclass would make it, also where there is nothing to read.
+    # Looked up in the class dictionary, because is_dataclass would build a late dataclass even if it is not needed.
     if "__dataclass_fields__" in getattr(hint, "__dict__", ()):
         return partial(from_json, hint)
     if isinstance(hint, EnumType):

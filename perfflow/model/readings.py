@@ -1,4 +1,4 @@
-"""The common tongue between tools, measuring and judging: readings, profiles, hotspots, checks."""
+"""Types that tools, measuring and judging share: readings, profiles, hotspots, checks."""
 
 from __future__ import annotations
 
@@ -20,33 +20,32 @@ if TYPE_CHECKING:
 
 
 class Side(StrEnum):
-    """The two sides that are compared; a single measurement is the baseline alone."""
+    """The two sides of a comparison. A single measurement has only the baseline."""
 
     BASELINE = "baseline"
     CANDIDATE = "candidate"
 
 
 BATCH = "batch"
-"""Beside the statistics in ``inner``: how many iterations each value is the mean of, where single ones are not timed.
-"""
+"""Key in ``inner`` beside the statistics: number of iterations per value, if single iterations are not timed."""
 LARGEST = 2.0**63
-"""Figures beyond this are no measurement: 2**63 ns are 292 years, 2**63 B are 8 EiB."""
+"""Figures beyond this are rejected as errors: 2**63 ns are 292 years, 2**63 B are 8 EiB."""
 MEAN, CAPPED = "mean", "capped mean"
 CAP = 1.5
-"""How many medians a value inside a process counts for at the most in a capped mean."""
+"""Cap of a value inside a process in a capped mean, as a multiple of the median."""
 NO_INNER: Mapping[str, float] = MappingProxyType({})
-"""Shared by all stored readings of one value: a long run has millions."""
+"""Shared by all stored readings of one value, because a long run has millions of them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reading:
-    """What one process said about one metric of one benchmark, in base units.
+    """The reading of one process for one metric of one benchmark, in base units.
 
-    ``value`` stands for the process. ``inner`` holds the statistics of the many values taken inside it, if any, and
-    ``statistic`` says which of them ``value`` is: '' where there was one value only, or version 0.1.0 did not say.
-    ``at_most`` marks an upper bound: the tool could not see below it (max RSS under the spawner's own). ``exact`` marks
-    what a deterministic tool says, whatever the metric is: simulated cache misses have no noise, counted ones do.
-    ``tick`` is the step of the last digit that was printed, 0 where it is unknown or does not matter.
+    ``value`` represents the process. ``inner`` holds the statistics of the values taken inside it, if there were many,
+    and ``statistic`` names the one that is ``value``: '' for a single value, or in files of version 0.1.0.
+    ``at_most`` marks an upper bound, below which the tool cannot measure (max RSS under the spawner's own). ``exact``
+    marks values of a deterministic tool for any metric: simulated cache misses have no noise, counted ones do.
+    ``tick`` is the step of the last printed digit, 0 if it is unknown or irrelevant.
     """
 
     metric: str
@@ -60,31 +59,31 @@ class Reading:
 
 
 def reading_of_many(metric: str, values: Sequence[float], benchmark: str = "") -> Reading:
-    """Fold the values taken inside one process into one reading: its median, with the distribution beside it."""
+    """Combine the values taken inside one process into one reading: the median, with the distribution in ``inner``."""
     inner = _distribution(values)
     return Reading(metric, inner["p50"], benchmark, inner, statistic="p50")
 
 
 def reading_of_process(metric: str, values: Sequence[float], benchmark: str = "", batch: float = 1.0) -> Reading:
-    """Fold values taken inside one process, in base units, into their capped mean, with the distribution beside it.
+    """Combine the values taken inside one process, in base units, into their capped mean, with the distribution.
 
-    No value counts for more than ``CAP`` medians, so that what the rest of the machine adds to a few of them stays
-    small, and yet whatever part of the operations got slower moves the figure. Of rates the times are capped. Each
-    value is the mean of ``batch`` iterations.
+    Each value counts for at most ``CAP`` medians. This limits the effect of other load on a few values, but the figure
+    still moves if any part of the operations gets slower. For rates, the times are capped. Each value is the mean of
+    ``batch`` iterations.
     """
     if not is_rate(metric):
         capped = _capped(values)
     else:
-        # All work by all time, as a time is all time by all operations.
+        # Total work over total time, just as a mean time is total time over all operations.
         capped = 1 / _capped([1 / value for value in values]) if min(values) > 0 else 0.0
-    # Equal values have a mean that may differ from them in its last digit.
+    # The mean of equal values may differ from them in its last digit.
     capped = max(min(values), min(capped, max(values)))
     inner = _distribution(values) | ({BATCH: batch} if batch > 1 else {})
     return Reading(metric, capped, benchmark, inner, statistic=CAPPED)
 
 
 def is_rate(metric: str) -> bool:
-    """Whether more of a metric is better, as of a throughput."""
+    """Return whether higher values of a metric are better, for example a throughput."""
     known = METRICS.get(metric)
     return known is not None and known.better is Better.HIGHER
 
@@ -100,17 +99,17 @@ def _distribution(values: Sequence[float]) -> dict[str, float]:
 
 
 MOST_HOTSPOTS = 20
-"""The hotspots that are kept of a profile: the largest ones."""
+"""Number of hotspots that are kept of a profile, the largest ones."""
 HOTSPOT = 0.05
 """The share above which a place is a hotspot."""
 
 
 UNREAD_OUTPUT = "behaves differently when its output goes to /dev/null"
-"""In the warning of a program whose figures are those of other work than is meant."""
+"""Part of the warning about a program that does less work if its output is not read."""
 
 
 FEW_SAMPLES = "samples are few"
-"""In the warning of a sampling profiler whose shares do not mean much."""
+"""Part of the warning about a sampling profile with unreliable shares."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +117,9 @@ class Hotspot:
     """A place in the code with its share (0..1) of ``unit``.
 
     Units are ``time``, ``device time``, ``instructions``, ``bytes`` and ``stalls``.
-    ``cause`` is what the tool measured about it, or a supposition marked as such; ``source`` names the tool. Beside
-    ``share``, by which hotspots are ranked, ``self_share`` is what the function spent without anything it calls, and
-    ``inclusive_share`` with all it calls, where the tool tells. ``benchmark`` is whose place it is, where a step
-    profiles several.
+    ``cause`` is a fact that the tool measured, or an assumption marked as such; ``source`` names the tool. Hotspots are
+    ranked by ``share``. ``self_share`` excludes all callees of the function, and ``inclusive_share`` includes them, if
+    the tool reports them. ``benchmark`` is set if a step profiles several.
     """
 
     location: str
@@ -138,7 +136,7 @@ class Hotspot:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cost:
-    """What one function cost in one call of a profiler: its own share, with what it called in libraries.
+    """Cost of one function in one call of a profiler: its own, including its calls into libraries.
 
     ``count`` is in the profiler's unit: samples or seconds for ``time``, else the base unit of ``metric``.
     """
@@ -152,12 +150,12 @@ class Cost:
 
 @dataclass(frozen=True)
 class StackCounts:
-    """What the counts of a file of folded stacks are.
+    """Meaning of the counts in a file of folded stacks.
 
-    ``unit``: ``samples``, ``ns``, ``instructions``, ``bytes``, ``allocations``, or what a processor's event is called.
-    ``metric`` is the metric of which they are all there is, so that a share of them is a share of its figure; '' where
-    they are of a part. ``by_thread``: the first frame of each stack is the name of its thread. ``is_call_pairs``: the
-    tool knows who calls a function, but not who called that one, so longer stacks are a guess.
+    ``unit``: ``samples``, ``ns``, ``instructions``, ``bytes``, ``allocations``, or the name of a processor's event.
+    ``metric``: the metric that the counts cover completely, so that a share of the counts is a share of its figure; ''
+    if they cover a part. ``by_thread``: the first frame of each stack is the name of its thread. ``is_call_pairs``: the
+    tool knows the direct caller of a function only, so longer stacks are estimates.
     """
 
     unit: str
@@ -168,7 +166,7 @@ class StackCounts:
 
 @dataclass(frozen=True)
 class Profile:
-    """A profile on disk: ``path`` relative to the step's folder, and what it is; ``stacks`` where those are folded."""
+    """A profile on disk: ``path`` relative to the step's folder, its kind, and ``stacks`` if it has folded stacks."""
 
     path: str
     kind: str
@@ -177,11 +175,11 @@ class Profile:
 
 @dataclass(frozen=True)
 class Peak:
-    """The most that the machine, or a device of it, can do: what the figures of a kernel are held against.
+    """The peak performance of the machine or one of its devices, with which figures of a kernel are compared.
 
-    ``metric`` is ``bandwidth`` (B/s) or ``flops`` (FLOP/s); with flops goes the ``precision``, such as ``f32``. ``how``
-    says how it was found: what was measured, or the document it is from. ``device`` is the GPU's name, '' for the
-    machine's own processor and memory.
+    ``metric`` is ``bandwidth`` (B/s) or ``flops`` (FLOP/s); flops have a ``precision``, such as ``f32``. ``how`` is the
+    source: the measurement or the document. ``device`` is the GPU's name, '' for the machine's own processor and
+    memory.
     """
 
     metric: str
@@ -193,7 +191,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class Check:
-    """The outcome of a correctness step: what was checked, whether it held, and the first difference if not."""
+    """The outcome of a correctness step: whether it passed, and what was checked or the first difference."""
 
     passed: bool
     detail: str
@@ -201,10 +199,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Parsed:
-    """Everything an adapter read from the files of one process.
+    """Everything that an adapter read from the files of one process.
 
-    Raises ToolOutputError for a figure that cannot be: what a file says is checked as it is read, and again here, since
-    a unit may have made it too large.
+    Raises ToolOutputError for an impossible figure. Figures are checked when they are read, and again here, because a
+    conversion of units may have made them too large.
     """
 
     readings: tuple[Reading, ...] = ()
@@ -212,15 +210,15 @@ class Parsed:
     profiles: tuple[Profile, ...] = ()
     warnings: tuple[str, ...] = ()
     costs: tuple[Cost, ...] = ()
-    """Every function, where hotspots are the largest; each once a metric."""
+    """Costs of all functions (hotspots are only the largest), one per function and metric."""
     peaks: tuple[Peak, ...] = ()
     device: str = ""
-    """The GPU on which all of it was measured, by its driver's name; '' is the machine's own processor."""
+    """Driver's name of the GPU on which everything was measured; '' is the machine's own processor."""
     kernels: tuple[KernelFacts, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
-    """Benchmarks of a suite that failed, with the reason; those beside them have readings."""
+    """Failed benchmarks of a suite with the reason. The others have readings."""
     memory: MemoryCurve | None = None
-    """What the process with the highest peak held over its run."""
+    """Heap memory of the process with the highest peak over its run."""
 
     def __post_init__(self) -> None:
         """Check the figures, in base units."""
@@ -233,12 +231,12 @@ class Parsed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Usage:
-    """What one child process used, in s, bytes and counts, by wait4(2) and proc(5).
+    """Resource usage of one child process in s, bytes and counts, from wait4(2) and proc(5).
 
-    ``queued`` is the time its main thread was runnable but waited for a core (schedstat), None where the kernel does
-    not tell. ``main_cpu`` is the CPU time of the main thread alone: less than user + system when the program has
-    threads or children. ``rss_floor`` is the spawner's own high-water mark, which exec hands down: a ``max_rss`` near
-    it only says "not above".
+    ``queued`` is the time that its main thread was runnable but waited for a core (schedstat), None if the kernel does
+    not report it. ``main_cpu`` is the CPU time of the main thread alone: less than user + system if the program has
+    threads or children. ``rss_floor`` is the spawner's own high-water mark, which exec passes on: a ``max_rss`` near it
+    is only an upper bound.
     """
 
     wall: float

@@ -1,6 +1,6 @@
-"""result.json: the one file in which measuring and judging meet, and the only input of every report.
+"""result.json: the output of judging, and the only input of every report.
 
-Values are in base units; ``change`` is candidate/baseline - 1; ``speedup`` above 1 is better whatever the direction.
+Values are in base units; ``change`` is candidate/baseline - 1; ``speedup`` above 1 is better for every metric.
 A number that is not finite is null.
 """
 
@@ -17,23 +17,23 @@ from perfflow.model.result_samples import Bounds, LayoutsOf, MemoryResult, Sampl
 SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
 GATE = "review:gate:perf"
 HAS_TARGET = "has a target"
-"""Why a row is gating although another metric times the benchmark."""
+"""Reason of a row that gates although another metric times the benchmark."""
 GUARDED = "is guarded"
-"""Why a row gates that the author named under ``guard``."""
+"""Reason of a row that gates because it is named under ``guard``."""
 MEMORY_GREW = "memory grew"
-"""Why a row of memory gates that nobody named."""
+"""Reason of a memory row that gates without being named."""
 BESIDE_WHAT_DECIDES = (HAS_TARGET, GUARDED, MEMORY_GREW)
-"""Why a row gates beside the one that decides about its benchmark."""
+"""Reasons of rows that gate in addition to the one that decides about their benchmark."""
 CONCERN, ACCEPTED, ALLOWED = "concern: ", "accepted until ", "failed (allowed): "
 UNMEASURED = "nothing was measured: "
 WARNED = (CONCERN, ACCEPTED, ALLOWED, UNMEASURED)
-"""How those reasons begin that stand beside a verdict without being why it is what it is."""
+"""Prefixes of reasons that accompany a verdict but did not cause it."""
 CURRENT_RULES = "rules=current"
-"""Among what a run was judged again by: the rules of this version instead of its own."""
+"""Entry of ``judged_by``: the run was rejudged by the rules of this version instead of its own."""
 
 
 class ResultPart(BaseModel):
-    """Base of every part but those about kernels."""
+    """Base of all parts except those about kernels."""
 
     model_config = PART
 
@@ -47,9 +47,9 @@ class LibraryItem(ResultPart):
 
 
 class RunInfo(ResultPart):
-    """Which run this is. Times are RFC 3339 in UTC; ``seconds`` is what it took.
+    """Identity and settings of the run. Times are RFC 3339 in UTC; ``seconds`` is its duration.
 
-    ``command`` and ``across_machines`` are of stored results that were compared, ``warnings`` of the run as a whole.
+    ``command`` and ``across_machines`` belong to comparisons of stored results, ``warnings`` to the run as a whole.
     """
 
     id: str
@@ -63,25 +63,25 @@ class RunInfo(ResultPart):
     params: dict[str, Any] = {}
     version: str = ""
     budget: float | None = None
-    """Seconds for all measuring together, where there was a limit."""
+    """Seconds for all measuring together, if there was a limit."""
     judged_by: list[str] = []
-    """Other thresholds than the run's own, as they were given to judge it again."""
+    """Thresholds that replaced the run's own when it was rejudged, as they were given."""
     interrupted: bool = False
     digest: str = ""
-    """Of the workflow and its parameters, by which a run is resumed."""
+    """Hash of the workflow and its parameters, which must match to resume the run."""
     resumed: list[str] = []
-    """When the run was resumed."""
+    """Times when the run was resumed."""
     template: Literal["report", "analysis"] = "report"
     """Layout of the report."""
     accept: Number = None
-    """The least proven effect for which a candidate is kept, as a share; None without an optimize stage."""
+    """Smallest proven effect for which a candidate is kept, as a share; None without an optimize stage."""
     guard: list[str] = []
-    """Globs of benchmarks that the optimize stage was told to guard: all of their metrics gate."""
+    """Globs of benchmarks that the optimize stage guards: all of their metrics gate."""
     ruled_out: dict[str, str] = {}
-    """Techniques of the optimization hierarchy that have no candidate, and why."""
+    """Techniques of the optimization hierarchy without a candidate, and the reason."""
     command: list[str] = []
     out: str = ""
-    """The folder that a run was given with `--out`; '' where it lies among the project's runs."""
+    """The folder given with `--out`; '' if the run is among the project's runs."""
     across_machines: bool = False
     data_missing: list[str] = []
     """Globs under ``data`` that matched no file when the run started."""
@@ -90,14 +90,14 @@ class RunInfo(ResultPart):
 
 
 class Gate(ResultPart):
-    """What other systems read."""
+    """The verdict for other systems."""
 
     name: str = GATE
     status: Literal["pass", "fail"]
 
 
 class StepResult(ResultPart):
-    """How one step went."""
+    """The outcome of one step."""
 
     id: str
     stage: str
@@ -107,7 +107,7 @@ class StepResult(ResultPart):
     reason: str
     seconds: float
     waited: float = 0.0
-    """Seconds for which others had the machine, beside those of the step itself."""
+    """Seconds of waiting for the machine, in addition to those of the step itself."""
     argv: list[str]
     exit_code: int | None
     warnings: list[str]
@@ -115,12 +115,12 @@ class StepResult(ResultPart):
     benchmark: str = ""
     log: str = ""
     tail: list[str] = []
-    """Of a step that failed: the last lines of its log."""
+    """Last lines of the log of a failed step."""
     outputs: dict[str, str] = {}
     allowed: bool = False
     metric: str | None = None
     expect: list[str] | None = None
-    """None in files of earlier versions, which cannot be judged again."""
+    """None in files of earlier versions, which cannot be rejudged."""
     selected: bool = True
     technique: str = ""
     why: str = ""
@@ -128,18 +128,18 @@ class StepResult(ResultPart):
     identical: bool = False
     not_started: bool = False
     scaling: dict[str, Any] | None = None
-    """Of a size of a benchmark whose growth is fitted: its key, size, own name and that of all sizes together."""
+    """For one size of a benchmark whose growth is fitted: the key, the size, its name, and the name of all sizes."""
     scenario: str = ""
     confirms: list[str] = []
     precision: str = ""
     in_one_tree: bool = False
-    """Whether it compares two commands, settings or variants where it stands, also in a gate."""
+    """Whether it compares two commands, settings or variants in one tree, also in a gate."""
     devices: list[str] = []
-    """GPUs on which it measured, by their drivers' names; empty of what ran on the machine's own processor."""
+    """GPUs on which it measured, by their drivers' names; empty if it ran on the machine's own processor."""
 
 
 class Expected(ResultPart):
-    """What calibrating this machine found: spread of ln ratios, smallest change told, in how many seconds, when."""
+    """Calibration of this machine: spread of ln ratios, smallest detectable change, seconds to detect it, and date."""
 
     noise: Number
     smallest_change: Number
@@ -152,9 +152,9 @@ Level = Literal["ok", "concern", "action"]
 
 
 class Benchmark(ResultPart):
-    """One metric of one benchmark. ``gating`` rows are those a verdict rests on.
+    """One metric of one benchmark. ``gating`` rows decide the verdict.
 
-    ``leading`` rows are those a verdict would rest on, if two sets without pairs had any.
+    ``leading`` rows would decide it if a comparison of two sets without pairs had a verdict.
     """
 
     name: str
@@ -176,23 +176,23 @@ class Benchmark(ResultPart):
     paired: bool = True
     leading: bool = False
     design: str | None = None
-    """How its samples were taken; None in files of earlier versions, which cannot be judged again."""
+    """How its samples were taken; None in files of earlier versions, which cannot be rejudged."""
     stopped: str = ""
-    """Why its measuring ended: settled, last look, budget, total budget; empty where the workflow says how many."""
+    """Why sampling ended: settled, last look, budget, total budget; empty if the workflow sets the number of runs."""
     layouts: LayoutsOf | None = None
-    as_built: str = ""  # why no code layouts were drawn where they would have decided
+    as_built: str = ""  # why no code layouts were drawn although they would have decided
     more: int | None
     seconds: Number = None
-    """What taking the samples took; None in files of earlier versions."""
+    """Duration of the sampling; None in files of earlier versions."""
     warnings: list[str]
     why: str = ""
     same_as: str = ""
-    """Of a rate: the time that it is the inverse of in all samples, so that both are one measurement."""
+    """For a rate: the time whose inverse it is in all samples, so that both are one measurement."""
     expected: Expected | None = None
     accepted: str = ""
-    """``until DATE: WHY`` of the trade-off by which a row passes that is beyond its own action threshold."""
+    """``until DATE: WHY`` of the accepted regression that lets a row beyond its action threshold pass."""
     node: str = ""
-    """The machine of a cluster that measured it; '' of what was measured where the run was started."""
+    """The machine of a cluster that measured it; '' for the machine on which the run was started."""
 
 
 class TargetResult(ResultPart):
@@ -209,15 +209,15 @@ class TargetResult(ResultPart):
     status: Literal["met", "not met", "unproven", "not measured"]
     detail: str = ""
     peak: Number = None
-    """What a share ``of peak`` is of, in base units; ``peak_source`` says where it is from."""
+    """The peak of a requirement ``of peak``, in base units; ``peak_source`` is its source."""
     peak_source: str = ""
 
 
 class PeakResult(ResultPart):
-    """The most that the machine, or a device of it, can do, in base units.
+    """The peak performance of the machine or one of its devices, in base units.
 
-    ``precision`` goes with ``flops``. ``step`` found it; it is '' for the workflow's own ``peaks``, whose ``how`` is
-    empty, and for what is published of a GPU, where that names the document.
+    ``precision`` is set for ``flops``. ``step`` measured it; it is '' for the workflow's own ``peaks``, which have no
+    ``how``, and for published peaks of a GPU, whose ``how`` names the document.
     """
 
     metric: str
@@ -227,15 +227,15 @@ class PeakResult(ResultPart):
     step: str = ""
     how: str = ""
     device: str = ""
-    """The GPU that it is the peak of; '' is the machine's own processor, or whatever the workflow means."""
+    """The GPU with this peak; '' is the machine's own processor, or any device for a peak of the workflow."""
 
 
 class RooflinePoint(ResultPart):
-    """Where one side of a benchmark stands under the roof.
+    """The position of one side of a benchmark under the roofline.
 
-    ``intensity`` is in FLOP/B; ``attained`` and its bounds, and ``attainable``, are in FLOP/s; ``share`` is one by the
-    other. Those and ``bound`` are None where a peak is not known. ``precision`` is '' where nobody says it: then the
-    highest peak of all precisions is the roof. ``note`` says what makes the figure doubtful.
+    ``intensity`` is in FLOP/B; ``attained`` and its bounds, and ``attainable``, are in FLOP/s; ``share`` is attained /
+    attainable. ``attainable``, ``share`` and ``bound`` are None if a peak is unknown. ``precision`` is '' if it is
+    unknown: then the highest peak of all precisions is the roof. ``note`` is the reason to doubt the figure.
     """
 
     benchmark: str
@@ -248,13 +248,13 @@ class RooflinePoint(ResultPart):
     bound: Literal["memory", "compute", "latency"] | None = None
     note: str = ""
     device: str = ""
-    """The GPU whose roof it is; '' is the machine's own processor."""
+    """The GPU with this roof; '' is the machine's own processor."""
 
 
 class Grown(ResultPart):
-    """How one side grows: the exponent of the size, and the class whose curve comes closest to it.
+    """Growth of one side: the exponent of the size, and the class with the closest curve.
 
-    ``points`` are what was measured, ``curve`` what was fitted, with the band that the exponent's interval leaves it.
+    ``points`` are measured, ``curve`` is fitted, with a band from the interval of the exponent.
     """
 
     exponent: Bounds
@@ -265,9 +265,9 @@ class Grown(ResultPart):
 
 
 class Growth(ResultPart):
-    """How a metric grows with the matrix key that ``scaling`` names, on each side where there are two.
+    """Growth of a metric with the matrix key that ``scaling`` names, on each side.
 
-    ``worse`` and ``better`` are proven: the exponents' intervals lie apart, and in other classes.
+    ``worse`` and ``better`` are proven: the exponents' intervals do not overlap and belong to different classes.
     """
 
     benchmark: str
@@ -280,7 +280,7 @@ class Growth(ResultPart):
 
 
 class StacksResult(ResultPart):
-    """What the counts of folded stacks are; see ``model.readings.StackCounts``."""
+    """Meaning of the counts of folded stacks; see ``model.readings.StackCounts``."""
 
     unit: str
     metric: str = ""
@@ -289,7 +289,7 @@ class StacksResult(ResultPart):
 
 
 class ProfileResult(ResultPart):
-    """A profile on disk, its path relative to the run's folder; ``stacks`` where it holds folded stacks."""
+    """A profile on disk, its path relative to the run's folder; ``stacks`` if it contains folded stacks."""
 
     step: str
     benchmark: str
@@ -298,15 +298,15 @@ class ProfileResult(ResultPart):
     sha256: str
     kind: str = ""
     tool: str = ""
-    """What made it; '' in files of earlier versions."""
+    """The tool that made it; '' in files of earlier versions."""
     stacks: StacksResult | None = None
 
 
 class HotspotResult(ResultPart):
-    """A place in the code with its share (0..1); ``impact`` is what removing it would save, by Amdahl's law.
+    """A place in the code with its share (0..1); ``impact`` is the saving from removing it, by Amdahl's law.
 
-    ``share`` is what it is ranked by: of a sampling profiler, the samples of the function itself and of what it calls
-    in libraries. ``self_share`` is without any callee, ``inclusive_share`` with all of them; null where unknown.
+    Hotspots are ranked by ``share``: for a sampling profiler, the samples of the function itself and of its calls into
+    libraries. ``self_share`` excludes all callees, ``inclusive_share`` includes all of them; null if unknown.
     """
 
     rank: int
@@ -324,15 +324,15 @@ class HotspotResult(ResultPart):
     self_share: float | None = None
     inclusive_share: float | None = None
     function: str = ""
-    """Of Python in the tree: the function that the line stands in, by its source; ``<module>`` where in none."""
+    """For Python in the tree: the function that contains the line, by its source; ``<module>`` if there is none."""
     begins: int = 0
     """The first line of that function."""
     uses: list[str] = []
-    """What the source shows the line to do, such as ``in a loop``."""
+    """Properties of the line in its source, such as ``in a loop``."""
 
 
 class Cheaper(ResultPart):
-    """A technique before another one in the optimization hierarchy, and what had become of it when that was tried."""
+    """A cheaper technique in the optimization hierarchy, and its status when the candidate was tried."""
 
     technique: str
     status: Literal["tried", "ruled out", "open"]
@@ -340,10 +340,10 @@ class Cheaper(ResultPart):
 
 
 class Optimization(ResultPart):
-    """One try of the optimize stage. ``effect`` is a share of the tree it was measured against, up is better.
+    """One candidate of the optimize stage. ``effect`` is relative to the tree that it was compared with, up is better.
 
-    ``before`` and ``after`` are in base units; ``bound`` is the share of its hotspot, the most it could bring;
-    ``revision`` is the commit of what was kept; ``diff_file`` is relative to the run's folder.
+    ``before`` and ``after`` are in base units; ``bound`` is the share of its hotspot, the largest possible gain;
+    ``revision`` is the commit of an accepted candidate; ``diff_file`` is relative to the run's folder.
     """
 
     id: str
@@ -368,13 +368,13 @@ class Optimization(ResultPart):
     revision: str | None = None
     log: str = ""
     tail: list[str] = []
-    """The last lines of the log of the command for which it was rejected, in ``log`` of the run's folder."""
+    """Last lines of the log of the command that failed; the whole log is ``log`` in the run's folder."""
     cheaper: list[Cheaper] = []
     """The cheaper techniques, in the order of the hierarchy."""
 
 
 class CommitInfo(ResultPart):
-    """A commit between base and head that touched a place: its full revision, its subject, and who wrote it."""
+    """A commit between base and head that touched a function: its full revision, subject and author."""
 
     revision: str
     subject: str
@@ -382,11 +382,11 @@ class CommitInfo(ResultPart):
 
 
 class Attribution(ResultPart):
-    """A function that costs more on the candidate, of a benchmark that regressed.
+    """A function of a regressed benchmark that costs more on the candidate.
 
-    ``baseline`` and ``candidate`` are its own cost per operation (per run where no ``ops`` is known) in ``unit``,
-    ``share`` is its part of all that the benchmark lost; ``crate`` is the crate or package it belongs to, ``region``
-    the name that the workflow gives the area. ``commits`` touched its lines, newest first; empty where unknown.
+    ``baseline`` and ``candidate`` are its own cost per operation (per run if ``ops`` is unknown) in ``unit``,
+    ``share`` is its share of the regression of the benchmark; ``crate`` is its crate or package, ``region`` the
+    workflow's name for the area. ``commits`` touched its lines, newest first; empty if unknown.
     """
 
     benchmark: str
@@ -405,18 +405,18 @@ class Attribution(ResultPart):
     share: Number
     commits: list[CommitInfo] = []
     note: str = ""
-    """What keeps this from being certain, such as too few samples."""
+    """Why this is uncertain, such as too few samples."""
     samples: list[int] = []
-    """Of a sampling profiler, how many it took of each side; empty of others."""
+    """For a sampling profiler, the number of samples of each side; empty for others."""
     region_share: Number = None
-    """The part of all that the benchmark lost which the functions of its region have together."""
+    """Share of the benchmark's regression of all functions in its region together."""
 
 
 class Recommendation(ResultPart):
-    """Advice that a rule gives on what this run found; ``evidence`` is what it found, with its figures.
+    """Advice of a rule on the findings of this run; ``evidence`` are the findings with their figures.
 
-    ``source`` is '' for perfflow's own rules. Else it is a tool, whose ``rule`` it is: then ``advice`` is in its words,
-    ``evidence`` is empty, and ``gain`` is the speedup that the tool estimates, as a share, where it does.
+    ``source`` is '' for perfflow's own rules. Otherwise it is the tool with this ``rule``: then ``advice`` is in its
+    words, ``evidence`` is empty, and ``gain`` is the speedup that the tool estimates, as a share, if it does.
     """
 
     finding: str
@@ -442,13 +442,13 @@ class Result(ResultPart):
     schema_: Literal["perfflow.result/1"]
     run: RunInfo
     verdict: Literal["pass", "fail", "unproven", "error"] | None
-    """None where two stored sets were compared: nothing of them was taken in pairs, so nothing is judged."""
+    """None if two stored sets were compared: their samples are not paired, so they are not judged."""
     gate: Gate | None
     evidence: list[str]
     reasons: list[str] = []
     machine: dict[str, Any]
     nodes: list[NodeResult] = []
-    """Other machines that measured, where the run was shared out; ``machine`` is the one that it was started on."""
+    """Other machines that measured parts of the run; ``machine`` is the one that it was started on."""
     trees: dict[str, dict[str, Any] | None]
     steps: list[StepResult]
     benchmarks: list[Benchmark]
@@ -472,12 +472,12 @@ class Result(ResultPart):
 
     @property
     def waited(self) -> float:
-        """Seconds for which steps waited since others had the machine."""
+        """Seconds that steps waited for the machine."""
         return sum(step.waited for step in self.steps)
 
     @property
     def unmeasured(self) -> bool:
-        """Whether something that should have been measured was not, and no failure stands before it."""
+        """Whether something was not measured that should have been, and no failure takes precedence."""
         lacking = any(not text.startswith(WARNED) for text in self.reasons)
         return self.verdict == "error" or (self.verdict is None and lacking)
 

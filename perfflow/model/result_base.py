@@ -1,4 +1,4 @@
-"""What the parts of result.json share: their set-up, and numbers, which are null where they are not finite."""
+"""Shared definitions of the parts of result.json: their configuration, and numbers that are null if not finite."""
 
 import math
 from typing import Annotated
@@ -6,11 +6,11 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict
 
 PART = ConfigDict(extra="ignore", frozen=True, defer_build=True)
-"""Of every part; later versions may add keys."""
+"""Configuration of every part. Unknown keys are ignored, because later versions may add some."""
 
 
 def finite(value: object) -> object:
-    """The value, None for a number that is not finite."""
+    """Return the value, or None for a number that is not finite."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

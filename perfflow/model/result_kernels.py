@@ -1,4 +1,4 @@
-"""The parts of result.json about kernels of GPUs, in base units."""
+"""Parts of result.json about GPU kernels, in base units."""
 
 from typing import Any, Literal
 
@@ -8,15 +8,15 @@ from perfflow.model.result_base import PART, Number
 
 
 class KernelPart(BaseModel):
-    """Base of every part here."""
+    """Base of all parts in this module."""
 
     model_config = PART
 
 
 class Stall(KernelPart):
-    """A reason for which warps of a kernel waited, with its share (0..1) of all that they did.
+    """A stall reason of a kernel's warps, with its share (0..1) of all reasons.
 
-    ``cycles`` are what the tool counted: cycles, samples or shares. ``pressing`` ones are worth acting on.
+    ``cycles`` is the count of the tool: cycles, samples or a share. ``pressing`` reasons are worth acting on.
     """
 
     reason: str
@@ -28,7 +28,7 @@ class Stall(KernelPart):
 
 
 class ToolAdvice(KernelPart):
-    """What a tool itself advises, in its own words; ``gain`` is the speedup that it estimates, as a share."""
+    """Advice of a tool in its own words; ``gain`` is the speedup that it estimates, as a share."""
 
     rule: str
     text: str
@@ -36,7 +36,7 @@ class ToolAdvice(KernelPart):
 
 
 class Modelled(KernelPart):
-    """The occupancy model of a kernel's launch on its architecture, and what would raise it, the first thing first."""
+    """The occupancy model of a kernel's launch on its architecture, and changes that would raise it, best first."""
 
     occupancy: float
     blocks: int
@@ -45,10 +45,10 @@ class Modelled(KernelPart):
 
 
 class KernelResult(KernelPart):
-    """One kernel of a GPU on one side; what its tool does not tell is null or empty.
+    """One GPU kernel on one side; values that its tool does not report are null or empty.
 
     ``occupancy``, ``occupancy_theoretical`` and ``limiters`` are the tool's own figures, ``model`` is perfflow's, null
-    where the launch or the architecture is not known. ``because`` says how ``bound`` was told.
+    if the launch or the architecture is unknown. ``because`` is the reason for ``bound``.
     """
 
     step: str
@@ -86,9 +86,9 @@ class KernelResult(KernelPart):
 
 
 class OnGpu(KernelPart):
-    """A kernel on one of the GPUs that it ran on: its time in s, and its share of that GPU's roof, null without one.
+    """A kernel on one of several GPUs: its time in s, and its share of that GPU's roof, null without a roof.
 
-    ``slower`` is the time over the fastest GPU's, ``of_best`` the share over the best share.
+    ``slower`` is time / fastest time, ``of_best`` is share / best share.
     """
 
     kernel: str
@@ -100,10 +100,10 @@ class OnGpu(KernelPart):
 
 
 _OF_JUDGING = {"step", "model", "bound", "because", "stalls", "warnings"}
-"""What judging adds to a kernel."""
+"""Fields that judging adds to a kernel."""
 
 
 def measured_of(kernel: KernelResult) -> dict[str, Any]:
-    """What a profiler measured of a kernel, as its step's event has it."""
+    """Return the measured part of a kernel, as in the event of its step."""
     stalls = {stall.reason: stall.cycles for stall in kernel.stalls}
     return kernel.model_dump(exclude=_OF_JUDGING) | {"stalls": stalls}

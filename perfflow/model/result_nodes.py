@@ -8,9 +8,9 @@ from perfflow.model.result_base import PART
 
 
 class JobResult(BaseModel):
-    """A job that measured one group of a run's steps. ``id`` is the engine's number for it.
+    """A job that measured one group of a run's steps. ``id`` is its number in the engine.
 
-    ``state`` is ``done``, or how it came to its end before that; ``lost`` says why an earlier attempt did not count.
+    ``state`` is ``done``, or how the job ended early; ``lost`` is why an earlier attempt did not count.
     """
 
     model_config = PART
@@ -24,7 +24,7 @@ class JobResult(BaseModel):
 
 
 class NodeResult(BaseModel):
-    """A machine of a cluster that measured a part of the run: its name there, its facts, and its jobs."""
+    """A machine of a cluster that measured a part of the run: its name in the cluster, its facts, and its jobs."""
 
     model_config = PART
 

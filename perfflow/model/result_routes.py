@@ -1,4 +1,4 @@
-"""Parts of result.json about where a run is sent, and what whoever gets it needs to begin."""
+"""Parts of result.json about the route of a run, and the brief for its recipient."""
 
 from pydantic import BaseModel
 
@@ -6,20 +6,20 @@ from perfflow.model.result_base import PART
 
 
 class Brief(BaseModel):
-    """What whoever a run is routed to needs to begin: one line each, names as they are."""
+    """Information that the recipient of a routed run needs to start: one line each, with exact names."""
 
     model_config = PART
 
     regressed: list[str] = []
     undecided: list[str] = []
-    """Rows in which a regression over the action threshold may hide, and those that head does not measure."""
+    """Rows in which a regression above the action threshold is not excluded, and rows that head does not measure."""
     thresholds: list[str] = []
     hotspots: list[str] = []
     commands: list[str] = []
 
 
 class RouteTaken(BaseModel):
-    """The rule that matched first, and where it sends the run."""
+    """The first rule that matched, and its destination."""
 
     model_config = PART
 

@@ -1,4 +1,4 @@
-"""The part of result.json about samples: one side of a row, an interval, the code layouts that were drawn, curves."""
+"""Parts of result.json about samples: one side of a row, intervals, code layouts, curves."""
 
 from typing import Any, Literal
 
@@ -8,13 +8,13 @@ from perfflow.model.result_base import PART, Number
 
 
 class SamplesPart(BaseModel):
-    """Base of every part here."""
+    """Base of all parts in this module."""
 
     model_config = PART
 
 
 class Sample(SamplesPart):
-    """One side of a row. ``readings`` is there when values have more to them: a distribution, or being a bound."""
+    """One side of a row. ``readings`` is set if values have further properties, such as a distribution or a bound."""
 
     value: Number
     low: Number
@@ -26,7 +26,7 @@ class Sample(SamplesPart):
 
 
 class Bounds(SamplesPart):
-    """An estimate with its interval."""
+    """An estimate with its confidence interval."""
 
     value: Number
     low: Number
@@ -34,7 +34,7 @@ class Bounds(SamplesPart):
 
 
 class AsBuilt(SamplesPart):
-    """A row as it was before fresh code layouts of both sides were drawn, which decide in its place."""
+    """A row of the programs as built, which was replaced by one over new code layouts of both sides."""
 
     design: str
     paired: bool
@@ -46,8 +46,8 @@ class AsBuilt(SamplesPart):
 class LayoutsOf(SamplesPart):
     """The code layouts that were drawn of each side.
 
-    ``n`` of each; ``deviation``: the standard deviation between them net of noise, as a share. ``numbers``: the layout
-    of each sample of each side where a layout was run more than once.
+    ``n``: layouts per side; ``deviation``: the standard deviation between them without noise, as a share. ``numbers``:
+    the layout of each sample of each side, if layouts were run more than once.
     """
 
     n: int
@@ -57,9 +57,9 @@ class LayoutsOf(SamplesPart):
 
 
 class MemoryResult(SamplesPart):
-    """The bytes that one process of a side held on its heap, at most 200 points of its run.
+    """Heap memory (bytes) of one process of a side over its run, at most 200 points.
 
-    ``axis`` says what ``at`` counts: ``instructions``, ``bytes`` that were asked for, or ``time`` in seconds.
+    ``axis`` is the unit of ``at``: ``instructions``, allocated ``bytes``, or ``time`` in seconds.
     """
 
     step: str
@@ -71,7 +71,7 @@ class MemoryResult(SamplesPart):
 
 
 class SizePoint(SamplesPart):
-    """A value at a size, in the metric's base unit, with its interval."""
+    """A value at a size, in the metric's base unit, with its confidence interval."""
 
     size: float
     value: Number

@@ -1,4 +1,4 @@
-"""What the name of a variable says of its value: that it is secret, that it is harmless, or nothing."""
+"""Classify variables by their names: the value is secret, harmless, or neither."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _WITHIN = late_pattern(
     "PASSWORD|PASSWD|PASSPHRASE|PASSCODE|APIKEY|APITOKEN|AUTHTOKEN|AUTHKEY|SECRETKEY|ACCESSKEY|PRIVATEKEY|ACCESSTOKEN"
     "|CONNECTIONSTRING|CONNSTR|CONNECTION_STRING|CONN_STR"
 )
-"""What tells also where a name runs its words together, as in ``PGPASSWORD``."""
+"""Texts that mark a secret even if the words of a name are run together, as in ``PGPASSWORD``."""
 _ALWAYS = frozenset({"SECRET", "SECRETS", "JWT", "PAT", "CREDS", "DSN", "WEBHOOK"})
-"""Words that tell wherever they stand."""
+"""Words that mark a secret in any position."""
 _WORDS = frozenset(
     {"TOKEN", "PASS", "PWD", "PW", "PSW", "CREDENTIAL", "CREDENTIALS", "CRED", "BEARER", "COOKIE", "COOKIES"}
     | {"AUTH", "SALT", "SIGNATURE"}
 )
-"""Words that tell unless the last word says that the value is about the secret, not the secret itself."""
+"""Words that mark a secret unless the last word means a property of the secret (``_ABOUT``)."""
 _ABOUT = frozenset(
     {"FILE", "PATH", "DIR", "FOLDER", "SOCK", "SOCKET", "HOST", "PORT", "URL", "URI", "ENDPOINT", "SERVER", "REGION"}
     | {"TYPE", "NAME", "USER", "USERNAME", "COUNT", "LIMIT", "LENGTH", "LEN", "SIZE", "TTL", "TIMEOUT", "EXPIRY"}
@@ -27,13 +27,13 @@ _OPEN_KEYS = frozenset(
     {"PUBLIC", "PRIMARY", "FOREIGN", "SORT", "CACHE", "PARTITION", "HOT", "COMPOSE", "GROUP", "SHORTCUT", "META"}
     | {"ROUTING", "HASH", "MAP", "MODIFIER", "ARROW", "INDEX"}
 )
-"""What stands before ``KEY`` where it is no secret."""
+"""Words before ``KEY`` for keys that are not secret."""
 _AFTER_KEY = frozenset({"ID", "BASE", "B", "PEM", "JSON", "DATA"})
 _STORES = frozenset(
     {"DATABASE", "DB", "REDIS", "MONGO", "MONGODB", "POSTGRES", "POSTGRESQL", "PG", "MYSQL", "MARIADB", "AMQP"}
     | {"RABBITMQ", "BROKER", "CELERY", "CLICKHOUSE", "ELASTICSEARCH", "SENTRY", "KAFKA", "NATS", "SQLALCHEMY"}
 )
-"""What stands before ``URL`` where the address may hold a password."""
+"""Words before ``URL`` for addresses that may contain a password."""
 
 _HARMLESS = late_pattern(
     "LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLORTERM|SHELL|PATH|HOME|PWD|OLDPWD|TMPDIR|TMP|TEMP|CI"
@@ -47,13 +47,13 @@ _HARMLESS = late_pattern(
     "|LD_PRELOAD|LD_LIBRARY_PATH|LD_BIND_NOW|CUDA_[A-Z_]+|NVIDIA_VISIBLE_DEVICES|HIP_VISIBLE_DEVICES"
     "|ROCR_VISIBLE_DEVICES|PYTORCH_CUDA_ALLOC_CONF|XLA_FLAGS|JAX_PLATFORMS|TOKENIZERS_PARALLELISM|PERFFLOW_[A-Z_]+"
 )
-"""Variables whose values tell runs apart and are nobody's secret: compilers, threads, allocators, devices."""
+"""Variables whose values affect runs but are never secret: compilers, threads, allocators, devices."""
 
 
 def is_secret(name: str) -> bool:
-    """Whether a value of this name is secret, by its words: ``DB_PASS``, ``PGPASSWORD``, ``accessToken``.
+    """Return whether the words of a name mark a secret value: ``DB_PASS``, ``PGPASSWORD``, ``accessToken``.
 
-    A name that is about a secret is none: ``TOKEN_LIMIT``, ``PASSWORD_FILE``.
+    Properties of a secret are not secret: ``TOKEN_LIMIT``, ``PASSWORD_FILE``.
     """
     words = [word.upper() for word in _WORD.findall(name)]
     if not words or words == ["PWD"]:
@@ -68,7 +68,7 @@ def is_secret(name: str) -> bool:
 
 
 def _has_secret_key(words: list[str]) -> bool:
-    """Whether it ends in ``KEY``, or in what says which form of a key it is, and no word says that the key is open."""
+    """Return whether a name ends in ``KEY``, or ``KEY`` and its format, and no word marks a key that is not secret."""
     for number, word in enumerate(words):
         rest = words[number + 1 :]
         if word == "KEY" and number and all(item in _AFTER_KEY or item.isdigit() for item in rest):
@@ -77,5 +77,5 @@ def _has_secret_key(words: list[str]) -> bool:
 
 
 def is_harmless(name: str) -> bool:
-    """Whether values of this variable may be kept: a fixed list."""
+    """Return whether values of this variable may be stored, by a fixed list."""
     return bool(_HARMLESS.fullmatch(name))

@@ -1,11 +1,11 @@
-"""What no file of a run repeats: values of variables that may be secret, and texts with the shape of a secret.
+"""Mask secrets in all files of a run: values of variables that may be secret, and texts with the form of a secret.
 
-A value is hidden where the name of its variable or parameter says that it is secret, and where an expression of the
-workflow reads it from the environment that perfflow was started in, unless the variable is known to be harmless.
-Values of fewer than ``SHORTEST`` characters, numbers, paths that exist, revisions, and what the workflow's file says
-itself are never hidden: masking each ``1`` would hide more than it protects.
+A value is masked if the name of its variable or parameter marks a secret, or if an expression of the workflow reads it
+from perfflow's environment, unless the variable is known to be harmless. Values of fewer than ``SHORTEST`` characters,
+numbers, existing paths, revisions, and texts in the workflow's file are never masked: masking each ``1`` would hide
+more than it protects.
 
-Every text is searched in linear time: values by ``str.find``, shapes by patterns without a repetition that can fail
+Every text is searched in linear time: values by ``str.find``, forms by patterns without a repetition that can fail
 late.
 """
 
@@ -26,7 +26,7 @@ SHORTEST = 8
 MASK = "***"
 _WORD = "[A-Za-z0-9_-]"
 _DIGIT = "(?=[A-Za-z_-]{0,64}[0-9])"
-"""In a token there is one; in a word such as ``sk-learn-contrib-packages`` there is none."""
+"""A token contains a digit; a word such as ``sk-learn-contrib-packages`` does not."""
 _KEY = r"[A-Za-z0-9+/=,.:()\s\\]"
 _SHAPES = {
     start: rf"(?:(?<!{_WORD})|(?<=\\[nrt])){re.escape(start)}{rest}"
@@ -43,11 +43,11 @@ _SHAPES = {
     )
     for start in starts.split()
 } | {
-    # The group is not possessive: up to Python 3.11.2, such a one keeps what its last, failed turn has read.
+    # The group is not possessive: up to Python 3.11.2, such a group keeps the text of its last, failed repetition.
     "-----BEGIN ": rf"-----BEGIN [A-Z ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----{_KEY}*+(?:-(?!----){_KEY}*+)*"
     r"(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
 }
-"""How tokens of well-known services, JSON Web Tokens and private keys begin, and the whole of each."""
+"""Patterns of tokens of well-known services, JSON Web Tokens and private keys, by the text that they begin with."""
 _ADDRESS = late_pattern(r"://([^\s/:@'\"<>]{0,256}:[^\s/@'\"<>]{1,512})@", re.ASCII)
 """The user and the password of an address such as ``postgres://user:password@host``."""
 _REVISION = late_pattern(r"[0-9a-f]{7,64}")
@@ -57,21 +57,21 @@ _OWN_WORDS = frozenset(
     | {"instructions", "throughput", "bandwidth", "occupancy", "cache_misses", "branch_misses", "heap_peak"}
     | {"binary_size", "syscalls", "uncontended", "gpu_memory_peak", "warp_efficiency", "dataloader_fraction"}
 )
-"""What stands in every run's files, whoever's password it is."""
+"""Words that occur in the files of every run, and are never masked even if they are someone's password."""
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """What is hidden: ``values`` in every form in which they may be written, the longest first.
+    """Secrets to mask: ``values`` in every form in which they may be written, the longest first.
 
-    ``written`` is what the workflow's file says: a text with the shape of a secret that stands in it is none.
+    ``written`` is the text of the workflow's file. A text in it is not masked, even if it has the form of a secret.
     """
 
     values: tuple[str, ...] = ()
     written: str = ""
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where something is to be hidden: starts and ends, in order, none touching another."""
+        """Return the spans to mask as (start, end) in order. Spans do not overlap or touch."""
         if len(text) < SHORTEST:
             return []
         found = [span for value in self.values if value in text for span in _places(text, value)]
@@ -79,7 +79,7 @@ class Secrets:
         return list(_joined(sorted(found)))
 
     def as_bytes(self) -> Secrets:
-        """The same for texts that were decoded byte by byte, as Latin-1."""
+        """Return the same secrets for texts that were decoded byte by byte, as Latin-1."""
         return Secrets(tuple(_byte_by_byte(value) for value in self.values), _byte_by_byte(self.written))
 
     def _is_one(self, shape: str) -> bool:
@@ -96,12 +96,12 @@ def _places(text: str, value: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def _pattern(begins: str) -> re.Pattern[str]:
-    # Most are never needed, and all together would take longer to compile than a short run.
+    # Compiled on use: most are never needed, and compiling all would take longer than a short run.
     return re.compile(_SHAPES[begins], re.ASCII)
 
 
 def _shapes(text: str) -> Iterator[tuple[int, int]]:
-    # Looked for by how they begin: one pattern for all would look at each letter several times.
+    # Search by the first characters: one pattern for all would check each letter several times.
     for begins in _SHAPES:
         start = text.find(begins)
         while start >= 0:
@@ -114,7 +114,7 @@ def _shapes(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Spans in order, those that overlap or touch as one: of two secrets that overlap no part is left."""
+    """Merge spans that overlap or touch, so that no part of two overlapping secrets remains."""
     last: tuple[int, int] | None = None
     for start, end in spans:
         if last and start <= last[1]:
@@ -137,10 +137,10 @@ def secrets_in(
     written: str = "",
     is_revision: Callable[[str], bool] = lambda _: False,
 ) -> Secrets:
-    """What is to be hidden of ``named`` values, by their names, and of variables that are ``read`` into other texts.
+    """Return the secrets among ``named`` values, by their names, and among variables that expressions ``read``.
 
-    ``written`` is the text of the workflow. ``is_revision`` tells whether a text that could be one is an object of the
-    project's repository.
+    ``written``: the text of the workflow. ``is_revision``: whether a hexadecimal text is an object of the project's
+    repository.
     """
     values = {value for source in named for name, value in source.items() if is_secret(name)}
     values |= {value for name, value in (read or {}).items() if not is_harmless(name)}
@@ -150,7 +150,7 @@ def secrets_in(
 
 
 def _hides(value: str, written: str, is_revision: Callable[[str], bool]) -> bool:
-    """Whether a value is worth hiding."""
+    """Return whether a value must be masked."""
     if len(value) < SHORTEST or value in _OWN_WORDS or value in written or "${{" in value or _is_number(value):
         return False
     return not (_is_path(value) or (_REVISION.fullmatch(value) and is_revision(value)))
@@ -165,7 +165,7 @@ def _is_number(text: str) -> bool:
 
 
 def _is_path(text: str) -> bool:
-    """Whether it is the path of something that exists, or a list of such paths."""
+    """Return whether a text is an existing path, or a list of such paths."""
     try:
         return all(Path(part).exists() for part in text.split(":") if part)
     except (OSError, ValueError):
@@ -173,7 +173,7 @@ def _is_path(text: str) -> bool:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """The ways in which a value is written: as it is, in JSON, in shell text, in an address; also line by line."""
+    """Yield the forms in which a value may be written: plain, in JSON, in shell text, in an address; also by line."""
     from urllib.parse import quote
 
     lines = [line.strip() for line in value.splitlines()]
@@ -187,7 +187,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def masked(value: Any, secrets: Secrets) -> Any:
-    """The same data with each secret in its texts replaced; names of fields stay as they are."""
+    """Return the same data with the secrets in its texts masked; names of fields stay unchanged."""
     if isinstance(value, str):
         spans = secrets.spans(value)
         return without(value, spans) if spans else value
@@ -204,7 +204,7 @@ def masked(value: Any, secrets: Secrets) -> Any:
 
 
 def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with a mask in the place of each span, which are in order."""
+    """Return the text with each span replaced by a mask; spans are in order."""
     parts, position = list[str](), 0
     for start, end in spans:
         parts += [text[position:start], MASK]

@@ -1,4 +1,4 @@
-"""Dependence of samples on those taken before them: drift, clock states, bursts of other work."""
+"""Serial dependence of samples: drift, clock states, bursts of other work."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _STRONGEST = 0.95
 
 
 def serial_factor(values: Sequence[float]) -> float:
-    """Return by how much the standard error grows since samples depend on those before them; 1 where none is visible.
+    """Return the factor by which serial dependence increases the standard error; 1 if no dependence is visible.
 
-    ``values`` are in the order taken. They are taken for an autoregression of the first order, whose correlation is
-    the larger of that of ranks and that of values (logarithms, of positive ones), corrected for the bias of short
-    series (Marriott and Pope 1954). What 5% of independent series reach is not told from chance, and gives 1.
+    ``values`` are in the order taken. The model is a first-order autoregression. Its correlation is the larger of that
+    of the ranks and that of the values (logarithms, if all are positive), corrected for the bias of short series
+    (Marriott and Pope 1954). A correlation that 5% of independent series reach counts as chance, and gives 1.
     """
     n = len(values)
     if n < _FEWEST_IN_ORDER:
@@ -34,8 +34,8 @@ def serial_factor(values: Sequence[float]) -> float:
 
 
 def _lag_one(values: Sequence[float]) -> float:
-    """Correlation of neighbours; 0 of equal values."""
-    # In units of the largest, since squares of huge values are infinite.
+    """Return the correlation of neighbouring values; 0 if all are equal."""
+    # In units of the largest value, because squares of huge values are infinite.
     unit = max(map(abs, values)) or 1.0
     scaled = [value / unit for value in values]
     mean = math.fsum(scaled) / len(scaled)

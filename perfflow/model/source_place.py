@@ -1,4 +1,4 @@
-"""What a program's source says of the line that a profiler names: the function around it, and how the line is used."""
+"""The source context of a line that a profiler reports: the function around it, and properties of the line."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from perfflow.model.later import dataclass
 
 
 class Use(StrEnum):
-    """What can be read off a line of Python without running it; each is a text for evidence, too."""
+    """Properties of a line of Python that are visible in its source; each value is also the text in evidence."""
 
     IN_LOOP = "in a loop"
     ELEMENTS = "indexes by a loop's variable"
-    """Such as ``a[i]`` in ``for i in range(n)``."""
+    """For example ``a[i]`` in ``for i in range(n)``."""
     ARRAYS = "its module imports an array library"
     TEXT = "adds to a text in a loop"
     UNBOUNDED = "in a function cached without bound"
@@ -21,9 +21,9 @@ class Use(StrEnum):
 
 @dataclass(frozen=True)
 class SourcePlace:
-    """The function that a line stands in, ``Store.keep``, and the first line of that; '' and 0 where unknown.
+    """The function that contains a line, such as ``Store.keep``, and its first line; '' and 0 if unknown.
 
-    ``begins`` tells functions of one name apart; 0 is the module itself where ``function`` is ``<module>``.
+    ``begins`` distinguishes functions of the same name. It is 0 if ``function`` is ``<module>``.
     """
 
     function: str = ""

@@ -1,4 +1,4 @@
-"""One profile with stacks: what flame graphs and exported profiles are made from."""
+"""One profile with stacks, the input of flame graphs and exported profiles."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from perfflow.model.stacks import Stack
 class StackProfile:
     """Stacks of one profile, root first, each with its own count.
 
-    ``unit`` says what a count is: ``samples``, ``ns``, ``instructions``, ``bytes`` or ``allocations``. ``threads`` maps
-    the name of a thread to its stacks, '' where threads are not known. ``per_operation`` is the cost of one operation
-    in ``cost_unit`` (``ns``, ``instructions``, ``bytes``, ``allocations``), None where it was not measured; a count is
+    ``unit`` of counts is ``samples``, ``ns``, ``instructions``, ``bytes`` or ``allocations``. ``threads`` maps
+    the name of a thread to its stacks, '' if threads are unknown. ``per_operation`` is the cost of one operation
+    in ``cost_unit`` (``ns``, ``instructions``, ``bytes``, ``allocations``), None if it was not measured; a count is
     worth ``per_operation / sum of all counts``. Several profiles of one step, benchmark and side differ in ``number``.
-    ``is_call_pairs`` marks a profile that knows callers only one level up, as cProfile's does.
+    ``is_call_pairs`` marks a profile that contains only direct callers, such as cProfile's.
     """
 
     step: str

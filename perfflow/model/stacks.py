@@ -1,4 +1,4 @@
-"""Folded stacks: ``main;parse;memcpy 42`` per line, root first; the form flame graphs are drawn from."""
+"""Folded stacks: ``main;parse;memcpy 42`` per line, root first; the input format of flame graphs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_COUNT = 18
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame's name and, where the profiler knows it, its source position."""
+    """The name of a frame and, if the profiler knows it, its source position."""
 
     name: str
     file: str = ""
@@ -24,7 +24,7 @@ class Frame:
 
 
 def summed(counts: Iterable[tuple[K, int]]) -> Counter[K]:
-    """Add up counts by what they are of, in the order in which that is named first."""
+    """Add up counts by key, in the order in which keys first occur."""
     sums: Counter[K] = Counter()
     for key, count in counts:
         sums[key] += count
@@ -34,7 +34,7 @@ def summed(counts: Iterable[tuple[K, int]]) -> Counter[K]:
 def write_folded(stacks: Mapping[Stack, int]) -> str:
     """Return folded text, sorted so that the same profile gives the same bytes. ``;`` inside a name becomes ``:``.
 
-    A stack of no frames is written as ``?``, since a line needs a name.
+    An empty stack is written as ``?``, because a line needs a name.
     """
     rows = [(";".join(_clean(name) for name in stack) or "?", count) for stack, count in stacks.items()]
     return "".join(f"{row} {count}\n" for row, count in sorted(rows))
@@ -51,7 +51,7 @@ def read_folded(text: str) -> Counter[Stack]:
         if not line.strip():
             continue
         names, _, count = line.rstrip().rpartition(" ")
-        # More digits than any count has would be slow to convert, and is refused beyond 4300.
+        # No real count is this long. Python converts long numbers slowly, and refuses more than 4300 digits.
         if not names or not count.isascii() or not count.isdecimal() or len(count) > _LONGEST_COUNT:
             raise ValueError(f"line {number}: {line[:80]!r} is not a folded stack")
         stacks[tuple(names.split(";"))] += int(count)
@@ -59,7 +59,7 @@ def read_folded(text: str) -> Counter[Stack]:
 
 
 def share_below(stacks: Mapping[Stack, int], is_wanted: Callable[[str], bool]) -> float:
-    """Share of a profile spent in the functions wanted and all they call: the most that changing them can save."""
+    """Return the share of a profile in the wanted functions and their callees: the largest possible saving."""
     whole = sum(stacks.values())
     return sum(count for stack, count in stacks.items() if any(map(is_wanted, stack))) / whole if whole else 0.0
 
@@ -76,7 +76,7 @@ def hotspots_of(
 
 
 def costs_of(leaves: Iterable[tuple[Frame, float]], metric: str) -> tuple[Cost, ...]:
-    """Sum what frames cost by function and file, the largest first; the line is the costliest, the first of equals."""
+    """Sum the costs of frames by function and file, the largest first; ``line`` is the first of the costliest lines."""
     totals: dict[tuple[str, str], float] = {}
     lines: dict[tuple[str, str], dict[int, float]] = {}
     for frame, count in leaves:

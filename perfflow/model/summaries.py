@@ -1,4 +1,4 @@
-"""One value that stands for many samples which nobody kept: its standard error and their number are in ``inner``."""
+"""One value that summarizes many samples which were not stored; ``inner`` has its standard error and their number."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ ERROR, COUNT = "stderr", "n"
 
 
 def is_summary(readings: Sequence[Reading]) -> bool:
-    """Whether a series is one value that stands for many."""
+    """Return whether a series is one value that summarizes many samples."""
     return len(readings) == 1 and ERROR in readings[0].inner
 
 
 def log_mean_of(readings: Sequence[Reading]) -> LogMean:
-    """The logs of single positive values, or of one that stands for many."""
+    """Return the mean of the logarithms of positive values, or of one value that summarizes many."""
     first = readings[0]
     if is_summary(readings):
         return log_mean_of_summary(first.value, first.inner[ERROR], int(first.inner[COUNT]))

@@ -45,11 +45,11 @@ _COMMON = (
     *("time", "cpu", "rss", "heap_peak", "alloc", "allocs", "instructions", "cache_misses", "syscalls"),
     *("throughput", "rate", "flops", "bandwidth", "binary_size"),
 )
-"""Metrics that most targets are about, for who wrote one that is like no other."""
+"""The most common metrics of targets, for the hint on an unknown metric without a similar name."""
 
 
 class Figure(NamedTuple):
-    """A metric's statistic; ``given`` where the key names it, else it is the metric's default."""
+    """A metric and statistic; ``given``: the key names the statistic, else it is the metric's default."""
 
     metric: Metric
     statistic: str
@@ -57,7 +57,7 @@ class Figure(NamedTuple):
 
 
 def read_key(key: str, metrics: Mapping[str, Metric]) -> Figure:
-    """Read ``[metric] [statistic]``; the metric is time by default. Raises UnitError when one of them is unknown."""
+    """Read ``[metric] [statistic]``; the metric is time by default. Raises UnitError if one of them is unknown."""
     known = {**METRICS, **metrics}
     words = key.split()
     if words and words[0] not in known and words[0] in STATISTICS:
@@ -76,14 +76,16 @@ def read_key(key: str, metrics: Mapping[str, Metric]) -> Figure:
 
 
 def target_of(benchmark: str, figure: Figure, requirement: object) -> Target:
-    """Read the requirement on a figure; a growth class says by itself which statistic it is about.
+    """Read the requirement on a figure; a growth class implies the statistic ``growth``.
 
-    Raises UnitError for a unit of the wrong dimension, and for what no statistic can be.
+    Raises UnitError for a unit of the wrong dimension, and for a requirement that does not suit the statistic.
     """
     statistic = "growth" if _is_growth(requirement) and not figure.given else figure.statistic
     read = parse_requirement(requirement, statistic_dimension(figure.metric, statistic))
     if bool(read.growth) != (statistic == "growth"):
-        raise UnitError("a growth class goes with the statistic growth", f"known classes: {', '.join(GROWTH_CLASSES)}")
+        raise UnitError(
+            "the statistic growth and a growth class go together", f"known classes: {', '.join(GROWTH_CLASSES)}"
+        )
     if statistic == "speedup" and not read.unit and read.relation is Relation.EQUAL:
         raise UnitError(f"{read.text!r} would be an exact speedup", f"write ≥{read.text}x")
     if read.of_peak and statistic in (*COMPARED_STATISTICS, "growth"):
@@ -92,7 +94,7 @@ def target_of(benchmark: str, figure: Figure, requirement: object) -> Target:
 
 
 def _is_growth(requirement: object) -> bool:
-    """Whether a requirement is ``≤linear`` or its like."""
+    """Return whether a requirement is a growth class such as ``≤linear``."""
     words = str(requirement).lower().lstrip("<>=≤≥ ").replace(" ", "")
     return isinstance(requirement, str) and words in GROWTH_CLASSES
 
@@ -106,20 +108,20 @@ def _nearest(words: list[str], known: Mapping[str, Metric]) -> str:
 
 
 _MOST_STARS = 20
-"""Stars of a glob that are tried as wider ones, for a hint."""
+"""Most stars of a glob that are tried as ``**`` for a hint."""
 LONGEST_GLOB = 1000
-"""Characters of a glob with stars; a longer one matches nothing."""
+"""Most characters of a glob with stars; a longer one matches nothing."""
 
 
 class Glob:
     """A pattern: ``?`` and ``*`` stay within one ``/`` part, ``**`` crosses them; nothing else is special.
 
-    All ways to match are followed at once, one bit for each place in the pattern, so that the time is that of reading
-    the name. A regular expression tries one way after another, and a few stars have more ways than there are seconds.
+    All ways to match are followed at once, with one bit per position in the pattern, so the time is linear in the
+    length of the name. A regular expression tries one way after another, and a few stars give far too many ways.
     """
 
     def __init__(self, text: str) -> None:
-        # Stars beside each other are one: `**` where there are several.
+        # Adjacent stars count as one token: `**` if there are several.
         parts = re.findall(r"\*\*+|\*|[^*]", text, re.DOTALL)
         self._letters: dict[str, int] = defaultdict(int)
         self._one = self._part = self._all = 0
@@ -138,7 +140,7 @@ class Glob:
         self._before, self._behind = literal[0], literal[-1]
 
     def matches(self, name: str) -> bool:
-        """Whether a name matches in whole."""
+        """Return whether the whole name matches."""
         if not (name.startswith(self._before) and name.endswith(self._behind)):
             return False
         places = self._with_empty_stars(1 << len(self._before))
@@ -150,7 +152,7 @@ class Glob:
         return bool(places & self._end)
 
     def _with_empty_stars(self, places: int) -> int:
-        """A star may stand for nothing."""
+        """Return the places, also behind stars that match nothing."""
         return places | (places & (self._part | self._all)) << 1
 
 
@@ -158,7 +160,7 @@ _glob = lru_cache(maxsize=4096)(Glob)
 
 
 class Names:
-    """The names of benchmarks in their order, found by glob; a glob without letters of its own is looked up."""
+    """The names of benchmarks in their order, to find by glob; a glob without wildcards is looked up."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = tuple(dict.fromkeys(names))
@@ -169,16 +171,16 @@ class Names:
                 self._plain[_whole(name)].append(name)
 
     def matching(self, glob: str) -> list[str]:
-        """The names that ``matches`` says a glob matches."""
+        """Return the names that a glob matches, as ``matches`` decides."""
         if "*" not in glob and "?" not in glob:
             return self._plain.get(glob, [])
         return [name for name in self._names if matches(glob, name)]
 
 
 def matches(glob: str, name: str) -> bool:
-    """Whether a benchmark's name matches a glob, case-sensitively and in whole.
+    """Return whether a glob matches the whole name of a benchmark, case-sensitively.
 
-    A cell ``name[k=v]`` is also matched by a glob for ``name``.
+    A glob for ``name`` also matches its cells ``name[k=v]``.
     """
     whole = _whole(name)
     if "*" not in glob and "?" not in glob:
@@ -190,12 +192,12 @@ def matches(glob: str, name: str) -> bool:
 
 
 def _whole(name: str) -> str:
-    """The name of all cells: ``name`` of ``name[k=v]``."""
+    """Return the name without its cell: ``name`` for ``name[k=v]``."""
     return name.rpartition("[")[0] if name.endswith("]") and "[" in name else name
 
 
 def crossing_hint(glob: str, names: Sequence[str]) -> str:
-    """How to write a glob that would match one of the names if a ``*`` of it crossed a ``/``; '' where none would."""
+    """Return a hint to write ``**`` for a ``*`` if the glob would then match one of the names; else ''."""
     stars = [found.span() for found in islice(re.finditer(r"(?<!\*)\*(?!\*)", glob), _MOST_STARS)]
     wider = [f"{glob[:start]}**{glob[end:]}" for start, end in stars]
     if len(stars) > 1:

@@ -1,13 +1,13 @@
-"""The optimization hierarchy: kinds of changes in the order in which they are worth trying."""
+"""The optimization hierarchy: techniques in the order in which they should be tried."""
 
 from __future__ import annotations
 
 TECHNIQUES = ("algorithm", "data-structure", "io", "memory", "concurrency", "vectorization", "compute", "caching")
-"""What is cheapest and moves most comes first."""
+"""The cheapest techniques with the largest effect come first."""
 OUTSIDE = "configuration"
-"""The technique that stands outside of the hierarchy."""
+"""The technique outside of the hierarchy."""
 
 
 def rank(technique: str) -> int:
-    """Where a technique stands in the hierarchy; what is outside of it, or unknown, comes after all others."""
+    """Return the position of a technique in the hierarchy; techniques outside of it, and unknown ones, come last."""
     return TECHNIQUES.index(technique) if technique in TECHNIQUES else len(TECHNIQUES)

@@ -1,4 +1,4 @@
-"""Steps in which values come: of a coarse clock, or of the digits that a program prints."""
+"""Resolution (tick) of values: that of a coarse clock, or of the digits that a program prints."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from perfflow.model.units import Dimension
 from perfflow.stats.paired_test import quantile
 
 COARSE = 0.005
-"""Share of a value from which on a step counts: the floor of changes of identical files."""
+"""Share of a value above which a tick matters: the floor of changes of identical files."""
 _TIES = _DIFFERENT = 2
 
 
 def printed_tick(value: float, steps: Sequence[float]) -> float:
-    """The usual step of the last digit of one process's figures, 0 where it is too fine to matter.
+    """Return the median step of the last digit of one process's figures, 0 if it is too fine to matter.
 
-    Most formats print a fixed number of digits; one that drops zeros prints most values in full.
+    Most formats print a fixed number of digits. A format that drops trailing zeros still prints most values in full.
     """
     tick = sorted(steps)[len(steps) // 2]
     return tick if tick > abs(value) * COARSE / 10 else 0.0
 
 
 def tick_of(sides: Sequence[Sequence[Reading]], dimension: Dimension) -> float:
-    """The step in which the values of one side, or of two, come, in base units; 0 where they are fine-grained.
+    """Return the tick of the values of one or two sides in base units; 0 if it is too fine to matter.
 
-    It is that of the digits printed, or of times a coarser one that they show. Counts are whole by nature, not rounded.
+    It is the step of the printed digits, or for times a coarser step that the values show. Counts have no tick, because
+    they are whole numbers by nature.
     """
     values = [[item.value for item in readings] for readings in sides if readings]
     middle = min((abs(quantile(own, 0.5)) for own in values), default=0.0)
@@ -40,7 +41,7 @@ def tick_of(sides: Sequence[Sequence[Reading]], dimension: Dimension) -> float:
 
 
 def _shown_step(values: Sequence[float]) -> float:
-    """The largest step of which all values are multiples, 0 where none is seen: it takes ties, and different values."""
+    """Return the largest step of which all values are multiples; 0 without ties or without different values."""
     distinct = sorted(set(values))
     if len(distinct) < _DIFFERENT or len(values) - len(distinct) < _TIES:
         return 0.0
@@ -49,7 +50,7 @@ def _shown_step(values: Sequence[float]) -> float:
 
 
 def _common_divisor(a: float, b: float, noise: float) -> float:
-    """Euclid's algorithm for floats that are multiples of a step but for ``noise``."""
+    """Return the common divisor by Euclid's algorithm, for floats that are multiples of a step except for ``noise``."""
     while b > noise:
         a, b = b, abs(math.remainder(a, b))
     return a

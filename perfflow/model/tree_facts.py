@@ -1,4 +1,4 @@
-"""What is known of a state of the code that was measured, as events and result.json keep it by side."""
+"""Facts about a measured state of the code, stored by side in events and result.json."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from perfflow.model.readings import Side
 STORED = "stored"
 """Kind of a stored set of samples: with label, tool, version, machine."""
 KEPT = "kept"
-"""Kind of what was kept of candidates: with the branch that holds it."""
+"""Kind of a tree of accepted candidates: with its branch."""
 
 
 @dataclass(frozen=True)
 class TreeFacts:
-    """One side's tree; '' and None where a kind of tree has no such fact.
+    """The tree of one side; '' and None for facts that a kind of tree does not have.
 
     ``kind`` is ``folder``, ``working tree``, ``revision``, STORED or KEPT. ``name`` is the revision as it was typed,
     ``tree`` git's hash of the files.
@@ -38,5 +38,5 @@ class TreeFacts:
 
 
 def tree_of(trees: Mapping[str, Any], side: Side) -> TreeFacts:
-    """The facts of a side of what is stored; of one that was not there all are empty."""
+    """Return the stored facts of a side; all are empty if the side does not exist."""
     return from_json(TreeFacts, trees.get(side) or {})

@@ -17,7 +17,7 @@ from perfflow.model.later import dataclass, late_pattern
 
 
 class Dimension(StrEnum):
-    """What a value measures; the enum's value is its base unit as written in result.json."""
+    """The dimension of a value; the enum's value is its base unit as written in result.json."""
 
     TIME = "s"
     BYTES = "B"
@@ -34,12 +34,12 @@ class Dimension(StrEnum):
 
     @property
     def noun(self) -> str:
-        """The word for this dimension in messages."""
+        """The name of this dimension in messages."""
         return self.name.lower()
 
 
 class UnitError(ValueError):
-    """A text that is not a quantity or requirement; ``hint`` says what to write instead."""
+    """A text is not a quantity or requirement; ``hint`` shows what to write instead."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -94,7 +94,7 @@ _LONGEST = 200
 
 
 def _trimmed(value: str | float) -> str:
-    """The text of a value without outer blanks; refused where it is longer than any quantity or requirement."""
+    """Return the text of a value without outer blanks. Raises UnitError if it is too long."""
     try:
         text = str(value).strip()
     except ValueError as error:  # an int of more digits than Python prints
@@ -106,7 +106,7 @@ def _trimmed(value: str | float) -> str:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A value in base units, the unit it was written in ('' for a bare number), and whether it is per operation."""
+    """A value in base units, the unit as written ('' for a bare number), and whether it is per operation."""
 
     value: float
     unit: str
@@ -117,7 +117,7 @@ class Quantity:
 def parse_quantity(text: str) -> Quantity:
     """Read ``10 us``, ``2KB/op``, ``45 GiB/s``, ``1.5x``, ``70%`` or a bare number.
 
-    Raises UnitError when the number or the unit is not known.
+    Raises UnitError if the text is not a quantity or the unit is unknown.
     """
     text = _trimmed(text)
     match = _QUANTITY.fullmatch(text)
@@ -146,7 +146,7 @@ def _nearest_unit(unit: str) -> str:
     import difflib
 
     if unit.startswith(","):
-        return "write numbers with a decimal point and without marks between thousands, such as 9.95ms"
+        return "write numbers with a decimal point and without thousands separators, such as 9.95ms"
     folded = {known.lower(): known for known in UNITS}
     if unit.lower() in folded:
         return f"did you mean {folded[unit.lower()]!r}?"
@@ -189,19 +189,19 @@ _NUMBER_GAP = late_pattern(r"(?<=\d)\s+(?=[^\W\d])")
 
 
 def duration(text: str | float) -> float:
-    """Seconds of a ``timeout`` or ``budget``: ``90s``, ``10 m``, ``1h 30m``; the unit is required."""
+    """Return the seconds of a ``timeout`` or ``budget``: ``90s``, ``10 m``, ``1h 30m``; the unit is required."""
     written = _trimmed(text)
     parts = [parse_as(part, Dimension.TIME) for part in _NUMBER_GAP.sub("", written).split()]
     if not parts:
         raise UnitError("an empty text is not a duration", "write 90s, 10m or 1h 30m")
     total = sum(part.value for part in parts)
     if not 0 < total < 10**9 or any(part.value < 0 or part.per_op for part in parts):
-        raise UnitError(f"{written!r} is not a usable duration", "write 90s, 10m or 1h 30m")
+        raise UnitError(f"{written!r} is not a valid duration", "write 90s, 10m or 1h 30m")
     return total
 
 
 class Relation(StrEnum):
-    """How a measured value must stand to a bound."""
+    """The required relation of a measured value to a bound."""
 
     LESS = "<"
     AT_MOST = "≤"
@@ -229,7 +229,7 @@ GROWTH_CLASSES = ("constant", "log", "linear", "nlogn", "quadratic", "cubic")
 
 @dataclass(frozen=True)
 class Requirement:
-    """A bound in base units. ``high`` is set only for ``between``; ``growth`` only for ``≤linear`` and its like."""
+    """A bound in base units. ``high`` is set only for ``between``; ``growth`` only for classes such as ``≤linear``."""
 
     text: str
     relation: Relation
@@ -241,7 +241,7 @@ class Requirement:
     growth: str = ""
 
     def holds_at(self, value: float) -> bool:
-        """Whether a single value satisfies the requirement."""
+        """Return whether a single value satisfies the requirement."""
         match self.relation:
             case Relation.LESS:
                 return value < self.bound
@@ -257,7 +257,7 @@ class Requirement:
                 return self.bound <= value <= (math.inf if self.high is None else self.high)
 
     def scaled(self, factor: float) -> Requirement:
-        """The same requirement with its bounds multiplied, to turn a share of a peak into a value."""
+        """Return the same requirement with its bounds multiplied, to turn a share of a peak into a value."""
         from dataclasses import replace
 
         high = None if self.high is None else self.high * factor
@@ -283,7 +283,9 @@ def parse_requirement(text: object, dimension: Dimension) -> Requirement:
     growth = rest.lower().replace(" ", "")
     if growth in GROWTH_CLASSES:
         if dimension is not Dimension.RATIO:
-            raise UnitError(f"{rest!r} is a growth, but a {dimension.noun} is needed", f"write {_example(dimension)}")
+            raise UnitError(
+                f"{rest!r} is a growth class, but a {dimension.noun} is needed", f"write {_example(dimension)}"
+            )
         return Requirement(written, relation, float(GROWTH_CLASSES.index(growth)), growth=growth)
     peak = _OF_PEAK.fullmatch(rest)
     if peak:
@@ -296,7 +298,7 @@ def parse_requirement(text: object, dimension: Dimension) -> Requirement:
 def _between(bounds: Mapping[object, object], dimension: Dimension) -> Requirement:
     unknown = [key for key in bounds if key not in ("min", "max")]
     if unknown or not bounds:
-        raise UnitError("a requirement's mapping has the keys min and max", "write {min: 45 GiB/s} or {max: 10us}")
+        raise UnitError("a requirement's mapping has only the keys min and max", "write {min: 45 GiB/s} or {max: 10us}")
     parsed = {str(key): parse_as(_scalar(value), dimension) for key, value in bounds.items()}
     text = ", ".join(f"{key} {bounds[key]}" for key in bounds)
     per_op = any(quantity.per_op for quantity in parsed.values())
@@ -334,7 +336,7 @@ _LADDERS: Mapping[Dimension, tuple[tuple[str, float], ...]] = {
 
 
 def format_quantity(value: float, dimension: Dimension, *, unit: str = "", per_op: bool = False) -> str:
-    """Return ``value`` with three significant digits in the unit that fits, or in ``unit`` if it is one of these.
+    """Return ``value`` with three significant digits in a suitable unit, or in ``unit`` if it has the same dimension.
 
     ``parse_quantity`` reads the text back to within half of its last digit.
     """
@@ -355,7 +357,7 @@ def _rung(value: float, dimension: Dimension) -> tuple[str, float]:
     ladder = _LADDERS[dimension]
     if value == 0:
         return ladder[0] if dimension is Dimension.TIME else ladder[-1]
-    # 999.6 of a unit rounds to 1000, which reads better as 1.00 of the next one.
+    # 999.6 rounds to 1000, so use 1.00 of the next unit.
     return next((rung for rung in ladder if abs(value) >= rung[1] * 0.9995), ladder[-1])
 
 
@@ -365,7 +367,7 @@ def _joined(number: float, symbol: str) -> str:
 
 
 def significant(number: float, digits: int = 3) -> str:
-    """Return ``number`` with ``digits`` significant digits, without an exponent where it fits in 15 places."""
+    """Return ``number`` with ``digits`` significant digits, without an exponent if it fits in 15 places."""
     if number == 0 or not math.isfinite(number):
         return "0" if number == 0 else str(number)
     magnitude = math.floor(math.log10(abs(number)))
@@ -379,7 +381,7 @@ def significant(number: float, digits: int = 3) -> str:
 
 
 UNBOUNDED = "unbounded"
-"""In place of an end of an interval where the samples set no limit."""
+"""Text for an end of an interval that the samples do not limit."""
 
 
 def format_change(change: float) -> str:

@@ -1,6 +1,6 @@
-"""The version of perfflow, and the commit that it was built from; packages are built with it.
+"""The version of perfflow, and the commit that it was built from; packages are built with this version.
 
-Reading the version from the installed metadata instead would take as long as all else that ``--version`` does.
+Reading the version from the installed metadata would double the time of ``--version``.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import os.path
 VERSION = "0.1.0"
 DISTRIBUTION = "perfflow-cli"
 COMMIT = "commit.txt"
-"""A file in the folder of built packages, which names the commit."""
+"""File with the commit, in the folder of built packages."""
 LETTERS = 7
-"""Of a commit that is shown."""
+"""Characters of a commit that are shown."""
 _MARK = f'name = "{DISTRIBUTION}"'
 
 
 def described() -> str:
-    """``0.1.0 (abc1234)``: the version and the commit, or the version alone where the commit is not known.
+    """Return the version and the commit, ``0.1.0 (abc1234)``, or the version alone if the commit is unknown.
 
-    A package knows its commit from its build, ``abc1234+dirty`` where files were changed; a clone from ``.git``. No
-    program is started. Changes in a clone are not looked for, since that would take git longer than all else.
+    A package has the commit from its build, ``abc1234+dirty`` if files were changed; a clone reads it from ``.git``. No
+    program is started. Changes in a clone are not detected, because git would take longer than everything else.
     """
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     root = os.path.dirname(package)
@@ -29,12 +29,12 @@ def described() -> str:
 
 
 def checked_out(root: str) -> str:
-    """The commit that is checked out in a clone of perfflow, ``''`` in any other folder."""
-    # A copy of the package in someone else's repository has nothing to do with the commits there.
+    """Return the commit that is checked out in a clone of perfflow, ``''`` in any other folder."""
+    # A copy of the package in another repository is unrelated to the commits there.
     if _MARK not in _read(os.path.join(root, "pyproject.toml")):
         return ""
     git = os.path.join(root, ".git")
-    # A worktree or a submodule has a file there, which names the folder.
+    # In a worktree or a submodule, .git is a file that names the folder.
     named = _read(git).removeprefix("gitdir: ")
     git = os.path.join(root, named) if named else git
     head = _read(os.path.join(git, "HEAD"))
@@ -48,7 +48,7 @@ def checked_out(root: str) -> str:
 
 
 def _as_commit(text: str) -> str:
-    """The text where it is a full hash; other ways to store refs are not known here."""
+    """Return the text if it is a full hash, else ''; other formats of refs are not supported."""
     return text if len(text) in (40, 64) and set(text) <= set("0123456789abcdef") else ""
 
 

@@ -1,4 +1,4 @@
-"""Files that a step asks to be kept with the run: copied into its folder, where the receipt covers them."""
+"""Copies of the files that a step lists under `artifacts`, kept in the run folder, where the receipt covers them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from perfflow.workflow.artifact_checks import glob_mistake
 
 FOLDER = "artifacts"
 MOST_KEPT = 2**30
-"""Bytes of all files that one step keeps."""
+"""Largest total size (bytes) of the files that one step keeps."""
 _OWN = (".perfflow", ".git")
-"""Top folders that no glob reaches: what is in them is kept already."""
+"""Top-level folders that globs skip: their contents are kept already."""
 
 
 def keep(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """Copy what the step's globs match, relative to the root of its tree; a glob that matches no file is a warning.
+    """Copy the files that the step's globs match, relative to the root of its tree. Warn of a glob without a match.
 
-    Raises PreparationError for a glob that leaves the tree, OSError and Failure where a file cannot be copied whole.
+    Raises PreparationError for a glob that leaves the tree, OSError and Failure if a file cannot be copied whole.
     """
     root, folder = session.context.root, session.folder.step(planned.id) / FOLDER
     shutil.rmtree(folder, ignore_errors=True)
@@ -38,7 +38,7 @@ def keep(session: RunSession, planned: Planned, run: StepRun) -> None:
         for path in found:
             kept += path.stat().st_size
             if kept > MOST_KEPT:
-                reason = f"artifacts: {path.relative_to(root)} and what follows are left out"
+                reason = f"artifacts: {path.relative_to(root)} and all later files are left out"
                 run.warnings.append(f"{reason}: a step keeps at most {MOST_KEPT >> 30} GiB")
                 return
             copy = folder / path.relative_to(root)

@@ -1,4 +1,4 @@
-"""Steps that measure: fresh processes of both sides in coin-flip pairs, each round an event as soon as it is there."""
+"""Measuring steps: fresh processes of both sides in pairs of random order. Each round is stored at once as an event."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from perfflow.session.figures import per_operation, with_work
 from perfflow.session.own_code import OwnCode
 from perfflow.session.paces import Paces
 from perfflow.session.presence import missing_side
-from perfflow.session.python_luck import runs_python, with_luck
+from perfflow.session.python_luck import runs_python, with_random_state
 from perfflow.session.session import RunSession
 from perfflow.session.unread_output import UnreadOutput
 from perfflow.session.variants import Suite, subjects_of
@@ -44,29 +44,29 @@ if TYPE_CHECKING:
     from perfflow.session.code_layouts.drawing import Drawn
 
 WARMUP = 1
-STOPPED = "perfflow was stopped (^Z) while a sample was taken, which was taken again"
+STOPPED = "perfflow was stopped (^Z) during a sample, so the sample was repeated"
 MOST_PARSED = 64 * 2**20
-"""Bytes of output, or of a file, that ``parse`` reads."""
-PATIENCE = 2
-"""Times the default budget on a hostile machine."""
+"""Most bytes of output, or of a file, that ``parse`` reads."""
+HOSTILE_FACTOR = 2
+"""Factor of the default budget on a hostile machine."""
 
 
 class Bench:
-    """The measuring of one step: its benchmarks, its sampler, and what was read so far."""
+    """One measuring step: its benchmarks, its sampler, and the readings so far."""
 
     def __init__(self, session: RunSession, planned: Planned, run: StepRun) -> None:
         self.session, self.planned, self.run = session, planned, run
         self.context = variables_of(session.context, planned)
         self.missing = missing_side(session, planned)
         self.failures: dict[str, Failure] = {}
-        """Why benchmarks of a suite could not be measured to the end."""
+        """Failures by benchmark of a suite, for those that could not be measured to the end."""
         sides = session.sides_of(planned)
         self.able = tuple(side for side in sides if side is not self.missing)
-        """The sides that have what this step measures."""
+        """The sides whose tree contains the program that this step measures."""
         self.sides = sides
         session.build_first(planned, run, self.able)
         self.deterministic = bool(planned.tool and planned.tool.deterministic)
-        # A deterministic tool is not warmed up: its figures have no caches behind them, and it is slow.
+        # A deterministic tool needs no warm-up: its counts do not depend on caches, and it is slow.
         least = 0 if self.deterministic else WARMUP
         self._warmup = _count("warmup", planned.step.warmup, self.context, least, least=0)
         self.warnings: dict[str, None] = {}
@@ -74,24 +74,24 @@ class Bench:
         self.unread = UnreadOutput()
         self._parse = planned.step.parse if planned.tool is None else None
         self.drawn: Drawn | None = None
-        """Code layouts that stand in the place of what was built, while some are measured."""
+        """Code layouts that replace the built executables, while layouts are measured."""
         self._python: dict[tuple[Side, tuple[str, ...]], bool] = {}
         self._prepared: dict[tuple[Side, int | None, str, Pace | None], Ready] = {}
         self.paces = Paces()
-        self.budget = self._patience()
+        self.budget = self._budget_seconds()
         self.start_over(session.context.seed)
 
-    def _patience(self) -> float:
-        """Seconds for one benchmark; where the workflow does not say, more of them on a hostile machine."""
-        if not self.deterministic and self.session.look_at_noise():
+    def _budget_seconds(self) -> float:
+        """Return the budget (s) of one benchmark. The default is longer on a hostile machine."""
+        if not self.deterministic and self.session.check_noise():
             self.run.warnings += hostility(self.session)
         if self.planned.step.budget:
             return duration(str(rendered(self.planned.step.budget, self.context)))
         hostile = self.session.noise is not None and self.session.noise.kind is NoiseClass.HOSTILE
-        return BUDGET * PATIENCE if hostile else BUDGET
+        return BUDGET * HOSTILE_FACTOR if hostile else BUDGET
 
     def start_over(self, seed: int) -> None:
-        """Begin a comparison of its own: other coins, nothing read so far."""
+        """Start a separate comparison with another random order and no readings."""
         self._own_code = OwnCode(self.session, self.run)
         criteria, goal = self.session.context.plan.criteria, self.session.goal
         stop_rule = StopRule(
@@ -108,20 +108,20 @@ class Bench:
         )
 
     def _shown(self, taken: Sampled) -> Sampled:
-        """As everybody may see it: of a comparison that was typed, a benchmark's name is its command."""
+        """Return the sample with secrets masked: in `perfflow compare`, a benchmark's name is its command."""
         return replace(taken, benchmark=masked(taken.benchmark, self.session.context.secrets))
 
     def measure(self, subjects: Sequence[Subject], ends: float = math.inf) -> None:
-        """Sample all benchmarks until each is decided, or as often as the workflow says.
+        """Sample all benchmarks until each is decided, or as many times as the workflow specifies.
 
-        ``ends`` is the moment at which the step's share of the run's budget is spent.
+        ``ends`` is the time (monotonic, s) when the step's share of the run's budget is spent.
         """
         two_sided, asked = len(self.sides) == 2, self.planned.step.confirm
         if self.deterministic:
-            self._look_beside()
+            self._check_untimed()
         patience = self.budget if self.planned.step.budget else math.inf
         gone = [subject for subject in subjects if subject.alone and subject.sides == (Side.BASELINE,)]
-        # Of what head has lost, one run says what it was.
+        # For a benchmark that head removed, one run is enough to report its old value.
         self.sampling.take_rounds(gone, Design.FIXED, 1, ends)
         subjects = [subject for subject in subjects if subject not in gone]
         if self.planned.step.runs is not None:
@@ -138,21 +138,23 @@ class Bench:
 
     @property
     def is_python(self) -> bool:
-        """Whether all that it starts is Python, as far as that is known."""
+        """Whether every program that it starts is Python, as far as perfflow can tell."""
         return bool(self._python) and all(self._python.values())
 
     @property
     def compares_trees(self) -> bool:
-        """Whether its sides are two trees, each with a build of its own."""
+        """Whether its sides are two trees with separate builds."""
         return bool(self.session.contexts)
 
-    def _with_luck(self, prepared: Ready, only: str) -> Ready:
-        """The next process of a side, with the code layout, the hashes and the environment that are its turn."""
+    def _with_random_state(self, prepared: Ready, only: str) -> Ready:
+        """Return the next call of a side, with this pair's code layout, hash seed and environment size."""
         if self.drawn:
             self.drawn.put(prepared.side, self._sampler.layout)
         if self.deterministic or not self._runs_python(prepared):
             return prepared
-        return with_luck(prepared, f"{self.session.context.seed}\0{self.planned.id}\0{only}\0{self._sampler.number}")
+        return with_random_state(
+            prepared, f"{self.session.context.seed}\0{self.planned.id}\0{only}\0{self._sampler.number}"
+        )
 
     def _runs_python(self, prepared: Ready) -> bool:
         key = (prepared.side, prepared.argv)
@@ -162,7 +164,7 @@ class Bench:
 
     @cached_property
     def files(self) -> Mapping[str, list[str]]:
-        """Hashes of the files that each side executes. Raises PreparationError."""
+        """SHA-256 hashes of the files that each side executes. Raises PreparationError."""
         folder = self.session.folder.step(self.planned.id)
         ops = first_count(self.session.context, self.planned)
         prepared = {
@@ -173,29 +175,29 @@ class Bench:
 
     @property
     def identical(self) -> bool:
-        """Whether both sides execute the same files, and the same code of them."""
+        """Whether both sides execute the same files and load the same code."""
         if self.planned.step.variants:
             return False
         return bool(next(iter(self.files.values()), [])) and self.same_code
 
     @property
     def same_code(self) -> bool:
-        """Whether all that is known of what both sides execute is the same, and something is known."""
+        """Whether all known code of both sides is the same. False if no code is known."""
         hashes, loaded = list(self.files.values()), self._own_code.same()
         known = bool(hashes and hashes[0]) or loaded is not None
         return known and len(hashes) == 2 and hashes[0] == hashes[1] and loaded is not False
 
     def note_files(self) -> None:
-        """Store what is about to be measured. Raises PreparationError where the run went on after it was changed."""
+        """Store the hashes of the files to measure. Raises PreparationError if a resumed run has other files."""
         before = self.session.earlier.files_of(self.planned.id)
         if before and before != self.files:
-            raise PreparationError("what it measures was changed since the run was interrupted; start a new run")
+            raise PreparationError("the measured files changed since the run was interrupted; start a new run")
         if not before:
             event = {"event": "measuring", "step": self.planned.id, "files": dict(self.files)}
             self.session.folder.append(event)
 
     def subjects(self) -> list[Subject]:
-        """One for each benchmark of a suite that can run it alone, else one for the step."""
+        """Return one subject per benchmark if the suite can run each alone, else one for the step."""
         if self.planned.step.variants:
             ids, name = self.session.benchmarks(self.planned), self.planned.benchmark
             suite = Suite(name, ids, self.planned.pattern, self._taker, self._say)
@@ -213,7 +215,7 @@ class Bench:
         ]
 
     def _listed(self) -> dict[str, tuple[Side, ...]]:
-        """The ids of a suite's benchmarks, and the sides that have each; the two trees of a gate may differ in them."""
+        """Return the ids of a suite's benchmarks with the sides that have each; the trees of a gate may differ."""
         if not self.session.contexts:
             return dict.fromkeys(self.session.benchmarks(self.planned), self.sides)
         having: dict[str, list[Side]] = {}
@@ -229,10 +231,10 @@ class Bench:
         return partial(self.sample, only)
 
     def sample(self, only: str, side: Side) -> tuple[Reading, ...]:
-        """Take one sample: one process, or two with different ``ops`` whose difference drops the fixed part.
+        """Take one sample: one process, or two with different ``ops`` whose difference cancels the fixed part.
 
-        A process that is thrown away is watched for code of other trees, and the first of each side has a reader.
-        ``only``: which of a suite's benchmarks runs alone. Raises Failure, and LostError where just this one fails.
+        Warm-up processes are checked for code of other trees, and the output of each side's first one is read.
+        ``only``: the benchmark of a suite to run alone. Raises Failure, or LostError if only this benchmark fails.
         """
         counts = operations(self.session.tree_context_of(side), self.planned)
         while True:
@@ -240,7 +242,7 @@ class Bench:
             try:
                 for count in counts or (None,):
                     before = written(self.session.parsed_file(self.planned, side)) if self._parse else None
-                    prepared = self._with_luck(self.prepared(side, count, only), only)
+                    prepared = self._with_random_state(self.prepared(side, count, only), only)
                     read = self.unread.with_reader(prepared) if self.warming else None
                     with self._own_code.watched(read or prepared) if self.warming else nullcontext(prepared) as started:
                         invoked = self.session.start(started, self.run)
@@ -252,7 +254,7 @@ class Bench:
                     paused = paused or invoked.paused
             except Failure as failure:
                 if read and failure.timeout:
-                    # Without a reader it may be in time.
+                    # It may finish in time if its output is not read.
                     self.unread.give_up(read)
                     continue
                 self._blame(failure, side, only)
@@ -266,7 +268,7 @@ class Bench:
             self.warnings[STOPPED] = None
 
     def _figures(self, prepared: Ready, invoked: Invoked, before: Written, only: str) -> tuple[Reading, ...]:
-        """What one process says of its benchmarks. ``before``: the file that ``parse`` reads, before it ran."""
+        """Return the readings of one process. ``before``: earlier state of the file that ``parse`` reads."""
         readings = invoked.parsed.readings
         folder = self.session.folder.step(self.planned.id)
         if self._parse:
@@ -275,7 +277,7 @@ class Bench:
         if only:
             readings = tuple(reading for reading in readings if reading.benchmark == only)
             if not readings:
-                raise Failure(f"the suite lists {only!r} and does not report it when it is run alone")
+                raise Failure(f"the suite lists {only!r} but does not report it when it runs alone")
         if self.warming:
             self.paces.notice(benchmark_name(self.planned, only), readings)
         for name, reason in invoked.parsed.failed.items():
@@ -288,7 +290,7 @@ class Bench:
         return named(self.planned, readings)
 
     def _blame(self, failure: Failure, side: Side, only: str) -> None:
-        """Say which side and code layout failed. Raises LostError where others of the suite can be measured."""
+        """Name the side and code layout in the failure. Raises LostError if other benchmarks can still be measured."""
         layout = f"with code layout {self._sampler.layout}: " if self._sampler.layout else ""
         failure.reason = f"{self.session.where(side)}{layout}{failure.reason}"
         if only:
@@ -296,9 +298,10 @@ class Bench:
             raise LostError from failure
 
     def prepared(self, side: Side, ops: int | None, only: str) -> Ready:
-        """What a sample starts: rendered once, since nothing that it depends on changes while the step measures.
+        """Return the call of a sample. It is rendered once, because its inputs do not change while the step measures.
 
-        The second side to be warmed up takes as long as a sample will, which says how many fit into the time.
+        The pace is known after the first warm-up, so the second warm-up takes as long as a sample. Its duration shows
+        how many samples fit into the budget.
         """
         pace = self.paces.of(benchmark_name(self.planned, only))
         key = (side, ops, only, pace)
@@ -308,25 +311,25 @@ class Bench:
 
     @property
     def warming(self) -> bool:
-        """Whether what runs now is thrown away, and tells how long the benchmark takes."""
+        """Whether the current process is a warm-up, which shows how long the benchmark takes."""
         return self._sampler.warming
 
-    def _look_beside(self) -> None:
-        """See whose code a tool runs that is not warmed up. Raises Failure."""
+    def _check_untimed(self) -> None:
+        """Check which tree's code runs, for a tool without warm-up. Raises Failure."""
         for side in self.able:
             ops = first_count(self.session.tree_context_of(side), self.planned)
             try:
-                self._own_code.look_beside(self.prepared(side, ops, ""))
+                self._own_code.check_untimed(self.prepared(side, ops, ""))
             except Failure as failure:
                 failure.reason = f"{self.session.where(side)}{failure.reason}"
                 raise
 
 
 def hostility(session: RunSession) -> list[str]:
-    """The warning that the machine deserves, if any."""
+    """Return the warning about a hostile machine, if it is one."""
     if session.noise is None or session.noise.kind is not NoiseClass.HOSTILE:
         return []
-    return [f"{describe(as_json(session.noise.findings, session.noise.test))}; `perfflow doctor` says more"]
+    return [f"{describe(as_json(session.noise.findings, session.noise.test))}; run `perfflow doctor` for details"]
 
 
 def _count(key: str, value: int | str | None, context: dict[str, Any], default: int, *, least: int) -> int:
@@ -336,9 +339,9 @@ def _count(key: str, value: int | str | None, context: dict[str, Any], default: 
 def read_figures(
     parse: Parse, stdout: Path, cwd: Path, before: Written, seconds: float | None = None
 ) -> tuple[Reading, ...]:
-    """Read what ``parse`` asks for from the output, or from a file that is not as it was ``before``.
+    """Read the figures that ``parse`` names from the output, or from a file that changed since ``before``.
 
-    Raises Failure, also where a pattern takes more than so many ``seconds``.
+    Raises Failure, also if a pattern takes longer than ``seconds``.
     """
     source = cwd / parse.file if parse.file else stdout
     if parse.file and written(source) in (before, None):
@@ -346,7 +349,7 @@ def read_figures(
     try:
         data = read(source, MOST_PARSED)
     except TooLargeError as error:
-        hint = "print the figures alone, or write them to a file and name it with `parse: {file: NAME}`"
+        hint = "print only the figures, or write them to a file and name it with `parse: {file: NAME}`"
         reason = f"`parse` reads at most {MOST_PARSED >> 20} MiB, and {source.name} is longer; {hint}"
         raise Failure(reason, exit_code=0, log=stdout) from error
     except OSError as error:
@@ -358,9 +361,9 @@ def read_figures(
 
 
 def executed_files(prepared: Ready) -> list[str]:
-    """Hashes of the files that a command line names: the program, and scripts among its arguments.
+    """Return the SHA-256 hashes of the files that a command line names: the program, and scripts in its arguments.
 
-    None where shell text stands between, which may run anything.
+    Empty for shell text, which may run anything.
     """
     if prepared.tool is None or prepared.call is None or prepared.call.shell_text:
         return []
@@ -369,10 +372,10 @@ def executed_files(prepared: Ready) -> list[str]:
     for word in prepared.call.command if named is None else named:
         try:
             path = prepared.cwd / word
-            # Devices never end, and opening a FIFO waits for a writer.
+            # Reading a device may never end, and opening a FIFO waits for a writer.
             if path.is_file():
                 with path.open("rb") as stream:
                     found.append(hashlib.file_digest(stream, "sha256").hexdigest())
         except (OSError, ValueError):
-            continue  # not a file, or one that may be executed and not read
+            continue  # not a file, or an executable without read permission
     return found

@@ -1,7 +1,7 @@
-"""What the trees of a gate, or of candidates, will lack of the user's own: told before anything is built or waited for.
+"""Find files that the trees of a gate or of candidates will lack, before anything is built.
 
-A tree holds what git tracks, and untracked files that are not ignored. An ignored one is there if a step makes it in
-each tree, or if ``worktree: {share: [...]}`` names it.
+A tree contains the files that git tracks, and untracked files that are not ignored. An ignored file exists there only
+if a step makes it in each tree, or if ``worktree: {share: [...]}`` names it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from perfflow.workflow.expression_text import ExpressionError
 _OPERATORS = late_pattern(r"[;&|\n(){}]+")
 _ASSIGNMENT = late_pattern(r"[A-Za-z_]\w*=")
 _WRITTEN = late_pattern(r"-o|--?out\w*|>{1,2}")
-"""Before the name of a file that is written, not read."""
+"""Words before the name of an output file."""
 _MOST_WORDS = 2000
 
 
 @dataclass(frozen=True)
 class _Need:
-    """A path of the user's tree that a step names; ``first``: its step starts with it as a program."""
+    """A path of the user's tree that a step names; ``first``: the step runs it as its first program."""
 
     item: Planned | None
     written: str
@@ -43,20 +43,20 @@ class _Need:
 
 
 def problems_of(opened: Opened) -> tuple[Problem, ...]:
-    """Errors: what surely fails in another tree, or would run the user's code there. Warnings: what may be missing.
+    """Return errors for paths that certainly fail in another tree, or run the user's code there; warnings for others.
 
-    Nothing where the project is not a git repository, which has no other trees.
+    Empty if the project is not a git repository, because then there are no other trees.
     """
     if not (opened.root / ".git").exists():
         return ()
     try:
         return in_file_order([*_of_shared(opened), *_lacking(opened)])
-    except UserError:  # no git here, or a damaged repository: said by what needs the trees
+    except UserError:  # git is missing or the repository is damaged: reported when the trees are made
         return ()
 
 
 def require_complete(opened: Opened) -> tuple[str, ...]:
-    """Raise UserError with every error; returns the warnings."""
+    """Return the warnings. Raises UserError with all errors."""
     found = problems_of(opened)
     errors = tuple(problem for problem in found if problem.severity is Severity.ERROR)
     if errors:
@@ -65,12 +65,12 @@ def require_complete(opened: Opened) -> tuple[str, ...]:
 
 
 def _of_shared(opened: Opened) -> Iterator[Problem]:
-    """What is wrong with each shared path; one that is missing may still come from a step of `setup`."""
+    """Yield the problems of each shared path. A missing path may still be made by a `setup` step."""
     plan, root = opened.plan, opened.root
     share = plan.workflow.worktree.share
     if not share:
         return
-    # Imported where it is needed: few workflows share anything.
+    # Imported on use: few workflows share paths.
     from perfflow.trees import own_copies, sharing
 
     layers = [plan.workflow.env, plan.workflow.defaults.env]
@@ -87,7 +87,7 @@ def _of_shared(opened: Opened) -> Iterator[Problem]:
 
 
 def _lacking(opened: Opened) -> Iterator[Problem]:
-    """Ignored paths that steps name, which no step makes and the workflow does not share."""
+    """Yield problems for ignored paths that steps name but no step makes and the workflow does not share."""
     share = [PurePosixPath(path) for path in opened.plan.workflow.worktree.share]
     texts = {item.id: _text_of(opened, item) for item in opened.plan.steps if _runs_in_trees(item)}
     needs = list(_needs(opened, texts))
@@ -98,18 +98,18 @@ def _lacking(opened: Opened) -> Iterator[Problem]:
         if top is None or any(PurePosixPath(need.path).is_relative_to(path) for path in share):
             continue
         found = _problem(opened, need, top, texts)
-        # Each once: the step that surely fails, else the first.
+        # Report each path once: for the step that certainly fails, else for the first step.
         if found and (top not in said or (found.severity, said[top].severity) == (Severity.ERROR, Severity.WARNING)):
             said[top] = found
     yield from said.values()
 
 
 def _problem(opened: Opened, need: _Need, top: str, texts: Mapping[str, Sequence[str]]) -> Problem | None:
-    """What is said of an ignored path; None where a step before it may make it."""
+    """Return the problem of an ignored path; None if an earlier step may make it."""
     environment = PurePosixPath(top).name in ENVIRONMENTS or (opened.root / top / "pyvenv.cfg").is_file()
     before = list(_before(opened, need.item)) if need.item else []
     made = any(top in " ".join(texts.get(item.id, ())) for item in before)
-    # A command that is given the folder as a whole is likely to make it: `python3 -m venv .venv`.
+    # A command with the folder itself as an argument probably makes it: `python3 -m venv .venv`.
     makes = need.item is not None and need.path == top and not need.first and need.item.role is Role.WORK
     if made or makes or (before and need.item and not environment):
         return None
@@ -126,14 +126,14 @@ def _problem(opened: Opened, need: _Need, top: str, texts: Mapping[str, Sequence
 
 
 def _must_run(item: Planned | None) -> bool:
-    """Whether a step runs in any case, and its failure is not allowed."""
+    """Return whether a step always runs and must not fail."""
     if item is None or item.role in LOOKING_ON:
         return False
     return item.step.if_ is None and item.step.requires is None and not item.step.continue_on_error
 
 
 def _before(opened: Opened, item: Planned) -> Iterator[Planned]:
-    """Steps that ran in a tree when the item's turn comes, and may have made anything."""
+    """Yield the earlier steps in the same tree that may make files."""
     for other in opened.plan.steps:
         if other.id == item.id:
             return
@@ -148,7 +148,7 @@ def _runs_in_trees(item: Planned) -> bool:
 
 
 def _text_of(opened: Opened, item: Planned) -> tuple[str, ...]:
-    """The words of what a step runs, as far as they are known before the run; none where they are not."""
+    """Return the words of a step's command, empty if they are not known before the run."""
     context = TreeContext(opened.plan, opened.root, "<run>", 0, Path("<run>"), dry=True)
     try:
         ops = first_count(context, item)
@@ -158,7 +158,7 @@ def _text_of(opened: Opened, item: Planned) -> tuple[str, ...]:
 
 
 def _needs(opened: Opened, texts: Mapping[str, Sequence[str]]) -> Iterator[_Need]:
-    """Paths in the tree that steps name and the user's tree has."""
+    """Yield the paths that steps name and that exist in the user's tree."""
     root = opened.root
     for item in opened.plan.steps:
         folder = _folder(opened, item)
@@ -173,21 +173,21 @@ def _needs(opened: Opened, texts: Mapping[str, Sequence[str]]) -> Iterator[_Need
 
 
 def _folder(opened: Opened, item: Planned) -> PurePosixPath:
-    """The working directory of a step below the root, where it is written as it is."""
+    """Return the working directory of a step relative to the root; the root if it contains an expression."""
     stage, defaults = opened.plan.stage(item.stage), opened.plan.workflow.defaults
     text = item.step.working_directory or stage.working_directory or defaults.working_directory or "."
     return PurePosixPath("." if "${{" in text else text)
 
 
 def _words(argv: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Words of a command that may be paths, and whether the step starts with it."""
+    """Yield the words of a command that may be paths, and whether each is the first program of the step."""
     text = argv[-1] if argv[: len(BASH)] == BASH else ""
     commands = _OPERATORS.split(text) if text else [shlex.join(argv)]
     first = True
     for command in commands[:_MOST_WORDS]:
         try:
             words = shlex.split(command, comments=True)
-        except ValueError:  # a quote that goes on in the next line: what stands in it is not known
+        except ValueError:  # a quote that continues on the next line
             first = False
             continue
         while words and _ASSIGNMENT.match(words[0]):
@@ -206,7 +206,7 @@ def _literal(parts: Iterable[str]) -> Iterator[str]:
 
 
 def _inside(path: PurePosixPath) -> str:
-    """Return a relative path in its shortest form; '' if it is absolute, leads out of the tree, or is not a path."""
+    """Return a normalized relative path; '' if it is absolute, leads out of the tree, or is not a path."""
     text = os.path.normpath(path)
     usable = not path.is_absolute() and not text.startswith("..") and "\0" not in text and len(text) < 1000
     return text if usable and text != "." else ""

@@ -1,4 +1,4 @@
-"""A run's events -> its result, and the result in its files: the same for a live, a killed and a stored run."""
+"""Judge a run's events and write the result files, in the same way for a live, a killed and a stored run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from perfflow.verdict.judge import judge
 
 
 def write(result: Result, folder: Path, *, report: bool = True, source: Path | None = None) -> Path:
-    """Write result.json and the report, as Markdown and as a page to look at; returns the path of the first.
+    """Write result.json and the report as Markdown and HTML; return the path of the Markdown file.
 
-    Without ``report`` that is left for `perfflow report` to write. ``source`` is the run's own folder, if that is
-    another one.
+    Without ``report``, only result.json is written. ``source``: the run's own folder, if it differs from ``folder``.
     """
     rundir.write_text(folder / rundir.RESULT, chunks(result))
     if report:
@@ -36,9 +35,9 @@ def write(result: Result, folder: Path, *, report: bool = True, source: Path | N
 
 
 def write_profiles(result: Result, folder: Path) -> None:
-    """Write the run's profiles with stacks as files for other viewers, in place of those of an earlier part of it.
+    """Write the run's profiles with stacks as files for other viewers; replace those of an earlier part of the run.
 
-    What cannot be read was lost since its step ended, and is left out here: nothing that is measured depends on it.
+    Profiles that cannot be read any more are skipped, because no measurement depends on them.
     """
     place = folder / rundir.PROFILES
     shutil.rmtree(place, ignore_errors=True)
@@ -59,7 +58,7 @@ def result_of_events(folder: Path) -> Result:
 
 
 def record_of_events(folder: Path) -> Record:
-    """Fold the events of a run. Raises UserError if there is no run in them."""
+    """Fold the events of a run into a record. Raises UserError if they contain no run."""
     record = Record()
     for event in rundir.events(folder):
         record.fold(event)
@@ -70,10 +69,10 @@ def record_of_events(folder: Path) -> Record:
 
 @contextmanager
 def readable(source: Path) -> Iterator[None]:
-    """What goes wrong inside is that of a damaged file."""
+    """Turn errors inside into a UserError about a damaged file."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        # Ours would not: the file was changed, or written by another version.
+        # perfflow's own files do not cause this: the file was changed, or another version wrote it.
         text = f"{source}: not what this version of perfflow writes ({type(error).__name__}: {error})"
         raise UserError.of(text, "the file was changed by hand, or by another version?") from error

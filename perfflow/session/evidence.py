@@ -1,4 +1,4 @@
-"""What a step's tool found beside figures: its profiles, and hotspots by their place in the tree, each side's last."""
+"""Results of a step's tool besides figures: profiles and hotspots, from the last call of each side."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from perfflow.store.run_facts import Found, FoundHotspot, StoredProfile
 
 
 class Evidence:
-    """Gathers what the calls of one step leave; of several calls of a side, the last one's files are there."""
+    """Collects the profiles, hotspots and kernels of one step. Only the files of a side's last call exist."""
 
     def __init__(self, session: RunSession, planned: Planned, benchmark: str = "") -> None:
-        """``benchmark`` is whose evidence it is, where the step profiles several."""
+        """``benchmark``: the benchmark that was profiled, if the step profiles several."""
         self._session, self._planned, self._benchmark = session, planned, benchmark
         self._devices: dict[str, None] = {}
         self._found: dict[Side, tuple[Ready, Parsed]] = {}
 
     def add(self, prepared: Ready, parsed: Parsed) -> None:
-        """Take what the last call of a side left, in the place of what one before it did."""
+        """Replace the results of a side by those of its last call."""
         if parsed.device:
             self._devices.setdefault(parsed.device)
         if parsed.hotspots or parsed.profiles or parsed.kernels:
             self._found[prepared.side] = (prepared, parsed)
 
     def found(self) -> Found:
-        """What the tool found, side by side."""
+        """Return the results of both sides."""
         found = Found(devices=self._gpus())
         for side in (side for side in Side if side in self._found):
             prepared, parsed = self._found[side]
@@ -50,7 +50,7 @@ class Evidence:
         return found
 
     def _gpus(self) -> tuple[str, ...]:
-        """The GPUs that the calls were of; of a tool for GPUs one without a name where none of them told it."""
+        """Return the GPUs that the calls reported; a nameless one if a GPU tool reported none."""
         return (*self._devices,) or ((GPU,) if self._planned.tool and self._planned.tool.gpu else ())
 
     def _whose(self, facts: KernelFacts) -> str:
@@ -66,20 +66,20 @@ class Evidence:
 
 
 def flatness(parsed: Parsed) -> tuple[str, ...]:
-    """Say where a profile has no hotspot, which is a finding, too."""
+    """Return a note if a profile has no hotspot."""
     if not parsed.hotspots or parsed.hotspots[0].share > HOTSPOT:
         return ()
     first = parsed.hotspots[0]
-    return (f"no place has more than {HOTSPOT:.0%}; the largest, {first.location}, has {first.share:.1%}",)
+    return (f"no hotspot above {HOTSPOT:.0%}; the largest is {first.location} with {first.share:.1%}",)
 
 
 def sources_of(session: RunSession, prepared: Ready) -> SourceFiles:
-    """The source files of the tree that a call ran in."""
+    """Return the source files of the tree that a call ran in."""
     return SourceFiles(session.tree_context_of(prepared.side).root, _folders(prepared))
 
 
 def _folders(prepared: Ready) -> Iterator[Path]:
-    """Where the compiler may have run: the step's folder, and those above the program, such as its crate."""
+    """Yield folders where the compiler may have run: the step's folder, and those above the program (its crate)."""
     yield prepared.cwd
     if prepared.call and prepared.call.command:
         yield from (prepared.cwd / prepared.call.command[0]).parents

@@ -1,4 +1,4 @@
-"""Readings of one sample -> figures per operation, and the rates that declared work gives."""
+"""Convert the readings of one sample to figures per operation, and add rates from the declared work."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _RATES = {"bytes": "throughput", "elements": "rate", "flops": "flops"}
 
 
 def per_operation(found: Sequence[tuple[Reading, ...]], counts: Sequence[int]) -> tuple[Reading, ...]:
-    """Divide totals by the operations done; with two counts take the slope, in which the fixed part drops out.
+    """Divide totals by the number of operations; with two counts return the slope, which cancels the fixed part.
 
-    ``found`` holds the readings of each process, ``counts`` its operations (none: nothing is divided).
+    ``found``: readings of each process; ``counts``: its operations (empty: nothing is divided).
     """
     if not counts:
         return found[-1]
@@ -38,15 +38,15 @@ def per_operation(found: Sequence[tuple[Reading, ...]], counts: Sequence[int]) -
 
 
 def _slope(item: Reading, value: float) -> list[Reading]:
-    """The figure of one operation. Noise larger than the operations' own share is no measurement. Raises Failure."""
+    """Return the figure of one operation; drop a negative one. Raises Failure if noise exceeds a time difference."""
     if item.metric in TIMES and value <= 0:
-        reason = f"the run with more operations took no more {item.metric}: the slope is lost in noise"
-        raise Failure(f"{reason}; put the two numbers of `ops` further apart")
+        reason = f"the run with more operations did not take more {item.metric}: noise hides the difference"
+        raise Failure(f"{reason}; choose two numbers of `ops` that are further apart")
     return [replace(item, value=value, inner={})] if value >= 0 else []
 
 
 def _is_total(item: Reading) -> bool:
-    """Whether it adds up over a run. A property of the built-in metrics, also where ``parse`` names one of them."""
+    """Return whether the metric is a total over the run. Only built-in metrics can be, also if ``parse`` names one."""
     known = METRICS.get(item.metric)
     return known is not None and known.total
 
@@ -59,7 +59,7 @@ def _divided(item: Reading, count: int) -> Reading:
 
 
 def with_work(readings: tuple[Reading, ...], work: Work | None, context: Mapping[str, Any]) -> tuple[Reading, ...]:
-    """Add throughput, rate and flops: the declared work of a run or operation by its time."""
+    """Add throughput, rate and flops: the declared work of a run or operation divided by its time."""
     if work is None:
         return readings
     added = []
@@ -74,13 +74,13 @@ def with_work(readings: tuple[Reading, ...], work: Work | None, context: Mapping
 
 
 def _rate(metric: str, value: float, time: Reading) -> Reading:
-    """A rate, known as well as the time it is from."""
+    """Return a rate with the same relative resolution as the time."""
     return Reading(metric, value, time.benchmark, statistic=time.statistic, tick=value * time.tick / time.value)
 
 
 def _finite(key: str, value: float) -> float:
     if not math.isfinite(value):
-        raise Failure(f"work.{key} gives {value} per second, which cannot be", exit_code=0)
+        raise Failure(f"work.{key} gives {value} per second, which is not a finite number", exit_code=0)
     return value
 
 
@@ -90,5 +90,5 @@ def _number(key: str, amount: object) -> float:
     except ValueError as error:
         raise Failure(f"work.{key} is {amount!r}, not a number") from error
     if not 0 < number < math.inf:
-        raise Failure(f"work.{key} is {amount!r}, not an amount above 0")
+        raise Failure(f"work.{key} is {amount!r}; it must be above 0 and finite")
     return number

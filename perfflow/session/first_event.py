@@ -1,4 +1,4 @@
-"""The first event of a run: what it set out to do, and where."""
+"""The first event of a run: its workflow, settings, steps, machine and trees."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def opening_event(
     budget: float | None = None,
     out: Path | None = None,
 ) -> dict[str, Any]:
-    """What a run set out to do, and where: its first event. ``budget``: seconds for all measuring together."""
+    """Return the first event of a run. ``budget``: seconds for all measuring together."""
     workflow = opened.plan.workflow
     return {
         "event": "run",
@@ -68,7 +68,7 @@ def opening_event(
 
 
 def digest(opened: Opened) -> str:
-    """A hash of the workflow and its parameters: what must not change while a run is resumed."""
+    """Return a hash of the workflow and its parameters, which must be the same when a run is resumed."""
     workflow = as_data(opened.plan.workflow)
     tools = {item.step.uses: item.step.declared.digest for item in opened.plan.steps if item.step.declared}
     parts = [workflow, dict(opened.plan.params), *([tools] if tools else [])]
@@ -76,14 +76,14 @@ def digest(opened: Opened) -> str:
 
 
 def _library(opened: Opened) -> dict[str, Any]:
-    """What came from other repositories, and at which commit; empty where nothing did."""
+    """Return the files used from other repositories with their commits; empty if there are none."""
     used = sorted(opened.library.used.items())
     items = [{"reference": name, "commit": pin.commit, "sha256": pin.sha256} for name, pin in used]
     return {"library": items} if items else {}
 
 
 def _optimizing_info(plan: Plan) -> dict[str, Any]:
-    """What the optimize stage asks of a candidate, what it was told to guard and to rule out; empty without one."""
+    """Return the optimize stage's acceptance rule, guards and ruled-out techniques; empty without such a stage."""
     if CANDIDATES_STAGE not in plan.workflow.stages:
         return {}
     from perfflow.plan.optimize_stage import stage_plan
@@ -96,7 +96,7 @@ def _optimizing_info(plan: Plan) -> dict[str, Any]:
 
 
 def _untracked(opened: Opened) -> dict[str, Any]:
-    """Whether there are untracked files, which candidates start from, too; looked for only where there are any."""
+    """Return whether there are untracked files, which candidates start from too; empty without candidates."""
     candidates = any(item.role is Role.CANDIDATE for item in opened.plan.steps)
     return {"untracked": project.has_untracked(opened.root)} if candidates else {}
 
@@ -125,9 +125,9 @@ def _planned_step(item: Planned, params: Mapping[str, Any], *, selected: bool) -
 
 
 def _shown(opened: Opened) -> str:
-    """The workflow as `perfflow run` takes it at the root: a path in the project, its origin, or the whole path.
+    """Return the workflow as `perfflow run` accepts it at the root: a path in the project, its origin, or a full path.
 
-    The file of a comparison of two commands is gone by now, and just a name.
+    The temporary file of a comparison of two commands no longer exists, so only its name is returned.
     """
     if opened.origin != PROJECT:
         return opened.origin

@@ -1,4 +1,4 @@
-"""A run whose folder can no longer be written stops, and says what is kept and how to go on."""
+"""Errors of a run whose folder can no longer be written: which data exist, and how to resume."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from perfflow.store.write_failure import FolderError
 
 @contextmanager
 def kept(folder: Path, *, can_resume: bool) -> Iterator[None]:
-    """Turn what goes wrong with the files of a run into a UserError with exit 3 and a remedy.
+    """Turn errors with the files of a run into a UserError with exit 3 and a remedy.
 
-    ``can_resume``: whether the command that made the run takes ``--resume``.
+    ``can_resume``: whether the command that made the run accepts ``--resume``.
     """
     try:
         yield
@@ -28,12 +28,12 @@ def kept(folder: Path, *, can_resume: bool) -> Iterator[None]:
 
 @contextmanager
 def calibration_kept(file: Path) -> Iterator[None]:
-    """The same of a calibration, which keeps what it finds in ``file``, step by step."""
+    """Do the same for a calibration, which saves its findings in ``file`` after each step."""
     try:
         yield
     except (FolderError, OSError) as error:
         problem = error if isinstance(error, FolderError) else FolderError.of(file, error)
-        hint = f"{problem.remedy}; what was found of the steps before is in {file}; run `perfflow calibrate` again"
+        hint = f"{problem.remedy}; {file} has the findings of the earlier steps; run `perfflow calibrate` again"
         raise UserError.of(problem.reason, hint, Exit.UNMEASURED) from error
 
 
@@ -48,6 +48,6 @@ def _explained(error: FolderError, *, can_resume: bool) -> UserError:
     if not _holds_something(error.folder):
         return UserError.of(error.reason, f"{error.remedy}; nothing was measured yet", Exit.UNMEASURED)
     where = shlex.quote(str(error.folder))
-    going_on = f", and the same command with --resume={where} goes on" if can_resume else ""
-    hint = f"{error.remedy}; `perfflow report {where}` judges what was measured{going_on}"
+    going_on = f"; the same command with --resume={where} resumes it" if can_resume else ""
+    hint = f"{error.remedy}; `perfflow report {where}` judges the samples so far{going_on}"
     return UserError.of(error.reason, hint, Exit.UNMEASURED)

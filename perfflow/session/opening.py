@@ -1,4 +1,4 @@
-"""A workflow's name and its settings -> a plan that can be run, or every problem at once."""
+"""Open a workflow by its name and settings: return a plan that can run, or report all problems at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from perfflow.workflow.load import Draft, load
 
 @dataclass(frozen=True)
 class Opened:
-    """A workflow that was read and planned, with what was found on the way."""
+    """A workflow that was read and planned, with its problems."""
 
     path: Path
     root: Path
@@ -29,23 +29,23 @@ class Opened:
 
     @property
     def origin(self) -> str:
-        """Whose the workflow is: ``project``, ``lib:NAME``, or the reference or package that it came by."""
+        """Source of the workflow: ``project``, ``lib:NAME``, or the reference or package that it came from."""
         return self.library.origin(self.path)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Errors and warnings in the file's order."""
+        """Errors and warnings in file order."""
         return in_file_order(self.draft.problems)
 
     @property
     def unavailable(self) -> tuple[Problem, ...]:
-        """What the file asks for and this version cannot do."""
+        """Features that the file uses but this version does not have."""
         return in_file_order(planning.unavailable(self.draft))
 
     def require_usable(self, *, to_run: bool, trust: bool = False) -> None:
-        """Raise UserError with every error; to run, what is unavailable is one too, and commands never shown are.
+        """Raise UserError with all errors; to run, also for unavailable features and commands that were never shown.
 
-        ``trust``: run them all the same.
+        ``trust``: run commands that were never shown.
         """
         errors = [problem for problem in self.problems if problem.severity is Severity.ERROR]
         if to_run and not errors:
@@ -55,9 +55,9 @@ class Opened:
 
 
 def open_workflow(name: str, settings: Sequence[str] = (), text: str | None = None) -> Opened:
-    """Find, read, check and plan a workflow. Raises UserError only when there is nothing to check.
+    """Find, read, check and plan a workflow. Raises UserError only if there is nothing to check.
 
-    ``text`` is what its file is to say, where that is not written yet.
+    ``text``: content of the file, if it is not written yet.
     """
     with within_time(f"reading {name}"):
         here = Path.cwd()
@@ -80,9 +80,9 @@ def open_workflow(name: str, settings: Sequence[str] = (), text: str | None = No
 
 
 def select(plan: Plan, stages: Sequence[str], only: Sequence[str], start: str | None) -> frozenset[str]:
-    """Ids of the steps to run: all, those of some stages, some steps alone, or everything from one step on.
+    """Return the ids of the steps to run: all, those of some stages, single steps, or all from one step on.
 
-    Raises UserError for a name that is none, and for a selection without any step.
+    Raises UserError for an unknown name, and for a selection without steps.
     """
     _require_known(stages, list(plan.workflow.stages), "stage")
     names = [item.id for item in plan.steps] + [item.step.id for item in plan.steps]
@@ -101,10 +101,10 @@ def select(plan: Plan, stages: Sequence[str], only: Sequence[str], start: str | 
 
 def _nothing_selected(plan: Plan, stages: Sequence[str], start: str | None) -> UserError:
     if not start or not any(item.stage in stages for item in plan.steps):
-        return UserError.of(f"--stage {', '.join(stages)}: there is no step", "name a stage that has steps")
+        return UserError.of(f"--stage {', '.join(stages)}: no step is selected", "name a stage that has steps")
     at = next(number for number, item in enumerate(plan.steps) if start in (item.id, item.step.id))
     later = list(dict.fromkeys(item.stage for item in plan.steps[at:]))
-    hint = f"from {start} on there are steps of: {', '.join(later)}"
+    hint = f"stages with steps from {start} on: {', '.join(later)}"
     return UserError.of("--from and --stage have no step in common", hint)
 
 

@@ -1,4 +1,4 @@
-"""Each tree's own code is what runs: seen to in runs that are not timed, once for each side and benchmark."""
+"""Check that each side runs the code of its own tree, in runs that are not timed, once per side and benchmark."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from perfflow.session.session import RunSession
 from perfflow.tools.adapter import Role
 from perfflow.tools.python_command import starts_python
 
-SAME_CODE = "both sides run the same code, byte for byte: what differs between them is noise, or comes from their data"
+SAME_CODE = "both sides run identical code (byte for byte): any difference is noise, or comes from their data"
 
 
 class OwnCode:
-    """Watches the first run of each side and benchmark of a step, and remembers which files of the tree it ran."""
+    """Watches the first run of each side and benchmark of a step, and records which files of the tree it loaded."""
 
     def __init__(self, session: RunSession, run: StepRun) -> None:
         self._session, self._run = session, run
@@ -28,7 +28,7 @@ class OwnCode:
 
     @contextmanager
     def watched(self, prepared: Ready) -> Iterator[Ready]:
-        """What to start in place of a call that is not timed. Raises Failure where code of another tree ran."""
+        """Yield the watched form of a call that is not timed. Raises Failure if code of another tree ran."""
         key = (prepared.side, prepared.ops, prepared.call.only if prepared.call else "")
         if key in self._watched:
             yield prepared
@@ -38,44 +38,44 @@ class OwnCode:
             yield watched
         self._files.setdefault(prepared.side, {}).update(files)
 
-    def look_beside(self, prepared: Ready) -> None:
-        """Run the command of a tool that is not warmed up, without the tool, if it starts Python. Raises Failure."""
+    def check_untimed(self, prepared: Ready) -> None:
+        """Run the command of a tool without warm-up once without the tool, if it starts Python. Raises Failure."""
         call = prepared.call
         if prepared.slot and call and not call.shell_text and starts_python(call.command):
             with self.watched(replace(prepared, argv=call.command, tool=None, call=None)) as watched:
                 self._session.start(watched, self._run)
 
     def same(self) -> bool | None:
-        """Whether both sides ran the same Python files of their trees; None where that was not seen of both."""
+        """Return whether both sides loaded the same Python files of their trees; None if not known for both."""
         found = [self._files.get(side) for side in Side]
         return found[0] == found[1] if all(found) else None
 
 
 def run_check(prepared: Ready, run: StepRun, start: Callable[[Ready], Invoked]) -> Invoked:
-    """Run a prepared call of a step that is not timed: a check in a slot is one of the code there. Raises Failure."""
+    """Run a call that is not timed; a check in a slot must run the code of that slot. Raises Failure."""
     if prepared.planned.role is not Role.CHECK:
         return start(prepared)
     with watching(prepared, run) as (watched, _):
         return start(watched)
 
 
-def are_set_alike(session: RunSession, planned: Planned) -> bool:
-    """Whether the sides of a step are two trees that differ in nothing but their code."""
+def differ_in_code_only(session: RunSession, planned: Planned) -> bool:
+    """Return whether the sides of a step are two trees that differ only in their code."""
     one, other = (session.tree_context_of(side) for side in Side)
     return bool(session.contexts) and one.settings == other.settings and not planned.step.candidate
 
 
 @contextmanager
 def watching(prepared: Ready, run: StepRun) -> Iterator[tuple[Ready, dict[str, str]]]:
-    """What to start in place of a call that is not timed, and the Python files of its tree that ran, with their hashes.
+    """Yield the watched form of a call that is not timed, and the hashes of the Python files that it loaded.
 
-    These are known at the end, and none outside of slots. Raises Failure where code of another tree ran.
+    The hashes are filled in at the end, and only inside slots. Raises Failure if code of another tree ran.
     """
     slot, files = prepared.slot, dict[str, str]()
     if slot is None:
         yield prepared, files
         return
-    # Imported where it is needed: most runs need no trees.
+    # Imported on use: most runs need no trees.
     from perfflow.execute.loaded import UNSEEN, require_own, watched
 
     with watched(prepared, slot) as (changed, loaded):

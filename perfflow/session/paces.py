@@ -1,4 +1,4 @@
-"""How long the benchmarks of a step take, by which brief processes of a suite adapt their number of samples."""
+"""Durations of the benchmarks of a step, used by short processes of a suite to set their number of samples."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from perfflow.tools.pacing import Pace, pace_of
 
 
 class Paces:
-    """The slowest pace of each benchmark, whichever side it is of: both sides take as many samples."""
+    """The slowest pace of each benchmark over both sides, so that both take the same number of samples."""
 
     def __init__(self) -> None:
         self._found: dict[str, Pace] = {}
 
     def notice(self, benchmark: str, readings: Iterable[Reading]) -> None:
-        """Take the pace from what a process said of one benchmark."""
+        """Update the pace from the readings of one process."""
         found, known = pace_of(readings), self._found.get(benchmark)
         if found and known and found.seconds > known.seconds:
-            # As many samples as the first process took, since a later one may have been asked for more.
+            # Keep the number of samples of the first process, because a later one may have been asked for more.
             found = Pace(found.seconds, known.spent * (found.seconds / known.seconds))
         if found and (known is None or found.seconds > known.seconds):
             self._found[benchmark] = found
 
     def recall(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Take the pace of what an interrupted run had begun from its first samples."""
+        """Restore the paces of an interrupted run from its first samples."""
         for event in events:
             if event.get("pair") == 0:
                 for side in Side:
@@ -34,5 +34,5 @@ class Paces:
                     self.notice(readings[0].benchmark if readings else "", readings)
 
     def of(self, benchmark: str) -> Pace | None:
-        """The pace of a benchmark, None before anything of it was run."""
+        """Return the pace of a benchmark, None before its first process."""
         return self._found.get(benchmark)

@@ -1,4 +1,4 @@
-"""^Z stops what perfflow runs together with perfflow, and ``fg`` lets both go on.
+"""Stop perfflow and its child processes on ^Z, and resume both on ``fg``.
 
 Children have sessions of their own, so the terminal's signal does not reach them by itself.
 """
@@ -18,7 +18,7 @@ from perfflow.session.session import RunSession
 
 @contextmanager
 def pausing(session: RunSession) -> Iterator[None]:
-    """Pause on SIGTSTP; left alone where it is ignored (nohup, no job control) and outside of the main thread."""
+    """Pause on SIGTSTP, unless it is ignored (nohup, no job control) or this is not the main thread."""
     here = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTSTP)
     if not here or before in (signal.SIG_IGN, None):
@@ -28,7 +28,7 @@ def pausing(session: RunSession) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         session.pause()
         lock.stand_aside()
-        # Who shows progress live stops this process itself, after clearing the terminal.
+        # A live progress display stops this process itself, after it has cleared the terminal.
         if callable(before):
             before(number, frame)
         else:

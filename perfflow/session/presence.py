@@ -1,9 +1,9 @@
-"""Which of two trees lacks what a step runs: then its benchmark is new or removed, and no failure of the other tree.
+"""Find out which of two trees lacks a step's program: its benchmark is then new or removed, not failed.
 
-A program that crashes must never pass for one that is not there. So the rule looks at files, not at exit statuses: the
-step's working directory, its crate, and the first word of its command that is a file of the tree. What one tree has of
-these and the other does not cannot be run there, whatever it would do. In text for a shell the words are those a shell
-would read from it; what is behind variables and substitutions is not seen, and stays a failure.
+A crashing program must never count as a missing one. The rule therefore checks files, not exit statuses: the step's
+working directory, its crate, and the first word of its command that is a file of the tree. If only one tree has one of
+these, the step cannot run in the other. Shell text is split into words like a shell does; programs behind variables and
+substitutions are not recognized, and count as failures.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from perfflow.session.session import RunSession
 
 
 def missing_side(session: RunSession, planned: Planned) -> Side | None:
-    """The side whose tree lacks what the step runs, None where both have it or neither. Raises PreparationError."""
+    """Return the side whose tree lacks the step's program, None if both or neither have it. Raises PreparationError."""
     return absent(session.contexts, planned, session.folder.step(planned.id)) if session.contexts else None
 
 
 def absent(
     contexts: Mapping[Side, TreeContext], planned: Planned, folder: Path, *, folders_only: bool = False
 ) -> Side | None:
-    """The same of two contexts; ``folder`` is where the files of the step's calls would lie.
+    """Return the same for two contexts; ``folder``: where the files of the step's calls would be stored.
 
-    ``folders_only``: the words of the command do not count, as of a build, which runs much else.
+    ``folders_only``: ignore the words of the command, for example of a build, which runs many programs.
     """
     found: dict[Side, list[Path]] = {}
     unready: dict[Side, NoFolderError] = {}
@@ -48,7 +48,7 @@ def absent(
 
 
 def _lacks(contexts: Mapping[Side, TreeContext], side: Side, found: Mapping[Side, list[Path]]) -> bool:
-    """Whether a file that the other side runs is there and not here."""
+    """Return whether a file that the other side runs exists there but not on this side."""
     other = next(item for item in contexts if item is not side)
     return any(
         (contexts[other].root / path).exists() and not (contexts[side].root / path).exists() for path in found[other]
@@ -56,7 +56,7 @@ def _lacks(contexts: Mapping[Side, TreeContext], side: Side, found: Mapping[Side
 
 
 def _folders(context: TreeContext, prepared: Ready) -> Iterator[Path]:
-    """Paths within the tree of the step's working directory and its crate."""
+    """Yield the paths within the tree of the step's working directory and its crate."""
     yield from _within(context, prepared.cwd)
     crate = getattr(prepared.call.options, "crate", "") if prepared.call else ""
     if crate:
@@ -64,7 +64,7 @@ def _folders(context: TreeContext, prepared: Ready) -> Iterator[Path]:
 
 
 def _program(context: TreeContext, prepared: Ready) -> Iterator[Path]:
-    """The path within the tree of the first word that is a file of it: the program, or the script of another one."""
+    """Yield the path within the tree of the first word that is a file of it: a program, or the script of one."""
     for word in _words(prepared):
         try:
             named = (prepared.cwd / word).is_file()
@@ -78,7 +78,7 @@ def _program(context: TreeContext, prepared: Ready) -> Iterator[Path]:
 
 
 def _words(prepared: Ready) -> tuple[str, ...]:
-    """The words of the command, of text for a shell as far as it can be read."""
+    """Return the words of the command; shell text is split as far as possible."""
     text = prepared.call.shell_text if prepared.call else prepared.argv[-1] if _is_shell(prepared) else ""
     if not text:
         return prepared.argv
@@ -93,7 +93,7 @@ def _is_shell(prepared: Ready) -> bool:
 
 
 def _within(context: TreeContext, path: Path) -> Iterator[Path]:
-    """The path relative to the tree's root, if it lies in it."""
+    """Yield the path relative to the tree's root, if it is inside."""
     root, place = context.root.resolve(), path.resolve()
     if place.is_relative_to(root):
         yield place.relative_to(root)

@@ -1,4 +1,4 @@
-"""Who is told what happens while a run goes on."""
+"""Progress listeners of a run."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from perfflow.sampling.pairs import Sampled
 
 
 class Progress(Protocol):
-    """Who is told what happens; what it does with that is its own business.
+    """Receives the progress of a run.
 
-    ``started`` and ``ended`` may come from several threads at once. Nothing timed runs while one of these is called by
-    the step it is about, so this is where drawing is free.
+    ``started`` and ``ended`` may be called from several threads at once. The step that calls one of these times nothing
+    meanwhile, so a listener may draw during the call without disturbing a measurement.
     """
 
     def began(self, folder: Path, steps: Sequence[Planned]) -> None:
-        """A run begins: where its files will be, and the steps it goes through."""
+        """A run begins. ``folder``: where its files will be."""
 
     def started(self, planned: Planned) -> None:
         """A step starts."""
 
     def waiting(self, planned: Planned, queue: Queue) -> None:
-        """A step waits for the machine: where it stands now. Comes again when that changes, and every 10 s."""
+        """A step waits for the machine. Called again when its place in the queue changes, and every 10 s."""
 
     def granted(self, planned: Planned) -> None:
-        """A step that takes the machine to itself has it."""
+        """A step that needs the machine alone has got it."""
 
     def sampled(self, planned: Planned, taken: Sampled) -> None:
         """A step is between two rounds of its sampling."""
@@ -40,11 +40,11 @@ class Progress(Protocol):
         """A step ended."""
 
     def placed(self, text: str) -> None:
-        """What becomes of steps that other machines perform, in one line."""
+        """News of steps that run on other machines, in one line."""
 
 
 class NoProgress:
-    """Tells nobody; what tells some of it derives from this."""
+    """Ignores all progress; base class of listeners that handle only some of it."""
 
     def began(self, folder: Path, steps: Sequence[Planned]) -> None:
         """A run begins."""
@@ -65,12 +65,12 @@ class NoProgress:
         """A step ended."""
 
     def placed(self, text: str) -> None:
-        """Something became of steps that other machines perform."""
+        """News of steps that run on other machines."""
 
 
 @dataclass(frozen=True)
 class Nested(NoProgress):
-    """Tells the progress of a candidate's own steps as that of the candidate."""
+    """Reports the progress of a candidate's inner steps as that of the candidate."""
 
     outer: Progress
     candidate: Planned
@@ -90,7 +90,7 @@ class Nested(NoProgress):
 
 @dataclass(frozen=True)
 class Renamed(NoProgress):
-    """Tells the progress of steps under names of one revision."""
+    """Reports the progress of steps with a revision added to their names."""
 
     outer: Progress
     revision: str

@@ -1,4 +1,4 @@
-"""What an interrupted run has done already, read from its events, so that nothing of it is done again."""
+"""Finished steps and samples of an interrupted run, read from its events, so that they are not repeated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DONE = ("done", "cached")
 
 @dataclass(frozen=True)
 class Earlier:
-    """Steps that are done with their outputs, all samples, and what was measured; empty where the run is new."""
+    """Finished steps with their outputs, all samples, and the hashes of the measured files; empty for a new run."""
 
     seed: int = 0
     done: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -27,18 +27,18 @@ class Earlier:
     files: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
 
     def samples_of(self, step_id: str) -> Sequence[Mapping[str, Any]]:
-        """The samples that a step has taken, in their order."""
+        """Return the sample events of a step in their order."""
         return self.samples.get(step_id, ())
 
     def files_of(self, step_id: str) -> Mapping[str, list[str]] | None:
-        """Hashes of what a step that has taken samples executes."""
+        """Return the file hashes of a step, None if it has taken no samples."""
         return self.files.get(step_id) if self.samples_of(step_id) else None
 
 
 def earlier(path: Path, digest: str, selected: frozenset[str], *, elsewhere: bool = False) -> Earlier:
-    """Read what the run in a folder has done; ``elsewhere``: on other machines, so that this one may be any.
+    """Read the progress of the run in a folder. ``elsewhere``: it ran on other machines, so do not check this one.
 
-    Raises UserError where the workflow, its parameters or the machine are not what they were, and for damaged events.
+    Raises UserError if the workflow, its parameters or the machine changed, and for damaged events.
     """
     record, samples, files = Record(), dict[str, list[Mapping[str, Any]]](), dict[str, Mapping[str, list[str]]]()
     try:
@@ -50,7 +50,7 @@ def earlier(path: Path, digest: str, selected: frozenset[str], *, elsewhere: boo
                 files[event["step"]] = event["files"]
         _require_same(record, digest, path, elsewhere=elsewhere)
         done = {name: step.outputs for name, step in record.steps.items() if step.status in _DONE}
-        # What a later step is to get was not kept, so the step runs again.
+        # Masked outputs were not stored, so the step must run again to give them to later steps.
         done = {name: outputs for name, outputs in done.items() if not any(MASK in text for text in outputs.values())}
         seed = int(record.run.seed)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -60,7 +60,7 @@ def earlier(path: Path, digest: str, selected: frozenset[str], *, elsewhere: boo
 
 
 def trees(path: Path) -> Mapping[str, Any]:
-    """What the run in a folder said of its trees when it began; empty where its events do not tell."""
+    """Return the trees in the first event of the run in a folder; empty if it has none."""
     try:
         opening = next((event for event in rundir.events(path) if event.get("event") == "run"), {})
     except UserError:
@@ -71,11 +71,11 @@ def trees(path: Path) -> Mapping[str, Any]:
 
 def _require_same(record: Record, digest: str, path: Path, *, elsewhere: bool) -> None:
     if record.run.digest != digest:
-        text = f"{path}: the workflow or its parameters are not those of this run of {record.run.file}"
+        text = f"{path}: the workflow or its parameters changed since this run of {record.run.file}"
         hint = "undo the change, name another run with --resume=RUN, or start a new run without --resume"
         raise UserError.of(text, hint)
     here = facts()
     differing = [name for name in IDENTITY if record.machine.get(name) != here[name]]
     if differing and not elsewhere:
         text = f"{path}: this run was started on another machine (other {', '.join(differing)})"
-        raise UserError.of(text, "samples of two machines are not mixed; start a new run without --resume")
+        raise UserError.of(text, "samples of two machines cannot be mixed; start a new run without --resume")

@@ -1,4 +1,4 @@
-"""StepRun → the event that is stored of it."""
+"""Convert a StepRun to the event that is stored when the step ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfflow.store.run_facts import NOTHING
 
 
 def step_event(step: StepRun) -> dict[str, Any]:
-    """What is stored when a step ends; of one that was done before the run was resumed, that it was not repeated."""
+    """Return the event of a step that ended; a step that ended before the run was resumed gets a `cached` event."""
     if step.status is StepStatus.CACHED and not step.reason:
         return {"event": "cached", "id": step.planned.id}
     sparse = {

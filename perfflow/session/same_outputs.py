@@ -1,4 +1,4 @@
-"""What programs print, and files that they write, compared with what is expected, run after run."""
+"""Compare the printed output of programs, and the files that they write, with the expected ones, run by run."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from perfflow.tools.regular_files import TooLargeError, read
 from perfflow.tools.shell.same_output import BASELINE, RUNS, STDOUT, SameOutputOptions, difference
 
 MOST_COMPARED = 256 * 2**20
-"""Bytes of one output, or of one file, that are compared."""
+"""Most bytes of one output, or of one file, that are compared."""
 _PRINTED = ""
-"""Among the names of files: what was printed."""
+"""Key of standard output among the names of files."""
 
 
 def same_outputs(session: RunSession, planned: Planned, run: StepRun) -> str:
-    """Run each side as often as asked and compare every output with what is expected. Raises Failure."""
+    """Run each side the required number of times and compare every output with the expected one. Raises Failure."""
     expected: dict[str, bytes] = {}
     compared, against = 0, "the baseline's"
     for side in session.sides_of(planned):
@@ -39,7 +39,7 @@ def same_outputs(session: RunSession, planned: Planned, run: StepRun) -> str:
             compared += _compare(expected, actual, side, options)
             expected = {**actual, **expected}
     if not compared:
-        raise PreparationError("one output alone: give `expected: FILE`, `runs: 2` or more, or a candidate")
+        raise PreparationError("nothing to compare: set `expected: FILE`, `runs: 2` or more, or a candidate")
     return f"{compared} output{'s' if compared > 1 else ''} the same as {against}"
 
 
@@ -61,12 +61,12 @@ def _left(path: Path, side: Side) -> bytes:
     try:
         return read(path, MOST_COMPARED)
     except OSError as error:
-        hint = "compare less, such as a checksum" if isinstance(error, TooLargeError) else "is it still there?"
+        hint = "compare less, such as a checksum" if isinstance(error, TooLargeError) else "does it still exist?"
         raise Failure(f"{side.value}: cannot compare {path.name}: {error.strerror}; {hint}", exit_code=0) from error
 
 
 def _outputs(session: RunSession, prepared: Ready, run: StepRun, options: SameOutputOptions) -> dict[str, bytes]:
-    """Run the command once; what it printed, and the files it wrote. Raises Failure, also for one that it did not."""
+    """Run the command once; return its output and the files. Raises Failure, also for a file that it did not write."""
     files = {name: prepared.cwd / name for name in options.named_files}
     before = {name: written(path) for name, path in files.items()}
     run_check(prepared, run, partial(session.start, run=run))
@@ -82,7 +82,7 @@ def _outputs(session: RunSession, prepared: Ready, run: StepRun, options: SameOu
 def _compare(
     expected: Mapping[str, bytes], actual: Mapping[str, bytes], side: Side, options: SameOutputOptions
 ) -> bool:
-    """Whether there was something to compare with. Raises Failure at the first difference."""
+    """Return whether there was an expected output to compare with. Raises Failure at the first difference."""
     for name, content in actual.items():
         if name not in expected:
             continue
@@ -90,9 +90,9 @@ def _compare(
         found = difference(expected[name], content, *options.allowed)
         if found:
             raise Failure(f"{side.value}: {what}{found}", exit_code=0)
-        # Who compares files need not print anything.
+        # A command that is compared by its files may print nothing.
         if not content and not options.allow_empty and (name or not options.files):
-            reason = "empty output was compared with empty output, which proves nothing"
-            remedy = "print a result, name the `files` that it is written to, or set `allow-empty: true`"
+            reason = "both outputs are empty, so the comparison proves nothing"
+            remedy = "print a result, list the files that it is written to under `files`, or set `allow-empty: true`"
             raise Failure(f"{side.value}: {what}{reason}; {remedy}", exit_code=0)
     return any(name in expected for name in actual)

@@ -1,4 +1,4 @@
-"""The services of a run: what was started in the background, whether it still runs, and when it is stopped."""
+"""The services of a run: background processes, whether they still run, and when to stop them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from perfflow.plan.references import users_of
 
 @dataclass(frozen=True, eq=False)
 class Started:
-    """A background step whose service was started, and the folder of its output."""
+    """A background step with its running service, and the folder of its output."""
 
     run: StepRun
     service: Service
@@ -35,19 +35,19 @@ class Started:
 
     @property
     def death(self) -> str:
-        """That it ended without being asked to, and how; '' where it did not."""
+        """How it ended before perfflow stopped it; '' if it did not."""
         how = self.service.death
         return f"the service `{self.planned.id}` {how} before it was stopped" if how else ""
 
     def stop(self) -> None:
-        """End it, and then cut and mask what it printed."""
+        """Stop it, then shorten its output and mask secrets in it."""
         self.service.stop()
         with contextlib.suppress(OSError):
             keep(self.folder, self.secrets)
 
     @property
     def log(self) -> Path:
-        """Where the reason most likely is."""
+        """The log that most likely shows why it failed."""
         stderr = self.folder / "stderr"
         return stderr if stderr.exists() and stderr.stat().st_size else self.folder / "stdout"
 
@@ -61,33 +61,34 @@ class Services:
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, started: Started) -> None:
-        """From now on it is stopped with the others."""
+        """Add a service, to be stopped with the others."""
         with self._guard:
             self._running.append(started)
 
     def remove(self, started: Started) -> None:
-        """Stop one whose failure its own step tells."""
+        """Stop a service whose own step reports its failure."""
         with self._guard:
             self._running.remove(started)
         started.stop()
 
     def dead_for(self, plan: Plan, planned: Planned) -> Started | None:
-        """A service that died and that a step may rely on; None where there is none.
+        """Return a dead service that a step may rely on, None if there is none.
 
-        A step relies on those that it uses, and on those that no step names in ``needs``: nobody says who uses them.
+        A step relies on the services that it uses, and on those that no step names in ``needs``, whose users are
+        unknown.
         """
         with self._guard:
             dead = [item for item in (*self._dead, *self._running) if item.death and _matters(item, planned)]
         return next((item for item in dead if _relies(plan, planned, item.planned)), None)
 
     def stop_unneeded(self, plan: Plan, selected: Collection[str], ended: Collection[str]) -> None:
-        """Stop those that a step names in ``needs``, once the last step that uses them has ended."""
+        """Stop the services that steps name in ``needs``, once the last step that uses them has ended."""
         for item in tuple(self._running):
             if _is_needed_by_name(plan, item.planned) and users_of(plan, item.planned.id) & set(selected) <= set(ended):
                 self._stop(item)
 
     def stop(self) -> None:
-        """Stop all that still run, the last one first."""
+        """Stop all running services, the last started first."""
         for item in tuple(reversed(self._running)):
             self._stop(item)
 
@@ -99,7 +100,7 @@ class Services:
         item.stop()
 
     def deaths(self) -> Iterator[StepRun]:
-        """The steps of those that died, as failed: what relied on them may have measured nothing."""
+        """Yield the steps of dead services as failed, because steps that rely on them may have measured nothing."""
         with self._guard:
             dead = [item for item in (*self._dead, *self._running) if item.death]
         for item in dead:

@@ -1,4 +1,4 @@
-"""What performing a step needs: the context of the tree, the run's folder, and processes that start children."""
+"""State shared by the steps of a run: the tree context, the run's folder, and the processes that start children."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from perfflow.tools.pacing import Pace
 from perfflow.verdict.acceptance import Goal
 
 Perform = Callable[["RunSession", Planned, StepRun], None]
-"""Does a step's work; what it finds is in the StepRun. Raises Failure, PreparationError and ExpressionError."""
+"""Performs a step and stores the results in the StepRun. Raises Failure, PreparationError and ExpressionError."""
 
 
 class TreeWork(Protocol):
-    """What works in other trees than the user's own: it tries candidates, or compares base and head."""
+    """A job that works in trees other than the user's: it tries candidates, or compares base and head."""
 
     def session_for(self, planned: Planned) -> RunSession:
-        """Where a step of the run runs."""
+        """Return the session in which a step of the run runs."""
 
-    def why_not(self, planned: Planned) -> str:  # noqa: ARG002 (for those that leave steps out)
-        """Why a step is not needed; '' where it is."""
+    def why_not(self, planned: Planned) -> str:  # noqa: ARG002 (for jobs that skip steps)
+        """Return why a step is not needed, '' if it is."""
         return ""
 
     def finish(self) -> None:
-        """After the last step of a run that was not interrupted."""
+        """Finish the job after the last step, unless the run was interrupted."""
 
     def close(self) -> None:
-        """Let other runs have the trees."""
+        """Release the trees for other runs."""
 
 
 _TREES = {Side.BASELINE: "base", Side.CANDIDATE: "head"}
@@ -56,44 +56,44 @@ _TREES = {Side.BASELINE: "base", Side.CANDIDATE: "head"}
 
 @dataclass
 class RunSession:
-    """Shared by all steps of a run; each thread has a spawner of its own."""
+    """The state shared by all steps of a run. Each thread has its own spawner."""
 
     context: TreeContext
     folder: Keeper
     progress: Progress
     performer_of: Callable[[Planned], Perform]
-    """What performs a step."""
-    patience: float = 1800.0
-    """Seconds for which a step waits for the machine."""
+    """Returns the function that performs a step."""
+    lock_timeout: float = 1800.0
+    """Longest time (s) that a step waits for the machine."""
     budget: TotalBudget = field(default_factory=TotalBudget)
-    looks: bool = True
-    """Whether to look how noisy the machine is before the first measuring."""
+    checks_noise: bool = True
+    """Whether to check the noise of the machine before the first measurement."""
     earlier: Earlier = field(default_factory=Earlier)
-    """What the run had done before it was interrupted."""
+    """Steps and samples from before the run was interrupted."""
     noise: Noise | None = None
-    """What was seen of the machine; None before that."""
+    """The noise of the machine, None before the check."""
     contexts: Mapping[Side, TreeContext] = field(default_factory=dict)
-    """The trees of both sides, where two are compared; else both are the context's."""
+    """The trees of both sides if two are compared, else empty: both sides use ``context``."""
     trees: TreeWork | None = None
-    """What works in other trees, where candidates are tried or base and head compared."""
+    """The job in other trees, if candidates are tried or base and head are compared."""
     goal: Goal | None = None
-    """What a candidate must reach, while one is measured."""
+    """The goal that a candidate must reach, while one is measured."""
     over_layouts: bool = False
-    """Whether all is measured over code layouts where they are drawn, whatever was found as built."""
+    """Whether to measure all benchmarks over code layouts if layouts are drawn, whatever the result as built."""
     comparing: int = 1
-    """How many steps of the run compare two sides: of many, each is screened first."""
+    """Number of steps that compare two sides. If there are many, each is screened first."""
     services: Services = field(default_factory=Services)
-    """What was started in the background."""
+    """Services that were started in the background."""
     parts: Mapping[str, Benchmarks] = field(default_factory=dict)
-    """Which benchmarks of a suite are measured, by its step, where others are measured elsewhere."""
+    """By step, the benchmarks of its suite to measure here, if others are measured elsewhere."""
     built: Mapping[Side, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
-    """What build steps put out, by side, where another job built the trees as they stand."""
+    """Outputs of the build steps by side, if another job built the trees."""
     asks_where: bool = True
-    """Whether a step with `runs-on` is measured only where this machine is such a place."""
+    """Whether to measure a step with `runs-on` only if this machine matches."""
     allow_skipped: bool = False
-    """Whether the run may do without steps that are measured elsewhere."""
+    """Whether the run may skip steps that are measured elsewhere."""
     waits: Waits = field(default_factory=Waits)
-    """How long steps waited for the machine, in whatever tree."""
+    """Time that steps of any tree waited for the machine."""
     _spawners: list[Spawner] = field(default_factory=list)
     _local: threading.local = field(default_factory=threading.local)
     _stopped: bool = False
@@ -101,33 +101,33 @@ class RunSession:
     _looking: threading.Lock = field(default_factory=threading.Lock)
 
     def nested(self, context: TreeContext, folder: Keeper, progress: Progress) -> RunSession:
-        """The session of steps that run in another tree for one step of this run."""
-        # What was built elsewhere are the trees of the run, not this one.
+        """Return a session for steps that run in another tree for one step of this run."""
+        # `built` describes the trees of the run, not this one.
         inside = replace(self, contexts={}, earlier=Earlier(), trees=None, built={})
         return replace(inside, context=context, folder=folder, progress=progress)
 
     def tree_context_of(self, side: Side) -> TreeContext:
-        """The tree in which a side runs."""
+        """Return the tree in which a side runs."""
         return self.contexts.get(side, self.context)
 
     def where(self, side: Side) -> str:
-        """``on head: ``, to begin what is said of a side, where two trees are compared; else nothing."""
+        """Return a prefix for messages about a side, such as ``on head: ``, if two trees are compared; else ''."""
         return f"on {_TREES[side]}: " if self.contexts else ""
 
     def sides_of(self, planned: Planned) -> tuple[Side, ...]:
-        """Baseline alone, or both where two trees, commands or settings are compared."""
+        """Return both sides if two trees, commands or settings are compared, else the baseline alone."""
         return (Side.BASELINE, Side.CANDIDATE) if self.contexts else sides_of(self.context, planned)
 
     def spawner(self) -> Spawner:
-        """The calling thread's spawner, started on first use. Raises KeyboardInterrupt after ``stop``."""
+        """Return the calling thread's spawner, started on first use. Raises KeyboardInterrupt after ``stop``."""
         found = getattr(self._local, "spawner", None)
         if isinstance(found, Spawner):
             return found
-        self._local.spawner = fresh = self.further_spawner()
+        self._local.spawner = fresh = self.extra_spawner()
         return fresh
 
-    def further_spawner(self) -> Spawner:
-        """One for a process that goes on beside the steps. Raises KeyboardInterrupt after ``stop``."""
+    def extra_spawner(self) -> Spawner:
+        """Return a spawner for a process that runs beside the steps. Raises KeyboardInterrupt after ``stop``."""
         fresh = Spawner()
         with self._guard:
             self._spawners.append(fresh)
@@ -136,35 +136,35 @@ class RunSession:
             raise KeyboardInterrupt
         return fresh
 
-    def look_at_noise(self) -> bool:
-        """See how noisy the machine is and record it, once; called while holding the machine. Whether it looked."""
-        # Steps that share the machine (`alone: false`) may come here at once.
+    def check_noise(self) -> bool:
+        """Check the noise of the machine and record it, once, while holding the machine. Return whether it checked."""
+        # Steps that share the machine (`alone: false`) may call this at the same time.
         with self._looking:
-            if not self.looks or self.noise is not None:
+            if not self.checks_noise or self.noise is not None:
                 return False
-            self.noise = noise.glance()
+            self.noise = noise.quick_check()
             self.folder.append({"event": "noise", **noise.as_json(self.noise.findings, self.noise.test)})
             return True
 
     def stop(self) -> None:
-        """Stop whatever runs in any thread, and start nothing more."""
+        """Stop the processes of all threads, and start no more."""
         with self._guard:
             self._stopped = True
             for spawner in self._spawners:
                 spawner.stop()
 
     def pause(self) -> None:
-        """Stop all that runs until ``resume``. No lock is taken: a signal's handler calls it."""
+        """Stop all processes until ``resume``. Takes no lock, because a signal handler calls it."""
         for spawner in tuple(self._spawners):
             spawner.pause()
 
     def resume(self) -> None:
-        """Let all that was paused go on."""
+        """Continue all paused processes."""
         for spawner in tuple(self._spawners):
             spawner.resume()
 
     def close(self) -> None:
-        """Stop the services, then end all spawners and what they still run."""
+        """Stop the services, then end all spawners and their processes."""
         self.services.stop()
         with self._guard:
             for spawner in self._spawners:
@@ -186,7 +186,7 @@ class RunSession:
         only: str = "",
         pace: Pace | None = None,
     ) -> Ready:
-        """What one call of a step on one side will start, noted in ``run``. Raises PreparationError."""
+        """Return one call of a step on one side, and note it in ``run``. Raises PreparationError."""
         folder = self.folder_of(planned, side)
         prepared = ready(self.tree_context_of(side), planned, side, folder, ops, only)
         if pace and prepared.call:
@@ -197,25 +197,25 @@ class RunSession:
         return prepared
 
     def folder_of(self, planned: Planned, side: Side) -> Path:
-        """Where the files of a step's call on one side lie."""
+        """Return the folder for the files of a step's call on one side."""
         folder = self.folder.step(planned.id)
         return folder / side.value if planned.tool else folder
 
     def start(self, prepared: Ready, run: StepRun) -> Invoked:
-        """Run a prepared call, as often as it is wanted. Raises Failure."""
+        """Run a prepared call, as many times as it specifies. Raises Failure."""
         folder = self.folder_of(prepared.planned, prepared.side)
         folder.mkdir(exist_ok=True)
         try:
             return invoke.run(self.spawner(), prepared, folder)
         except Failure:
-            # `argv` is the baseline's wherever there is one, and the candidate may be what failed.
+            # `argv` is the baseline's if there is one, but the candidate may have failed.
             run.failing, run.failing_side = list(prepared.shown), prepared.side
             raise
 
     def build_first(self, planned: Planned, run: StepRun, sides: Sequence[Side], seed: int = 0) -> None:
-        """Let the step's tool build what it measures, on each side. Raises PreparationError and Failure.
+        """Let the step's tool build its benchmarks on each side. Raises PreparationError and Failure.
 
-        ``seed``: the number of the code layout, where the step builds several.
+        ``seed``: number of the code layout, if the step builds several.
         """
         for side in sides if planned.tool and planned.tool.is_built_first else ():
             context = replace(self.tree_context_of(side), layout_seed=seed)
@@ -232,15 +232,15 @@ class RunSession:
                 raise
 
     def _share_crates(self, built: TreeContext, other: TreeContext) -> None:
-        """Hand on what one side's build made of crates from elsewhere."""
+        """Reuse one side's builds of third-party crates on the other side."""
         if built.slot and other.slot:
-            # Imported where it is needed: most runs need no trees.
+            # Imported on use: most runs need no trees.
             from perfflow.trees.shared_crates import share_crates
 
             share_crates(built.slot, other.slot)
 
     def parsed_file(self, planned: Planned, side: Side) -> Path | None:
-        """The file that ``parse`` reads, None for standard output. Raises PreparationError."""
+        """Return the file that ``parse`` reads, None for standard output. Raises PreparationError."""
         parse = planned.step.parse
         if parse is None or not parse.file:
             return None
@@ -248,7 +248,7 @@ class RunSession:
         return ready(self.tree_context_of(side), planned, side, folder, ops).cwd / parse.file
 
     def benchmarks(self, planned: Planned, side: Side = Side.BASELINE) -> tuple[str, ...]:
-        """Ids of a suite's benchmarks, () where the tool runs one command. Raises PreparationError and Failure."""
+        """Return the ids of a suite's benchmarks, () if there is one command. Raises PreparationError and Failure."""
         folder = self.folder.step(planned.id) / ("listing" if side is Side.BASELINE else "listing-of-candidate")
         prepared = ready(self.tree_context_of(side), planned, side, folder, first_count(self.context, planned))
         return invoke.benchmarks(self.spawner(), prepared, folder)

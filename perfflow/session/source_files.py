@@ -1,4 +1,4 @@
-"""Where in the tree a hotspot is: files as debug information names them -> files from the root of the tree."""
+"""Convert file names in debug information to paths relative to the root of the tree."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _NOT_SOURCES = frozenset({"target", "node_modules", "__pycache__", "venv"})
 class SourceFiles:
     """The source files of one tree.
 
-    Debug information names a file absolutely, or from the folder where the compiler ran: ``src/lib.rs`` of a crate
-    somewhere in the tree. ``folders`` are those where a relative name may start.
+    Debug information gives an absolute path, or one relative to the folder where the compiler ran, such as
+    ``src/lib.rs`` of a crate in the tree. ``folders``: where relative names may start.
     """
 
     def __init__(self, root: Path, folders: Iterable[Path] = ()) -> None:
@@ -32,14 +32,14 @@ class SourceFiles:
         self._sources: dict[str, PythonSource] = {}
 
     def placed(self, spot: Hotspot) -> Hotspot:
-        """Name the hotspot's file from the root: reports travel, home folders should not.
+        """Return the hotspot with its file relative to the root, so that shared reports do not reveal home folders.
 
-        A file that is not in the tree, or might be one of several, keeps its name.
+        A file that is outside the tree or ambiguous keeps its name.
         """
         return replace(spot, file=self.from_root(spot.file))
 
     def place_of(self, spot: Hotspot) -> SourcePlace:
-        """What the source says of a hotspot's line; known of Python in the tree alone."""
+        """Return the place of a hotspot's line in its source, for Python files of the tree only."""
         file = self.from_root(spot.file)
         if not file.endswith(".py") or Path(file).is_absolute():
             return NOWHERE
@@ -48,7 +48,7 @@ class SourceFiles:
         return self._sources[file].place(spot.line, spot.location)
 
     def from_root(self, file: str) -> str:
-        """A file by its path from the root; one that is not in the tree, or not surely, as it is."""
+        """Return a file relative to the root, or unchanged if it is outside the tree or ambiguous."""
         if file not in self._known:
             self._known[file] = (self._inside(Path(file)) if is_own(file) else None) or file
         return self._known[file]
@@ -57,7 +57,7 @@ class SourceFiles:
         if file.is_absolute():
             return self._from_root(file)
         for folder in self._folders:
-            # A name from elsewhere may hold anything.
+            # A name from a tool's output may contain anything.
             if _is_file(folder / file) and (found := self._from_root(folder / file)):
                 return found
         wanted = file.parts
@@ -74,7 +74,7 @@ class SourceFiles:
 
     @cached_property
     def _all(self) -> tuple[Path, ...]:
-        """Every file of the tree by its path from the root, hidden folders and those that builds fill left out."""
+        """Every file of the tree, relative to the root, without hidden folders and build folders."""
         found: list[Path] = []
         for folder, folders, files in os.walk(self._root):
             folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_SOURCES)
@@ -89,7 +89,7 @@ def _real(path: Path) -> Path:
 
 
 def _read(file: Path) -> str:
-    """The text of a file, which is not to be read where it is very long; '' where it cannot be read."""
+    """Return the text of a file, '' if it is too long or cannot be read."""
     try:
         return "" if file.stat().st_size > _LONGEST else file.read_text(encoding="utf-8", errors="replace")
     except OSError:

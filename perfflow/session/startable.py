@@ -1,4 +1,4 @@
-"""Whether what steps start is there, found out before anything runs, and before the machine is waited for."""
+"""Check that the programs of steps exist, before anything runs and before waiting for the machine."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from perfflow.tools.adapter import LOOKING_ON, Role
 def require_startable(session: RunSession, planned: Planned, run: StepRun) -> None:
     """Find the program of a step on each side that has one. Raises Failure and PreparationError, as starting it would.
 
-    What the step builds first, or chooses by what was measured, is only known when it has the machine.
+    Programs that the step builds first, or chooses from earlier results, are not checked here.
     """
     built_first = planned.tool is not None and planned.tool.is_built_first
     if planned.role not in (Role.MEASURE, Role.PROFILE) or built_first or profiles_several(planned):
         return
-    # Imported where it is needed: few runs measure in other trees, or at all.
+    # Imported on use: few runs measure, and fewer in other trees.
     from perfflow.session.presence import missing_side
 
     absent = missing_side(session, planned)
@@ -43,7 +43,7 @@ def require_startable(session: RunSession, planned: Planned, run: StepRun) -> No
 
 
 def _not_startable(prepared: Ready) -> str:
-    """Why the first process of a call cannot be started, '' where nothing is known that stands in its way."""
+    """Return why the first process of a call cannot start, '' if no reason is known."""
     try:
         first = prepared.invocations()[0]
     except (ToolOutputError, IndexError):
@@ -55,7 +55,7 @@ def _not_startable(prepared: Ready) -> str:
 
 
 def not_startable(context: TreeContext, selected: Collection[str]) -> list[StepRun]:
-    """Steps that cannot run for want of a program, known before an hour of building and measuring is spent."""
+    """Return the selected steps as failed or skipped if a program is missing, else an empty list."""
     plan = context.plan
     found = {}
     for item in plan.steps:
@@ -68,7 +68,7 @@ def not_startable(context: TreeContext, selected: Collection[str]) -> list[StepR
                 found[item.id] = StepRun(item, StepStatus.FAILED, problem, not_started=True)
     if not found:
         return []
-    reason = "nothing was run, since a tool is missing"
+    reason = "nothing was run, because a tool is missing"
     return [
         found.get(item.id) or StepRun(item, StepStatus.SKIPPED, reason) for item in plan.steps if item.id in selected
     ]

@@ -1,4 +1,4 @@
-"""The time for measuring that all steps of a run share, and how much of it a step may take."""
+"""The measuring time that all steps of a run share, and the part of it that a step may use."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 
 class TotalBudget:
-    """Seconds of measuring for the whole run, endless without a limit. May be asked from several threads.
+    """Seconds of measuring for the whole run, infinite without a limit. Thread-safe.
 
-    A step gets what is left in proportion to its benchmarks; each step to come counts as one, since nobody knows how
-    many a suite has before it is built. What a step leaves is shared by those after it.
+    A step gets a share of the remaining time in proportion to its benchmarks. Each later step counts as one benchmark,
+    because their number is unknown before a suite is built. Later steps share the time that a step leaves unused.
     """
 
     def __init__(
@@ -25,13 +25,13 @@ class TotalBudget:
         self._guard = threading.Lock()
 
     def passed(self, step_id: str) -> None:
-        """A step ended, measured or not: nothing is kept for it any more."""
+        """Stop reserving time for a step that ended, whether it measured or not."""
         with self._guard:
             self._to_come.discard(step_id)
 
     @contextmanager
     def share(self, step_id: str, benchmarks: int) -> Iterator[float]:
-        """The moment by the clock at which a step that measures now is to end; what it takes is taken off the rest."""
+        """Yield the clock time at which a measuring step must end; then subtract the time that it took."""
         self.passed(step_id)
         with self._guard:
             part = benchmarks / (benchmarks + len(self._to_come))

@@ -1,4 +1,4 @@
-"""The trees that steps run in: the user's own, and others with a root and outputs of their own."""
+"""Contexts of the trees that steps run in: the user's own, and slots with their own root and outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def users_tree(opened: Opened, folder: RunFolder, seed: int | None, *, typed: bool = False) -> TreeContext:
-    """The context of the user's own tree, with a random seed where none is given; no event repeats its secrets."""
+    """Return the context of the user's own tree, with a random seed if none is given. Events mask its secrets."""
     drawn = secrets.randbelow(2**31) if seed is None else seed
     machine, git = facts(), project.describe(opened.root)
     context = TreeContext(
@@ -33,11 +33,11 @@ def users_tree(opened: Opened, folder: RunFolder, seed: int | None, *, typed: bo
 
 
 def context_in(context: TreeContext, slot: Slot, settings: Settings) -> TreeContext:
-    """The context of a step that runs in a slot: its root, its own outputs, and the settings on top of everything.
+    """Return the context of a step in a slot: its root, its own outputs, and the settings, which take precedence.
 
-    What the setup stage put out stands for all trees, since it runs once.
+    The outputs of the setup stage are valid in all trees, because it runs once.
     """
-    # Imported where it is needed: most runs need no trees.
+    # Imported on use: most runs need no trees.
     from perfflow.trees.environment import environment
 
     setup = {item.id for item in context.plan.steps if item.stage == "setup"}
@@ -57,7 +57,7 @@ def context_in(context: TreeContext, slot: Slot, settings: Settings) -> TreeCont
 def shown_in(
     slot: Slot, state: State, context: TreeContext, settings: Settings, building: Collection[str]
 ) -> TreeContext:
-    """Show a state of the code in a slot, without what was built there with other settings; returns its context."""
+    """Check out a state of the code in a slot, remove builds made with other settings, and return its context."""
     slot.switch(state.tree, state.commit)
     inside = context_in(context, slot, settings)
     slot.forget_builds_unless(built_with(inside, building))
@@ -65,7 +65,7 @@ def shown_in(
 
 
 def built_with(context: TreeContext, steps: Collection[str]) -> str:
-    """A hash of all but the code that a build depends on as far as perfflow knows: settings, and its steps' words."""
+    """Return a hash of the known inputs of a build except the code: settings, parameters, environment and steps."""
     workflow = context.plan.workflow
     own = [context.plan.by_id[name] for name in steps]
     parts = [

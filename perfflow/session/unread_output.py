@@ -1,4 +1,4 @@
-"""Programs that do less work where nobody reads what they print: seen by a warm-up run whose output is read."""
+"""Detect programs that do less work if nobody reads their output, by a warm-up run whose output is read."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from perfflow.model.later import dataclass
 from perfflow.model.readings import UNREAD_OUTPUT, Side, Usage
 from perfflow.model.units import Dimension, format_quantity
 
-# GNU grep stops at the first match; a pipe alone costs some 0.2 ms for each MB.
+# GNU grep stops at the first match; a pipe alone costs about 0.2 ms for each MB.
 _FACTOR, _LEAST = 1.5, 0.002
-# Of a program that takes longer (s), being cold explains no such difference, and another run would cost too much.
+# Programs that take longer (s) are not run again: a cold start explains no such difference, and a run costs too much.
 _LONG = 2.0
 _SHOWN = 60
 
@@ -29,43 +29,43 @@ _Key = tuple[Side, int | None]
 class _Seen:
     prepared: Ready
     read: Usage
-    """What the run used whose output was read."""
+    """Usage of the run whose output was read."""
     unread: list[float] = field(default_factory=list)
-    """CPU time (s) of each run whose output was thrown away."""
+    """CPU time (s) of each run whose output was discarded."""
 
     @property
     def suspicious(self) -> bool:
-        """Whether the program did clearly more where its output was read."""
+        """Whether the program did clearly more work when its output was read."""
         return bool(self.unread) and _cpu(self.read) > statistics.median(self.unread) * _FACTOR + _LEAST
 
 
 class UnreadOutput:
-    """Of each side whose output goes to /dev/null unasked, the first run, which is not timed, has a reader."""
+    """Gives a reader to the first, untimed run of each side whose output goes to /dev/null by default."""
 
     def __init__(self) -> None:
         self._seen: dict[_Key, _Seen | None] = {}
-        """None where a program did not end in time with a reader."""
+        """None if a program did not end in time with a reader."""
 
     def with_reader(self, prepared: Ready) -> Ready | None:
-        """The same call with a reader, None where it has one, or had one before."""
+        """Return the same call with a reader, None if it does not need one or had one before."""
         return _piped(prepared) if _discards(prepared) and _key(prepared) not in self._seen else None
 
     def note_read(self, prepared: Ready, invoked: Invoked) -> None:
-        """Remember what a run used whose output was read."""
+        """Store the usage of a run whose output was read."""
         self._seen[_key(prepared)] = _Seen(prepared, invoked.usage)
 
     def give_up(self, prepared: Ready) -> None:
-        """Try no reader again: the program did not end in time with one."""
+        """Do not try a reader again, because the program did not end in time with one."""
         self._seen[_key(prepared)] = None
 
     def note(self, prepared: Ready, invoked: Invoked) -> None:
-        """Remember what a timed run used."""
+        """Store the usage of a timed run."""
         seen = self._seen.get(_key(prepared))
         if seen:
             seen.unread.append(_cpu(invoked.usage))
 
     def warnings(self, start: Start) -> dict[str, None]:
-        """Say which programs behave differently. What a cold start may explain is run again with a reader first."""
+        """Return warnings about programs that behave differently. Run again with a reader to rule out a cold start."""
         said: dict[str, None] = {}
         for seen in filter(None, self._seen.values()):
             if seen.suspicious and seen.read.wall < _LONG:
@@ -77,7 +77,7 @@ class UnreadOutput:
 
 
 def _discards(prepared: Ready) -> bool:
-    """Whether the output goes to /dev/null unasked, and the figures are those of the program itself."""
+    """Return whether the output goes to /dev/null by default, and the figures are those of the program itself."""
     tool, call = prepared.tool, prepared.call
     unasked = bool(call and not call.stdout) and prepared.planned.step.stdout is None
     return unasked and tool is not None and tool.passes_stdout and not tool.program
@@ -103,6 +103,6 @@ def _text(seen: _Seen) -> str:
         format_quantity(value, Dimension.TIME) for value in (statistics.median(seen.unread), _cpu(seen.read))
     )
     return (
-        f"`{shown}` {UNREAD_OUTPUT}: it used {unread} of CPU time, and {read} "
-        "where the output was read; use `stdout: pipe` (compare: --stdout pipe)"
+        f"`{shown}` {UNREAD_OUTPUT}: it used {unread} of CPU time, but {read} "
+        "when its output was read; use `stdout: pipe` (compare: --stdout pipe)"
     )

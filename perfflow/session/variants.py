@@ -1,7 +1,7 @@
-"""``variants``: two benchmarks of one suite as the two sides of one, in pairs like any comparison.
+"""``variants``: two benchmarks of one suite as the two sides of a comparison, measured in pairs.
 
-Where the suite can run one benchmark alone, each side of a pair is a fresh process of its own, in the order of the
-coin. Where it cannot, one process yields both sides of a pair, in the suite's order, and that is said.
+If the suite can run one benchmark alone, each side of a pair is a separate process, in random order. Otherwise one
+process gives both sides of a pair in the suite's own order, with a warning.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from perfflow.model.readings import Reading, Side
 from perfflow.sampling.pairs import Subject, Take
 from perfflow.workflow.model import Variants
 
-ONE_PROCESS = "both variants come from one process in the suite's own order, which the pairs' coins do not reach"
+ONE_PROCESS = "both variants run in one process in the suite's own order, so perfflow cannot randomize their order"
 
 
 @dataclass
 class SuiteIds:
-    """The suite's ids of each side by what ``*`` stands for, in the order of the suite."""
+    """The suite's ids of each side, by the text that ``*`` matches, in the order of the suite."""
 
     variants: Variants
     ids: dict[Side, dict[str, str]] = field(default_factory=lambda: {side: {} for side in Side})
 
     @classmethod
     def among(cls, variants: Variants, ids: Iterable[str]) -> SuiteIds:
-        """Sort a suite's ids by the two patterns; one that fits neither is no variant."""
+        """Sort a suite's ids by the two patterns; ids that match neither are ignored."""
         found = cls(variants)
         for name in ids:
             for side in Side:
@@ -37,22 +37,22 @@ class SuiteIds:
         return found
 
     def stem(self, name: str, side: Side) -> str | None:
-        """What ``*`` of a side's pattern stands for in an id; None where the pattern does not fit."""
+        """Return the text that ``*`` of a side's pattern matches in an id; None if the pattern does not match."""
         before, _, after = str(getattr(self.variants, side.value)).partition("*")
         match = re.fullmatch(f"{re.escape(before)}(.+){re.escape(after)}", name, re.DOTALL)
         return match[1] if match else None
 
     def both(self) -> list[str]:
-        """What is there as both variants. Raises Failure where nothing is."""
+        """Return the stems that exist as both variants. Raises Failure if there are none."""
         baseline, candidate = (self.ids[side] for side in Side)
         found = [stem for stem in baseline if stem in candidate]
         if not found:
             pair = " and ".join(f"`{getattr(self.variants, side.value)}`" for side in Side)
-            raise Failure(f"no benchmark of the suite is there as both {pair}")
+            raise Failure(f"no benchmark of the suite exists as both {pair}")
         return found
 
     def alone(self) -> list[str]:
-        """What to say of ids that are there as one variant only."""
+        """Return warnings about ids that exist as one variant only."""
         sides = list(Side)
         return [
             f"{name} has no counterpart like `{getattr(self.variants, other.value)}`, so it is not compared"
@@ -64,10 +64,10 @@ class SuiteIds:
 
 @dataclass(frozen=True)
 class Suite:
-    """A step's suite, called ``name`` as a whole: the ids that it can run alone, and how its benchmarks are called.
+    """A step's suite: its ``name`` as a whole, the ids that it can run alone, and the pattern of benchmark names.
 
-    There are no ``ids`` where it cannot. ``take`` runs one of them, or with '' all, and returns readings by names that
-    ``pattern`` makes of the ids. ``say`` gets what a reader should know.
+    ``ids`` is empty if the suite only runs as a whole. ``take`` runs one of them, or all with '', and returns readings
+    named by ``pattern``. ``say`` receives warnings.
     """
 
     name: str
@@ -77,19 +77,19 @@ class Suite:
     say: Callable[[str], None]
 
     def name_of(self, found: str) -> str:
-        """The name of a benchmark."""
+        """Return the name of a benchmark."""
         return self.pattern.replace("*", found, 1)
 
     def id_of(self, name: str) -> str:
-        """The suite's own id for a name."""
+        """Return the suite's own id for a name."""
         before, _, after = self.pattern.partition("*")
         return name.removeprefix(before).removesuffix(after)
 
 
 def subjects_of(variants: Variants, suite: Suite) -> list[Subject]:
-    """One for each benchmark that is there as both variants, or one for all where the suite runs as a whole.
+    """Return one subject per benchmark that exists as both variants, or one for all if the suite runs as a whole.
 
-    Raises Failure where nothing is there as both.
+    Raises Failure if no benchmark exists as both.
     """
     if not suite.ids:
         return [Subject(suite.name, tuple(Side), FromOneProcess(variants, suite))]
@@ -110,7 +110,7 @@ def _subject(found: SuiteIds, stem: str, suite: Suite) -> Subject:
 
 
 class FromOneProcess:
-    """Takes both sides of a pair from one process: the second side asked for is what the first one's process said."""
+    """Takes both sides of a pair from one process: the second side uses the readings of the first side's process."""
 
     def __init__(self, variants: Variants, suite: Suite) -> None:
         self._variants, self._suite, self._take = variants, suite, suite.take("")
@@ -118,7 +118,7 @@ class FromOneProcess:
         self._left: set[Side] = set()
 
     def __call__(self, side: Side) -> tuple[Reading, ...]:
-        """The readings of a side. Raises Failure where the process reports no benchmark as both variants."""
+        """Return the readings of a side. Raises Failure if the process reports no benchmark as both variants."""
         if side not in self._left:
             self._sides, self._left = self._sorted(self._take(side)), set(Side)
         self._left.remove(side)

@@ -1,4 +1,4 @@
-"""Waiting for the machine: told to the user while it lasts, and kept as events."""
+"""Wait for the machine, show the wait to the user, and store it as events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfflow.session.session import RunSession
 
 @contextmanager
 def machine_for(session: RunSession, planned: Planned) -> Iterator[None]:
-    """Let a step have the machine to itself. Raises LockError, also after the session's patience."""
+    """Give a step the machine alone. Raises LockError, also after the lock timeout of the session."""
     last: Queue | None = None
 
     def waiting(queue: Queue) -> None:
@@ -28,7 +28,7 @@ def machine_for(session: RunSession, planned: Planned) -> Iterator[None]:
     with ExitStack() as held:
         try:
             who = f"{session.context.plan.workflow.name}, step {planned.id}"
-            held.enter_context(machine_alone(who, session.patience, waiting))
+            held.enter_context(machine_alone(who, session.lock_timeout, waiting))
         finally:
             session.waits.end()
         session.progress.granted(planned)

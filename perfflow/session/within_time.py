@@ -1,4 +1,4 @@
-"""A limit to what may be computed while a workflow is looked at, whatever it holds: the last of several."""
+"""A limit on the CPU time to read a workflow, whatever it contains: the last of several limits."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from types import FrameType
 from perfflow.model.errors import UserError
 
 SECONDS = 3.0
-"""Seconds of computing for one workflow. The largest that was seen takes a tenth of it."""
+"""Seconds of CPU time for one workflow. The largest known workflow takes a tenth of it."""
 NAME = "PERFFLOW_READING_SECONDS"
-"""What sets another limit: of the environment, which a workflow cannot change."""
+"""Environment variable that sets another limit; a workflow cannot change it."""
 _AGAIN = 0.2
-"""Seconds after which it is said again, where the first time was taken for the mistake of one part."""
+"""Seconds after which the error is raised again, in case the first one was caught as an error of one part."""
 
 
 @contextmanager
 def within_time(what: str, share: float = 1) -> Iterator[None]:
-    """Raise UserError from whatever computes for longer than this share of the limit, in processor time.
+    """Raise UserError if the code inside takes more CPU time than this share of the limit.
 
     Only the main thread can be interrupted. Other threads, and systems without this timer, have no limit.
     """
@@ -33,7 +33,7 @@ def within_time(what: str, share: float = 1) -> Iterator[None]:
 
     def give_up(_number: int, _frame: FrameType | None) -> None:
         hint = f"is this file really a workflow? Under an emulator or valgrind, set {NAME} to more seconds"
-        raise UserError.of(f"{what} takes more than {seconds:g} s of computing", hint)
+        raise UserError.of(f"{what} takes more than {seconds:g} s of CPU time", hint)
 
     before = signal.signal(signal.SIGVTALRM, give_up)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _AGAIN)

@@ -1,4 +1,4 @@
-"""Which files a workflow consists of: its own, those it extends, and its tool files."""
+"""The files that make up a workflow: its own, those that it extends, and its tool files."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from perfflow.workflow.tool_definitions import is_tool_file
 
 
 def of_project(root: Path, names: tuple[str, ...]) -> dict[Path, list[Path]]:
-    """The project's workflows, or those of them named, and what else each consists of; relative to ``root``.
+    """Return the project's workflows, or the named ones, with the other files of each; relative to ``root``.
 
-    Raises UserError for an unknown name, and where there is no workflow.
+    Raises UserError for an unknown name, and if there is no workflow.
     """
     own = [path for path in search_path.workflows(root) if path.parent == root / search_path.FOLDER]
     if names:
         own = [_of_project(search_path.find(name, root), own) for name in names]
     if not own:
-        raise UserError.of("no workflow here", "keep workflows in ./workflows; `perfflow init` writes a first one")
+        raise UserError.of("no workflow found", "keep workflows in ./workflows; `perfflow init` writes a first one")
     return {path.relative_to(root): sorted(set(_others(path, root))) for path in own}
 
 
@@ -36,7 +36,7 @@ def _of_project(path: Path, own: list[Path]) -> Path:
 
 
 def _others(path: Path, root: Path) -> Iterator[Path]:
-    """Files beside the workflow's own. One that cannot be read has none: its run will say what is wrong."""
+    """Yield the files besides the workflow's own; none if it cannot be read, which its run will report."""
     try:
         library = Library(root)
         draft = load(path, library.resolve, library.readable(path))

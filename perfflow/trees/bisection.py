@@ -14,7 +14,7 @@ _LINE = late_pattern(r"^(?P<commit>[0-9a-f]+) \((?:.*, )?dist=(?P<distance>\d+)\
 
 @dataclass(frozen=True)
 class Candidate:
-    """A commit that may be the first bad one. Whatever is found of it, at least ``distance`` of them are ruled out."""
+    """A commit that may be the first bad one. Testing it rules out at least ``distance`` commits."""
 
     commit: str
     distance: int
@@ -22,7 +22,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Described:
-    """What git knows of a commit; ``date`` is the author's, in ISO 8601."""
+    """A commit as git describes it; ``date`` is the author's, in ISO 8601."""
 
     revision: str
     parents: tuple[str, ...]
@@ -34,9 +34,9 @@ class Described:
 def candidates(
     repository: Repository, bad: str, good: Collection[str], *, first_parent: bool = False
 ) -> list[Candidate]:
-    """The commits that ``bad`` has and none of ``good``, the best one to try first; ``bad`` is one of them.
+    """Return the commits that ``bad`` has but none of ``good``, including ``bad``; the best one to test comes first.
 
-    With ``first_parent`` what a merge brought in is taken for one change, as `git bisect --first-parent` does.
+    With ``first_parent``, a merge counts as one change, as in `git bisect --first-parent`.
     """
     walk = ("--first-parent",) if first_parent else ()
     words = ("rev-list", "--bisect-all", *walk, bad, *(f"^{commit}" for commit in good))
@@ -46,7 +46,7 @@ def candidates(
 
 
 def described(repository: Repository, commit: str) -> Described:
-    """What git knows of a commit. Raises UserError for an unknown one."""
+    """Return git's description of a commit. Raises UserError for an unknown one."""
     form = "%H%x00%P%x00%an <%ae>%x00%aI%x00%s"
     words = ("show", "-s", "--no-show-signature", "--encoding=UTF-8", f"--format={form}", commit)
     text = repository.git().run(*words, what=f"read {commit}").decode(errors="replace").removesuffix("\n")
@@ -55,7 +55,7 @@ def described(repository: Repository, commit: str) -> Described:
 
 
 def touched(repository: Repository, commit: Described) -> list[str]:
-    """Paths that differ between a commit and its first parent; all that it holds where it has none."""
+    """Return the paths that differ between a commit and its first parent; all its paths if it has no parent."""
     words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-commit-id")
     sides = (commit.parents[0], commit.revision) if commit.parents else ("--root", commit.revision)
     found = names(repository.git().run(*words, *sides, what=f"list the files of {commit.revision}"))

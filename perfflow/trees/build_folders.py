@@ -1,4 +1,4 @@
-"""Which folders builds write into, and which hold what a project needs, by their usual names."""
+"""Recognize build folders and environments by their usual names."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import PurePosixPath
 
 _BUILD_FOLDERS = ("target", "build", "dist", "out", "_build", "cmake-build-*")
 ENVIRONMENTS = (".venv", "venv", "node_modules")
-"""Folders with what a project needs and others have made, by their usual names: these are shared."""
+"""Usual names of folders with installed dependencies, which trees share."""
 
 
 def is_build_folder(path: str) -> bool:
-    """Whether a path of the project is, or lies in, a folder that builds write into."""
+    """Return whether a path of the project is a build folder, or inside one."""
     parts = PurePosixPath(path).parts
     return bool(parts) and parts[0] not in ENVIRONMENTS and any(map(_is_one, parts))
 

@@ -1,4 +1,4 @@
-"""States of the code for another machine: a git bundle with their history, and the clone that shows one there."""
+"""Send states of the code to another machine: a git bundle with their history, and a clone there that shows one."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from perfflow.trees.rmtree import remove_tree
 
 REFS = "refs/perfflow/"
 CLONES = 9
-"""So many jobs of one project may work on one machine at the same time."""
+"""Most jobs of one project that may work on one machine at the same time."""
 HEAD, BASE = "head", "base"
 CLONES_OF = "clones"
-"""The folder of a cache with the clones that jobs work in, a folder for each project."""
+"""Folder of the cache with the clones that jobs work in, one folder per project."""
 
 
 def commit_of(repository: Repository, state: State) -> str:
-    """A commit whose tree is what a slot shows of a state: where submodules are carried, one with their files."""
+    """Return a commit with the tree that a slot shows for a state; with submodules, this tree contains their files."""
     if repository.tree(state.commit) == state.tree:
         return state.commit
     return commits.write(repository, state.tree, [state.commit], "The tree with its submodules")
 
 
 def write_source(repository: Repository, folder: Path, states: Mapping[str, str], *, bundle: bool) -> Path:
-    """Write commits, by name, for ``clone_of``: with all of their history, or as a repository that borrows from here.
+    """Write commits, by name, for ``clone_of``: a bundle with their history, or a repository that borrows from here.
 
-    Returns the path. Nothing of the user's repository is written. Raises UserError for a shallow clone, whose history
-    no bundle can carry, and for a full disk.
+    Returns the path. Does not write to the user's repository. Raises UserError for a shallow clone, whose history
+    cannot be bundled, and for a full disk.
     """
     if bundle and repository.shallow:
         hint = "git fetch --unshallow, or set `trees: path` in executors.yaml where the nodes see this folder"
@@ -57,12 +57,12 @@ def write_source(repository: Repository, folder: Path, states: Mapping[str, str]
 
 
 def write_kept(clone: Path, branch: str, since: str, path: Path) -> None:
-    """Write a branch of a clone to a bundle for where the code came from, which has the commit ``since``."""
+    """Write a branch of a clone to a bundle for the original repository, which has the commit ``since``."""
     Git(clone).run("bundle", "create", "--quiet", str(path), f"refs/heads/{branch}", f"^{since}")
 
 
 def read_kept(root: Path, branch: str, path: Path) -> None:
-    """Take a branch from a bundle into the user's repository; one that is there already stays where it is."""
+    """Fetch a branch from a bundle into the user's repository; an existing branch stays unchanged."""
     if Git(root).attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").status:
         name = f"refs/heads/{branch}"
         Git(root).run("fetch", "--quiet", "--no-tags", str(path), f"{name}:{name}", what=f"take {branch}")
@@ -70,9 +70,9 @@ def read_kept(root: Path, branch: str, path: Path) -> None:
 
 @contextmanager
 def clone_of(home: Path, source: Path, states: Mapping[str, str]) -> Iterator[Path]:
-    """A clone below ``home`` that shows ``states[HEAD]`` and that nobody else has meanwhile. What is built there stays.
+    """Yield a clone below ``home`` that shows ``states[HEAD]``, for exclusive use. Its build outputs stay.
 
-    ``source`` is a bundle, or a repository that this machine sees. Raises UserError where commits are not in it.
+    ``source`` is a bundle, or a repository that this machine can read. Raises UserError if it lacks a commit.
     """
     with writing(home):
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -85,22 +85,23 @@ def clone_of(home: Path, source: Path, states: Mapping[str, str]) -> Iterator[Pa
             _fetch(git, source, states)
             shown = git.attempt("rev-parse", "--verify", "--quiet", "HEAD").stdout.decode().strip()
             git.run("checkout", "--quiet", "--force", "--detach", states[HEAD], what=f"show the code in {place}")
-            # What was built of the same code stays, ignored or not.
+            # Keep build outputs of the same code, ignored or not.
             if shown != states[HEAD]:
                 git.run("clean", "-ffdq")
         yield place
 
 
 def share(root: Path, clone: Path, paths: Sequence[str]) -> None:
-    """Link what the workflow shares from the user's own folder, as far as this machine sees it.
+    """Link the paths that the workflow shares from the user's own folder, except those that the code contains.
 
-    Raises UserError for a path that is not there, or that the code has itself.
+    Raises UserError for a path that this machine does not see.
     """
     for path in paths:
         own, link = root / path, clone / path
         if not own.exists():
-            hint = "put the project in a folder that the nodes see, or make it in the `setup` stage"
-            raise UserError.of(f"`worktree.share` names {path}, and this machine sees no {own}", hint, Exit.UNMEASURED)
+            hint = "put the project in a folder that all nodes can read, or make the path in the `setup` stage"
+            text = f"`worktree.share` names {path}, but {own} does not exist on this machine"
+            raise UserError.of(text, hint, Exit.UNMEASURED)
         if link.is_symlink():
             link.unlink()
         elif link.exists():
@@ -110,7 +111,7 @@ def share(root: Path, clone: Path, paths: Sequence[str]) -> None:
 
 
 def _fetch(git: Git, source: Path, states: Mapping[str, str]) -> None:
-    """Have the commits, from a bundle by its names, from a repository by theirs."""
+    """Fetch the missing commits from a bundle or a repository."""
     lacking = [commit for commit in states.values() if git.attempt("cat-file", "-e", f"{commit}^{{tree}}").status]
     if not lacking:
         return
@@ -122,7 +123,7 @@ def _fetch(git: Git, source: Path, states: Mapping[str, str]) -> None:
 
 @contextmanager
 def _free(home: Path) -> Iterator[Path]:
-    """The first clone that nobody works in."""
+    """Yield the first unused clone."""
     for number in range(CLONES):
         lock = os.open(home / f"{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -136,18 +137,18 @@ def _free(home: Path) -> Iterator[Path]:
         finally:
             os.close(lock)
         return
-    raise UserError.of(f"{CLONES} jobs of this project work on this machine already", "", Exit.UNMEASURED)
+    raise UserError.of(f"{CLONES} jobs of this project already run on this machine", "", Exit.UNMEASURED)
 
 
 def clones(cache: Path) -> Iterator[tuple[Path, float]]:
-    """The folders with clones of a project, each with when a job last took one (seconds since 1970)."""
+    """Yield the folder with the clones of each project, and the time of their last use (seconds since 1970)."""
     for home in sorted(path for path in (cache / CLONES_OF).glob("*") if path.is_dir()):
         yield home, max((file.stat().st_mtime for file in home.glob("*.lock")), default=0.0)
 
 
 @contextmanager
 def held(home: Path) -> Iterator[bool]:
-    """Keep jobs from the clones of a project; False where one works in one."""
+    """Lock the clones of a project; yield False if a job uses one."""
     with ExitStack() as stack:
         for file in home.glob("*.lock"):
             lock = os.open(file, os.O_RDWR | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Trees of projects in the user's cache: which there are, whose, and how they go."""
+"""Find and lock the trees of projects in the user's cache, to remove them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfflow.trees.slots import locked
 
 @dataclass(frozen=True)
 class Home:
-    """Where the trees of one project lie, and when they were last switched (seconds since 1970)."""
+    """The folder with the trees of one project, and the time of their last use (seconds since 1970)."""
 
     path: Path
     project: Path | None
@@ -21,7 +21,7 @@ class Home:
 
 
 def homes(cache: Path) -> list[Home]:
-    """All of them, by their project."""
+    """Return the homes of all projects, sorted by project."""
     folder = cache / "trees"
     found = [_home(path) for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
     return sorted(found, key=lambda home: (str(home.project or ""), home.path.name))
@@ -41,7 +41,7 @@ def _home(path: Path) -> Home:
 
 @contextmanager
 def held(home: Home) -> Iterator[bool]:
-    """Keep runs from the trees of a project; False where one has them."""
+    """Lock the trees of a project; yield False if a run uses them."""
     with ExitStack() as stack:
         for file in home.path.glob("*/lock"):
             number = locked(file)

@@ -1,6 +1,6 @@
-"""Trees → commits, by plumbing: no hook runs, nothing is signed, and no branch moves.
+"""Make commits of trees with plumbing commands: no hook runs, nothing is signed, and no branch moves.
 
-Commits stay in the private store. ``branch`` alone writes to the user's repository, and only what a new branch needs.
+Commits stay in the private store. Only ``branch`` writes to the user's repository, and only what a new branch needs.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from perfflow.trees.repository import Repository, State
 
 FALLBACK_NAME, FALLBACK_EMAIL = "perfflow", "perfflow@localhost"
 PREFIX = "perfflow/"
-"""Branches that perfflow makes begin with this."""
+"""Prefix of the branches that perfflow makes."""
 _LOOSE = 100
-"""Up to so many objects go to the user's repository one file each, more of them as one pack; git's own limit."""
+"""Most objects that are written to the user's repository as single files; more become a pack (git's own limit)."""
 
 
 def commit(repository: Repository, tree: str, parent: State, message: str) -> State:
-    """A commit of ``tree``, as a slot shows it, on top of ``parent``; it is in no branch yet.
+    """Return a commit of ``tree``, as a slot shows it, on top of ``parent``; it is in no branch yet.
 
-    Raises UserError where the change reaches into a submodule.
+    Raises UserError if the change affects a submodule.
     """
     own = submodules.linked(repository, tree, parent.commit, parent.tree) if repository.submodules else tree
     return State(write(repository, own, [parent.commit], message), tree)
 
 
 def write(repository: Repository, tree: str, parents: Sequence[str], message: str) -> str:
-    """Write a commit object with the user's identity, or perfflow's own where none is configured; return its id."""
+    """Write a commit object with the user's identity, or perfflow's own if none is configured; return its id."""
     git = repository.git()
     above = [word for parent in parents for word in ("-p", parent)]
     text = message.rstrip("\n").encode("utf-8", "replace") + b"\n"
@@ -38,7 +38,7 @@ def write(repository: Repository, tree: str, parents: Sequence[str], message: st
 
 
 def _with_identity(git: Git) -> Git:
-    """Git with an identity: configured ones are used, what git would guess from the host's name is not."""
+    """Return git with the configured identity, or perfflow's own instead of one that git would guess from the host."""
     missing: dict[str, str] = {}
     for role in ("AUTHOR", "COMMITTER"):
         strict = Git(git.folder, git.variables, {**git.settings, "user.useConfigOnly": "true"})
@@ -48,21 +48,21 @@ def _with_identity(git: Git) -> Git:
 
 
 def branch(repository: Repository, name: str, commit: str) -> None:
-    """Make the branch ``perfflow/...`` at ``commit``, and move the objects it needs into the user's repository.
+    """Make the branch ``perfflow/...`` at ``commit``, and copy the objects that it needs to the user's repository.
 
-    A branch that is there already stays where it is: asking for the same commit again is fine, for another one raises
-    UserError, as does a name that git refuses.
+    An existing branch never moves: it is accepted at the same commit. Raises UserError if it is at another commit, and
+    for a name that git refuses.
     """
     full = f"refs/heads/{name}"
     inside = repository.git()
     if not name.startswith(PREFIX) or inside.attempt("check-ref-format", full).status:
-        raise UserError.of(f"{name!r} is not a name for a branch of perfflow", f"it begins with {PREFIX}")
+        raise UserError.of(f"{name!r} is not a name for a branch of perfflow", f"use a name that begins with {PREFIX}")
     there = inside.attempt("rev-parse", "--verify", "--quiet", full)
     if there.status == 0:
         if there.stdout.decode().strip() == commit:
             return
         hint = f"git branch -m {name} OTHER, or git branch -D {name}"
-        raise UserError.of(f"the branch {name} is there already, at another commit", hint, Exit.UNMEASURED)
+        raise UserError.of(f"the branch {name} already exists at another commit", hint, Exit.UNMEASURED)
     outside = _outside(repository)
     what = f"keep the commit of {name}"
     new = inside.run("rev-list", "--objects", "--no-object-names", commit, "--not", "--all", what=what)
@@ -72,13 +72,13 @@ def branch(repository: Repository, name: str, commit: str) -> None:
     if count:
         into = ("unpack-objects", "-q") if count <= _LOOSE else ("index-pack", "--stdin", "--fix-thin")
         outside.run(*into, input=pack, what=what)
-    # The last word says that the branch must not exist, so a race with the user moves nothing.
+    # The last argument requires that the branch does not exist, so a branch that the user makes meanwhile never moves.
     message = f"perfflow: made {name}"
     outside.run("update-ref", "-m", message, full, commit, "0" * len(commit), what=f"make the branch {name}")
 
 
 def _outside(repository: Repository) -> Git:
-    """Git that writes to the user's own object store."""
+    """Return git that writes to the user's own object store."""
     mine = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
     inside = repository.git()
     kept = {key: value for key, value in inside.variables.items() if key not in mine}

@@ -1,4 +1,4 @@
-"""What differs between two trees: as a patch, per file in lines, and as paths for rules such as ``forbid``."""
+"""Differences between two trees: as a patch, as lines per file, and as paths for rules such as ``forbid``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from perfflow.trees.git import names
 from perfflow.trees.repository import Repository
 
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "-r")
-"""What a patch shows does not depend on the user's settings."""
+"""Options that make patches independent of the user's settings."""
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """A file that differs: lines ``added`` and ``removed``, both None where it is not text."""
+    """A changed file with the number of lines ``added`` and ``removed``, both None if it is not text."""
 
     path: str
     added: int | None
@@ -30,17 +30,17 @@ class Difference:
 
     @property
     def text(self) -> str:
-        """The patch as text; what is not UTF-8 is shown as a replacement character."""
+        """The patch as text; bytes that are not UTF-8 become replacement characters."""
         return self.patch.decode(errors="replace")
 
     @property
     def lines(self) -> int:
-        """Lines added and removed, of all files that are text."""
+        """Number of lines added and removed in all text files."""
         return sum((file.added or 0) + (file.removed or 0) for file in self.files)
 
 
 def difference(repository: Repository, old: str, new: str) -> Difference:
-    """Compare two trees or commits; what ``patch`` holds is applied by ``patches.apply`` again, binary files too."""
+    """Compare two trees or commits. ``patches.apply`` can apply the ``patch``, including binary files."""
     git = repository.git()
     prefixes = ("--src-prefix=a/", "--dst-prefix=b/")
     patch = git.run("diff-tree", *_PLAIN, *prefixes, "--patch", "--binary", "--full-index", old, new)
@@ -49,7 +49,7 @@ def difference(repository: Repository, old: str, new: str) -> Difference:
 
 
 def changed_paths(repository: Repository, old: str, new: str) -> tuple[str, ...]:
-    """Paths that differ between two trees or commits, both names of a renamed file among them."""
+    """Return the paths that differ between two trees or commits, with both names of a renamed file."""
     return tuple(names(repository.git().run("diff-tree", *_PLAIN, "--name-only", "-z", old, new)))
 
 

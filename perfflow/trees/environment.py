@@ -1,4 +1,4 @@
-"""The environment that a step gets in a slot, so that the tree's own code is what runs."""
+"""The environment of a step in a slot, which makes the tree's own code run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _CARGO = ("CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR")
 
 
 def environment(slot: Slot, inherited: Mapping[str, str]) -> dict[str, str | None]:
-    """Variables to set for a step in the slot, or to unset (None), on top of ``inherited``.
+    """Return variables to set for a step in the slot, or to unset (None), on top of ``inherited``.
 
-    - ``PYTHONPATH``: the tree's own folders come before everything, also before what an editable install put on the
-      path; inherited entries inside the user's tree point into the slot (``python_path``).
-    - ``CARGO_TARGET_DIR``: the slot's own, where the user's settings would make both slots build into one folder.
-    - git finds the slot's own stand-in: neither the user's repository through a hook's variables, nor one around the
+    - ``PYTHONPATH``: the tree's own folders come first, also before those of an editable install. Inherited entries
+      inside the user's tree point into the slot (``python_path``).
+    - ``CARGO_TARGET_DIR``: the slot's own, if the user's settings would make both slots build into one folder.
+    - git finds the slot's own repository, neither the user's repository through a hook's variables, nor one around the
       cache.
     """
     found: dict[str, str | None] = dict.fromkeys(name for name in sorted(LOCAL) if name in inherited)
@@ -33,9 +33,9 @@ def environment(slot: Slot, inherited: Mapping[str, str]) -> dict[str, str | Non
 
 
 def python_path(slot: Slot, value: str) -> str:
-    """PYTHONPATH with the tree first: entries inside it in their order, then its own folders, then all others.
+    """Return PYTHONPATH with the tree first: entries inside it in their order, then its own folders, then all others.
 
-    Entries inside the user's tree become the same places in the slot; relative ones are the tree's, where steps run.
+    Entries inside the user's tree are mapped to the slot. Relative entries count as inside, because steps run there.
     """
     entries = [_moved(entry, slot) for entry in value.split(os.pathsep) if entry]
     own = [entry for entry in entries if _is_inside(entry, slot)]
@@ -51,12 +51,12 @@ def _is_inside(entry: str, slot: Slot) -> bool:
 
 
 def _is_of_an_environment(place: Path) -> bool:
-    """Whether installed packages lie there; those of a virtual environment in the project stand for every tree."""
+    """Return whether a folder has installed packages. A virtual environment in the project is used for every tree."""
     return bool({"site-packages", "dist-packages"} & set(place.parts))
 
 
 def _moved(entry: str, slot: Slot) -> str:
-    """An entry of the path; one inside the user's tree becomes the same place in the slot."""
+    """Return an entry of the path; one inside the user's tree is mapped to the slot."""
     place = Path(entry)
     root = slot.repository.root
     if _is_of_an_environment(place):
@@ -79,11 +79,11 @@ def _cargo_settings(tree: Path, own: Path) -> Iterator[Path]:
 
 
 def _names_a_target(file: Path, tree: Path) -> bool:
-    """Whether cargo's settings file names a target folder that is not inside the tree."""
+    """Return whether cargo's settings file names a target folder outside the tree."""
     try:
         build = tomllib.loads(file.read_text()).get("build")
-    except (OSError, ValueError):  # cargo itself says what is wrong with it
+    except (OSError, ValueError):  # cargo itself reports errors in it
         return False
     target = build.get("target-dir") if isinstance(build, dict) else None
-    # A relative one is relative to the folder that holds .cargo.
+    # A relative path starts at the folder that contains .cargo.
     return isinstance(target, str) and not (file.parent.parent / target).resolve().is_relative_to(tree)

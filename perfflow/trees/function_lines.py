@@ -1,6 +1,6 @@
-"""Where a function begins and ends in its source: by Python's own syntax, by braces in C, C++, Rust and their kind.
+"""Find the first and last line of a function: by Python's syntax, or by braces in C, C++, Rust and similar languages.
 
-Read, not compiled: where the text is not understood nothing is returned, rather than a guess.
+The text is only scanned, not compiled. If it is not understood, the result is None instead of a guess.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from perfflow.model.later import late_pattern
 
 _NAME = late_pattern(r"([A-Za-z_~][A-Za-z0-9_]*)\W*\Z")
 _CLOSURES = late_pattern(r"::\{\{?closure\}\}?|::\{closure#?\d*\}|::\{impl#?\d*\}")
-# Strings, characters and comments hold braces that are none; a lifetime of Rust is no character.
+# Braces in strings, characters and comments do not count. A Rust lifetime is not a character.
 _ELSEWHERE = late_pattern(
     r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|'(?:\\.[^']*|[^'\\\n])'""",
     re.DOTALL,
@@ -21,14 +21,14 @@ _ELSEWHERE = late_pattern(
 
 
 def lines_of(text: str, file: str, function: str, line: int) -> tuple[int, int] | None:
-    """First and last line of a function (from 1), ``line`` being one of it; None where it is not found."""
+    """Return the first and last line (from 1) of a function that contains ``line``; None if it is not found."""
     if PurePosixPath(file).suffix == ".py":
         return _in_python(text, function, line)
     return _in_braces(text, bare(function), line)
 
 
 def bare(function: str) -> str:
-    """The last name of a function, without types and modules: ``run`` of ``<a::B as C>::run::<u8>(int)``."""
+    """Return the last name of a function, without types and modules: ``run`` for ``<a::B as C>::run::<u8>(int)``."""
     name = _CLOSURES.sub("", function)
     name = re.sub(r"\(.*\)", "", name)
     while (stripped := re.sub(r"::<[^<>]*>|<[^<>]*>", "", name)) != name:
@@ -51,7 +51,7 @@ def _in_python(text: str, function: str, line: int) -> tuple[int, int] | None:
     ]
     around = [span for span in spans if span[0] <= line <= span[1]]
     named = [span for span in around if span[2] == bare(function)]
-    # A generator or lambda without a name is a part of the innermost function around it.
+    # A generator expression or lambda belongs to the innermost function around it.
     found = max(named or around, key=lambda span: span[0], default=None)
     return found[:2] if found else None
 
@@ -69,7 +69,7 @@ def _in_braces(text: str, name: str, line: int) -> tuple[int, int] | None:
 
 
 def _body(text: str, start: int) -> tuple[int, int] | None:
-    """The lines from a name to the brace that closes its body; None for a call or a declaration."""
+    """Return the lines from a name to the closing brace of its body; None for a call or a declaration."""
     depth, opened = 0, False
     for index in range(start, len(text)):
         letter = text[index]

@@ -1,7 +1,7 @@
-"""git as a program: the environment it gets, the settings that keep it from the user's files, and its errors.
+"""Run git: its environment, the settings that protect the user's files, and its errors.
 
-Everything goes through plumbing with explicit paths. What a hook exported (``GIT_DIR``, ``GIT_INDEX_FILE`` and their
-kind) is dropped, so that perfflow works the same inside a hook; the user's configuration and filters stay.
+All calls use plumbing commands with explicit paths. Variables that a hook exports (``GIT_DIR``, ``GIT_INDEX_FILE`` and
+similar) are dropped, so that perfflow works the same inside a hook. The user's configuration and filters still apply.
 """
 
 from __future__ import annotations
@@ -59,50 +59,50 @@ LOCAL = frozenset(
 """Variables that tie git to one repository or one command; a child in another tree must not see them."""
 
 _SETTINGS = {
-    # Nothing of the user's runs or is written: hooks (also post-index-change), daemons, upkeep, shared index files.
+    # Run and write nothing of the user's: no hooks (also post-index-change), daemons, maintenance, shared index files.
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "core.untrackedCache": "false",
     "core.splitIndex": "false",
     "gc.auto": "0",
     "maintenance.auto": "false",
-    # A change is seen whatever the user trades for speed in his own tree.
+    # Detect every change, even if the user's settings skip some checks for speed.
     "core.trustctime": "true",
     "core.checkStat": "default",
     "core.ignoreStat": "false",
-    # A slot holds the whole tree, and only that.
+    # A slot contains exactly the whole tree.
     "core.sparseCheckout": "false",
     "index.sparse": "false",
     "submodule.recurse": "false",
     "core.safecrlf": "false",
-    # Thousands of objects with one flush instead of one each.
+    # One flush for thousands of objects, not one for each.
     "core.fsyncMethod": "batch",
     "i18n.commitEncoding": "UTF-8",
 }
 _LOOKING = {
-    # A repository that is made of tracked files has the settings that somebody wrote into it.
+    # A bare repository among the tracked files is untrusted, including its settings.
     "safe.bareRepository": "explicit",
     "core.attributesFile": os.devnull,
     "core.pager": "cat",
     "log.showSignature": "false",
 }
 _NO_TRANSPORT = {
-    # What a partial clone lacks is fetched by the programs that its configuration names.
+    # A partial clone would fetch missing objects with programs that its configuration names.
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
 }
-_PATIENCE = 3.0
-"""Seconds for one command of git while nothing but looking was asked for."""
+_READ_TIMEOUT = 3.0
+"""Longest time (s) of one git command for ``looking``."""
 _BOUNDED = 'ulimit -f "$0" 2>/dev/null; exec "$@"'
-"""A shell that starts git with a limit of the size of files, in blocks of 512 bytes. A lower limit stays."""
+"""Shell command that starts git with a limit on the size of files, in blocks of 512 bytes. A lower limit stays."""
 _BLOCK = 512
 _NO_SPACE = ("No space left on device", "Disk quota exceeded", "unable to write file")
-"""The last is what git says of a file it was checking out, whatever the system's own word was."""
+"""git prints the last text for a file that it could not check out, whatever the system's own message was."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """How a git command ended. ``too_large``: it failed since a file, or what it printed, passed the limit."""
+    """The result of a git command. ``too_large``: it failed because a file or its output exceeded the limit."""
 
     status: int
     stdout: bytes
@@ -114,23 +114,23 @@ class Done:
 class Git:
     """git that works in ``folder`` with ``variables`` on top of a clean environment.
 
-    ``limit``: seconds after which a command counts as failed, None for any time. ``largest``: bytes that a file which
-    git writes may have, and what it prints; None for any size.
+    ``limit``: seconds after which a command counts as failed, None for no limit. ``largest``: most bytes of a file that
+    git writes, and of its output; None for no limit.
     """
 
     folder: Path
     variables: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     holds: tuple[int, ...] = ()
-    """Locked files that stay locked until git ends, also where perfflow is killed before it."""
+    """Descriptors of lock files that stay locked until git ends, also if perfflow is killed before."""
     program: str = "git"
     limit: float | None = None
     alone: bool = False
-    """Whether git has no terminal to ask at, and what it starts ends with it."""
+    """Whether git has no terminal for questions, and its child processes are killed with it."""
     largest: int | None = None
 
     def attempt(self, *arguments: str, input: bytes = b"") -> Done:
-        """Run one command and return how it ended. Raises UserError where git is missing or the disk is full."""
+        """Run one command and return its result. Raises UserError if git is missing or the disk is full."""
         chosen = [f"{key}={value}" for key, value in {**_SETTINGS, **self.settings}.items()]
         argv = [self.program, *(word for pair in chosen for word in ("-c", pair)), *arguments]
         began = time.time()
@@ -154,7 +154,7 @@ class Git:
     def _ended(self, argv: Sequence[str], input: bytes) -> subprocess.CompletedProcess[bytes]:
         if self.largest is None:
             return _ended(self._started(argv, subprocess.PIPE), argv, input, self.limit, group=self.alone)
-        # What a pipe holds has no size: a listing of a few kilobytes of objects may be endless.
+        # The size limit does not apply to a pipe, and a few kilobytes of objects may give an endless listing.
         with tempfile.TemporaryFile() as output:
             bounded = ["/bin/sh", "-c", _BOUNDED, str(self.largest // _BLOCK), *argv]
             done = _ended(self._started(bounded, output), argv, input, self.limit, group=self.alone)
@@ -163,10 +163,10 @@ class Git:
         return done
 
     def _is_too_large(self, status: int) -> bool:
-        """Whether a command failed since git, or a program that it started, wrote more than ``largest``."""
+        """Return whether a command failed because git, or its child process, wrote more than ``largest``."""
         if self.largest is None or not status:
             return False
-        # git does not say by which signal a program of its own ended, but that one leaves its file behind.
+        # git does not report the signal that ended its child process, but that process leaves its file behind.
         left = half_written(self.folder / "objects")
         return status == -signal.SIGXFSZ or any(path.stat().st_size >= self.largest for path in left)
 
@@ -186,11 +186,11 @@ class Git:
     def run(self, *arguments: str, input: bytes = b"", what: str = "") -> bytes:
         """Run one command that must succeed, and return its output.
 
-        Raises UserError with what git said; ``what`` says what was being done.
+        ``what``: the action, for the message. Raises UserError with git's own error.
         """
         done = self.attempt(*arguments, input=input)
         if done.status:
-            said = _shown(done.stderr) or f"git {arguments[0]} ended with status {done.status}"
+            said = _shown(done.stderr) or f"git {arguments[0]} exited with status {done.status}"
             raise UserError.of(f"{what or 'git ' + arguments[0]}: {said}", _remedy(done.stderr), Exit.UNMEASURED)
         return done.stdout
 
@@ -211,7 +211,7 @@ class Git:
 def _ended(
     process: subprocess.Popen[bytes], argv: Sequence[str], input: bytes, limit: float | None, *, group: bool
 ) -> subprocess.CompletedProcess[bytes]:
-    """Wait for a process; one that takes too long, or is not waited for, is killed, and its ``group`` with it."""
+    """Wait for a process. On a timeout or an interrupt, kill it, and with ``group`` its process group."""
     with process:
         try:
             stdout, stderr = process.communicate(input, limit)
@@ -225,41 +225,41 @@ def _ended(
 
 
 def looking(root: Path) -> Git:
-    """Return a git for the working tree at ``root`` that starts nothing which its configuration or its folders hold.
+    """Return git for the working tree at ``root`` that starts no program named in its configuration or inside it.
 
-    Raises UserError where git is only to be found inside of it.
+    Raises UserError if git exists only inside the working tree.
     """
     path = outside(os.environ.get("PATH", os.defpath), root)
     program = shutil.which("git", path=path)
     if program is None:
         raise UserError.of("git is not on PATH", "install git", Exit.UNMEASURED)
-    # Where .git is no repository, none above it is meant, and the files of this one stay those of the project.
+    # If .git is not a repository, do not use one above it, and keep this folder as the working tree.
     held = {"GIT_CEILING_DIRECTORIES": str(root.parent), "GIT_WORK_TREE": str(root), "PATH": path}
-    return Git(root, {**_NO_TRANSPORT, **held}, _LOOKING, program=program, limit=_PATIENCE)
+    return Git(root, {**_NO_TRANSPORT, **held}, _LOOKING, program=program, limit=_READ_TIMEOUT)
 
 
 def without_filters(git: Git) -> Git:
-    """Return the same git, which compares files as they lie on disk. Raises UserError where it cannot be told how."""
+    """Return the same git without filters, which compares files as on disk. Raises UserError for an unusable name."""
     done = git.attempt("config", "--null", "--name-only", "--get-regexp", "^filter[.]")
     off = {}
     for name in names(done.stdout) if done.status == 0 else []:
         if "=" in name or "\n" in name:
-            raise UserError.of(f"a filter is called {name!r}", "give it another name in git's configuration")
-        # An empty process stands for none, and an empty command is the command that changes nothing.
+            raise UserError.of(f"cannot disable the git filter {name!r}", "rename it in git's configuration")
+        # An empty `process` means none, and an empty command changes nothing.
         off[name] = "false" if name.endswith(".required") else ""
         off[f"{name.rpartition('.')[0]}.process"] = ""
     return replace(git, settings={**git.settings, **off})
 
 
 def half_written(store: Path) -> list[Path]:
-    """Files and folders in which git was writing objects; it leaves them where it fails or is killed."""
+    """Return git's temporary files and folders of objects, which it leaves behind if it fails or is killed."""
     return [*store.glob("tmp_*"), *store.glob("??/tmp_*"), *store.glob("pack/tmp_*")]
 
 
 def _drop_half_written(store: Path, since: float) -> None:
-    """Remove what a command left that began at ``since``: on a full disk it would keep the disk full."""
+    """Remove temporary files of a command that began at ``since``, because they would keep the disk full."""
     for place in half_written(store):
-        # Clocks of files run a few milliseconds behind.
+        # File times are a few milliseconds behind the clock.
         with suppress(OSError):
             if place.lstat().st_mtime < since - 1:
                 continue
@@ -270,31 +270,31 @@ def _drop_half_written(store: Path, since: float) -> None:
 
 
 def full(where: str) -> UserError:
-    """The error for a disk on which nothing more can be written."""
-    hint = "free some space, or put the cache on another disk with XDG_CACHE_HOME; the project was not touched"
+    """Return the error for a full disk."""
+    hint = "free some space, or put the cache on another disk with XDG_CACHE_HOME; the project was not changed"
     return UserError.of(f"no space left on the disk of {where}", hint, Exit.UNMEASURED)
 
 
 def names(output: bytes) -> list[str]:
-    """Split NUL-terminated output into names; bytes that are not UTF-8 become surrogates, as os.fsdecode makes them."""
+    """Split NUL-terminated output into names; bytes that are not UTF-8 become surrogates, as in os.fsdecode."""
     return [os.fsdecode(name) for name in output.split(b"\0") if name]
 
 
 def lines(items: Iterable[str]) -> bytes:
-    """Join names for a command that reads ``-z`` input: each followed by NUL."""
+    """Join names for a command that reads ``-z`` input, each followed by NUL."""
     return b"".join(os.fsencode(item) + b"\0" for item in items)
 
 
 def _shown(stderr: str) -> str:
-    """The first errors git printed, without the words everyone knows."""
+    """Return the first three errors that git printed, without ``error:`` and ``fatal:``."""
     said = [line for line in stderr.splitlines() if line.startswith(("error: ", "fatal: "))] or stderr.splitlines()
     return "; ".join(line.split(": ", 1)[-1] if line.startswith(("error: ", "fatal: ")) else line for line in said[:3])
 
 
 def _remedy(stderr: str) -> str:
-    """What to do about an error that git words without a remedy."""
+    """Return a hint for errors that git reports without one."""
     if "dubious ownership" in stderr:
-        return "git refuses a repository of another user: git config --global --add safe.directory FOLDER"
+        return "git refuses a repository of another user; run git config --global --add safe.directory FOLDER"
     if "Permission denied" in stderr:
         return "make the file readable, or add it to .gitignore"
     return ""

@@ -1,6 +1,6 @@
-"""Ignored files that come into a tree while a command runs there: no tree that is recorded, and no branch, holds them.
+"""Ignored files that a command writes into a tree. Recorded trees and branches do not contain them.
 
-Folders that are ignored as a whole and were there before, where build tools keep what they built, are not looked into.
+Existing folders that are ignored as a whole, in which build tools keep their output, are not checked.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from perfflow.trees import sharing
 from perfflow.trees.git import Git, lines, names
 
 State = tuple[int, int, int]
-"""Size in bytes, and the times of the last change of content and of anything, in ns. A copy may keep the first time."""
+"""Size in bytes, mtime and ctime in ns. A copied file may keep the mtime of its source."""
 _BYTECODE = "__pycache__"
 
 
 def standing(git: Git, folder: Path, share: Iterable[str]) -> dict[str, State]:
-    """What is ignored in a folder, by path: files, and with a slash at the end folders as a whole.
+    """Return the ignored paths of a folder: files, and with a trailing slash folders that are ignored as a whole.
 
-    Neither what is shared nor what Python compiled is among them. Raises UserError where git fails.
+    Shared paths and Python bytecode are left out. Raises UserError if git fails.
     """
     options = ("--others", "--ignored", "--exclude-standard", "--directory", "-z")
     found = {}
@@ -38,10 +38,10 @@ def standing(git: Git, folder: Path, share: Iterable[str]) -> dict[str, State]:
 def remove_new(
     folder: Path, before: Mapping[str, State], built: Collection[str], after: Mapping[str, State]
 ) -> list[str]:
-    """Remove what a command wrote, and return the paths of it, what a build makes apart.
+    """Remove ignored files that a command wrote, and return their paths without those that a build makes.
 
-    ``built`` is what stands ignored in a tree that was built. Such a file goes without a word, since the next build
-    makes it again; a folder stays as it is.
+    ``built``: ignored paths in a built tree. Such a file is removed but not returned, because the next build makes it
+    again; such a folder stays.
     """
     folders = {name for name in (*before, *built) if name.endswith("/")}
     told = []
@@ -49,7 +49,7 @@ def remove_new(
         if before.get(name) == state or any(name.startswith(known) for known in folders):
             continue
         if name.endswith("/") and any(known.startswith(name) for known in before):
-            continue  # what was listed file by file is now listed as a whole
+            continue  # a folder whose files were listed one by one is now listed as a whole
         sharing.remove(folder / name)
         if name not in built:
             told.append(name)
@@ -57,9 +57,9 @@ def remove_new(
 
 
 def tops(root: Path, paths: Iterable[str]) -> dict[str, str]:
-    """Each of the paths that git ignores and does not track, and the highest folder of it that is ignored as a whole.
+    """Return the paths that git ignores and does not track, each with the top folder that is ignored as a whole.
 
-    Raises UserError where git is missing.
+    Raises UserError if git is missing.
     """
     above = {path: list(_above(root, path)) for path in paths}
     asked = sorted({part for parts in above.values() for part in parts})
@@ -70,9 +70,9 @@ def tops(root: Path, paths: Iterable[str]) -> dict[str, str]:
 
 
 def _above(root: Path, path: str) -> Iterator[str]:
-    """The folders of a path from the top on, and the path itself.
+    """Yield the folders of a path from the top down, and the path itself.
 
-    git refuses to tell of what lies behind a link, or in a repository inside this one.
+    Stops at a link or a nested repository, because git does not answer for paths behind them.
     """
     parts = PurePosixPath(path).parts
     for number in range(1, len(parts) + 1):

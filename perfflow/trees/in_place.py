@@ -1,4 +1,4 @@
-"""Other files in the places of some, for a while: what stood there comes back, after a kill on the next start too."""
+"""Replace files for a while, and restore the originals afterwards; after a kill, on the next start."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 from perfflow.model.errors import UserError
 
 ASIDE = "aside"
-"""Where a tree's folder for code layouts has the files that stand aside."""
+"""Subfolder for the original files, in a tree's folder for code layouts."""
 _PLACES = "places.json"
 
 
 class InPlace:
-    """Copies of files of one tree in ``folder``, while others are in their places. All methods raise OSError."""
+    """Copies in ``folder`` of the original files of one tree, while they are replaced. All methods raise OSError."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -27,7 +27,7 @@ class InPlace:
         self._replaced: set[Path] = set()
 
     def hold(self, places: Iterable[Path]) -> None:
-        """Copy what stands in these places, so that it comes back, whatever is written there."""
+        """Copy the files at these places, so that they can be restored whatever is written there."""
         new = [place for place in places if str(place) not in self._aside]
         if not new:
             return
@@ -38,13 +38,13 @@ class InPlace:
             if place.exists():
                 shutil.copy2(place, self._folder / name)
             self._aside[str(place)] = name if place.exists() else ""
-        # Written whole before anything is in a place: after a kill it says what to put back.
+        # Written completely before any file is replaced, so that the originals can be restored after a kill.
         fresh = self._folder / f"{_PLACES}.new"
         fresh.write_text(json.dumps(self._aside))
         fresh.replace(self._folder / _PLACES)
 
     def put(self, files: Mapping[Path, Path]) -> None:
-        """Put files in these places, each by one rename, and what stood aside in all others."""
+        """Put files in these places, each by one rename, and restore all other replaced places."""
         self.hold(files)
         for place in self._replaced - set(files):
             self._put_back(place, self._aside[str(place)])
@@ -53,15 +53,15 @@ class InPlace:
         self._replaced = set(files)
 
     def reset(self) -> None:
-        """Put back whatever is held, and go on holding it."""
+        """Restore all originals, and keep their copies."""
         for place, name in self._aside.items():
             self._put_back(Path(place), name)
         self._replaced = set()
 
     def restore(self) -> None:
-        """Put back whatever is held, also by a process that was killed, and let go of it.
+        """Restore all originals, also those of a killed process, and delete their copies.
 
-        What another process that is alive holds stays with it.
+        Does nothing if another live process holds them.
         """
         note = self._folder / _PLACES
         if not note.exists():
@@ -77,7 +77,7 @@ class InPlace:
             self._let_go()
 
     def _take_lock(self) -> None:
-        """Raises BlockingIOError where another process has files of this tree aside."""
+        """Lock the folder. Raises BlockingIOError if another process has replaced files of this tree."""
         if self._lock is None:
             number = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -93,25 +93,25 @@ class InPlace:
             self._lock = None
 
     def original(self, place: Path) -> Path | None:
-        """The copy of what stood in a place; None where nothing did, or it is not held."""
+        """Return the copy of a place's original file; None if there was none, or it is not held."""
         name = self._aside.get(str(place))
         return self._folder / name if name else None
 
     def _put_back(self, place: Path, name: str) -> None:
         if not name:
             place.unlink(missing_ok=True)
-        elif place.parent.is_dir():  # else the tree is gone, and needs nothing
-            # A copy: what is written into the file of the tree must not be written into what is held.
+        elif place.parent.is_dir():  # else the tree was removed
+            # A copy, because writes to the tree's file must not change the held original.
             _put(place, self._folder / name, shutil.copy2)
 
 
 def restore(folder: Path) -> None:
-    """Put back what a process that was killed held in this folder. Raises UserError where the disk refuses."""
+    """Restore the originals that a killed process left in this folder. Raises UserError if that fails."""
     try:
         InPlace(folder).restore()
     except OSError as error:
-        text = f"cannot put back {error.filename or folder}: {error.strerror}"
-        raise UserError.of(text, "a killed run left another code layout in its place; build again") from error
+        text = f"cannot restore {error.filename or folder}: {error.strerror}"
+        raise UserError.of(text, "a killed run left another code layout in its place; rebuild the program") from error
 
 
 def _put(place: Path, file: Path, name_it: Callable[[Path, Path], object]) -> None:
@@ -126,7 +126,7 @@ def _put(place: Path, file: Path, name_it: Callable[[Path, Path], object]) -> No
 
 
 def _second_name(file: Path, place: Path) -> None:
-    """Give a file another name, or make a copy of it where that is on another disk."""
+    """Hard-link a file, or copy it if the place is on another disk."""
     try:
         os.link(file, place)
     except OSError:

@@ -1,4 +1,4 @@
-"""Files of git-lfs: commits hold a pointer to them, and their content lies in a store of its own."""
+"""Files of git-lfs: commits contain a pointer, and the content is in a separate store."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _POINTER = late_pattern(
     rb"^version https://git-lfs.github.com/spec/.*^oid sha256:([0-9a-f]{64})$", re.MULTILINE | re.DOTALL
 )
 _LONGEST = 1024
-"""A pointer file is shorter than this, says the format's specification."""
+"""A pointer file is shorter than this (bytes), by the specification of the format."""
 
 
 def keep(repository: Repository, objects: bytes) -> None:
-    """Copy to the user's store what the pointers among ``objects`` (ids, one a line) mean and only perfflow's has."""
+    """Copy the content of pointers among ``objects`` (ids, one per line) to the user's store if it is missing there."""
     if not repository.large_files.is_dir():
         return
     for oid in sorted(_pointed_at(repository, objects)):

@@ -1,7 +1,7 @@
-"""Shared folders that would have both trees run the user's code: links back into the tree, and installs of the project.
+"""Find shared folders that make both trees run the user's code: links into the tree, and installs of the project.
 
-The tree comes first on PYTHONPATH, so what was installed of its own Python code stands back, wherever that lies in a
-folder from which packages are imported. What does not stand back is found here, before anything is built.
+The tree comes first on PYTHONPATH, so its Python code takes precedence over an installed copy, if the code is in a
+folder from which packages are imported. This module finds the other cases before anything is built.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from perfflow.trees.python_layout import import_folders, project_name
 from perfflow.trees.small_files import text_of
 
 _MOST_ENTRIES = 100_000
-"""Files and folders of one shared folder that are looked at."""
+"""Most files and folders of one shared folder that are checked."""
 _MOST_NAMES = 1000
 _MOST_LINKS = 100
-"""Places of the tree that links lead to, of which git is asked."""
+"""Most link targets in the tree for which git is asked."""
 _COMPILED = (".so", ".pyd")
-# meson-python's and scikit-build-core's finders come before the module path.
+# The import hooks of meson-python and scikit-build-core take precedence over the module path.
 _HOOK = late_pattern(r"_.+_editable(_loader)?\.py")
 _FINDER = late_pattern(r"__editable___.+_finder\.py")
 _MAPPING = late_pattern(r"^MAPPING\b[^=\n]*=\s*(\{.*\})\s*$", re.MULTILINE)
 _ENVIRONMENT = "`python3 -m venv .venv && .venv/bin/pip install .`"
-_EACH = f"take it out of the list, and make one in each tree by a step in `build`, such as {_ENVIRONMENT}"
+_EACH = f"take it out of the list, and make one in each tree with a step in `build`, such as {_ENVIRONMENT}"
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a workflow does itself for each tree: whether it builds there, and whether it sets PYTHONPATH."""
+    """Preparation of each tree by the workflow: whether it builds there, and whether it sets PYTHONPATH."""
 
     builds: bool
     sets_path: bool
 
 
 def faults(root: Path, path: str, share: Sequence[str], prepared: Prepared) -> Iterator[Problem]:
-    """What is wrong with sharing ``path`` of the tree at ``root``, of which all of ``share`` is shared."""
+    """Yield the problems of sharing ``path`` of the tree at ``root``; ``share``: all shared paths."""
     place = root / path
     if back := _link_back(root, place, share):
         link, target = back
         message = (
             f"worktree.share: {path} links back into your tree ({link} → {target}): both sides would run your code"
         )
-        yield Problem(message, "take it out of the list, and install it in each tree by a step in `build`")
+        yield Problem(message, "take it out of the list, and install it in each tree with a step in `build`")
     for site in _sites(place):
         for install in _own_installs(site, root):
             found = _fault_of(root, path, install, prepared)
@@ -60,22 +60,22 @@ def faults(root: Path, path: str, share: Sequence[str], prepared: Prepared) -> I
 
 
 def is_installed(root: Path, environment: Path) -> bool:
-    """Whether a virtual environment has the project itself, in whatever way it was installed."""
+    """Return whether the project itself is installed in a virtual environment, in any way."""
     return any(True for site in _sites(environment) for _ in _own_installs(site, root))
 
 
 def _link_back(root: Path, place: Path, share: Sequence[str]) -> tuple[Path, Path] | None:
-    """A link in the folder, or the folder itself, that leads to what other trees have of their own, and to what."""
+    """Return a link in the folder, or the folder itself, to files of which every tree has its own, and its target."""
     base = root.resolve()
     shared = [(root / path).resolve() for path in share]
     found: dict[str, tuple[Path, Path]] = {}
     for link in _links(place):
         try:
             target = link.resolve()
-        except (OSError, RuntimeError):  # a loop of links leads nowhere
+        except (OSError, RuntimeError):  # a loop of links
             continue
         inside = target.is_relative_to(base) and target.exists()
-        # What the link itself stands for is what is shared.
+        # The target of a shared path that is a link counts as shared itself, so check that link anyway.
         if inside and (link == place or not any(target.is_relative_to(other) for other in shared)):
             relative = target.relative_to(base)
             found.setdefault(str(relative), (link.relative_to(root), relative))
@@ -85,7 +85,7 @@ def _link_back(root: Path, place: Path, share: Sequence[str]) -> tuple[Path, Pat
 
 
 def _links(place: Path) -> Iterator[Path]:
-    """Symbolic links in a folder, or the path itself where it is one; no link is followed."""
+    """Yield the symbolic links in a folder, or the path itself if it is one, without following links."""
     if place.is_symlink():
         yield place
         return
@@ -99,12 +99,12 @@ def _links(place: Path) -> Iterator[Path]:
                         yield Path(entry.path)
                     elif entry.is_dir(follow_symlinks=False):
                         folders.append(Path(entry.path))
-        except OSError:  # not a folder, or none that may be read
+        except OSError:  # not a folder, or not readable
             continue
 
 
 def _carried(root: Path, paths: Iterable[str]) -> list[str]:
-    """Those of the paths that every tree has of its own, since git tracks them, or does not ignore them."""
+    """Return the paths of which every tree has its own, because git tracks them or does not ignore them."""
     wanted = list(paths)[:_MOST_LINKS]
     if not wanted:
         return []
@@ -115,7 +115,7 @@ def _carried(root: Path, paths: Iterable[str]) -> list[str]:
 
 
 def _sites(place: Path) -> list[Path]:
-    """Folders of installed packages of the environments at a place, or one level below it."""
+    """Return the site-packages folders of the environments at a place, or one level below it."""
     return sorted([*place.glob("lib/python3*/site-packages"), *place.glob("*/lib/python3*/site-packages")])
 
 
@@ -129,7 +129,7 @@ class _Install:
 
 
 def _own_installs(site: Path, root: Path) -> Iterator[_Install]:
-    """Distributions that are the project, by their name or by where they were installed from (PEP 610)."""
+    """Yield the distributions of the project, recognized by name or by the folder of their source (PEP 610)."""
     own = project_name(root)
     for info in sorted(site.glob("*.dist-info")):
         name = info.name.partition("-")[0]
@@ -143,7 +143,7 @@ def _normal(name: str) -> str:
 
 
 def _came_from(info: Path, site: Path) -> Path:
-    """The folder that a distribution was installed from; / where it came from elsewhere."""
+    """Return the folder that a distribution was installed from; / if it was not a folder."""
     try:
         told = json.loads(text_of(info / "direct_url.json", site))
         url = urlsplit(str(told.get("url", "")) if isinstance(told, dict) else "")
@@ -155,13 +155,13 @@ def _came_from(info: Path, site: Path) -> Path:
 def _fault_of(root: Path, path: str, install: _Install, prepared: Prepared) -> Problem | None:
     top = [name for name in install.files if "/" not in name]
     if any(_HOOK.fullmatch(name) for name in top):
-        message = f"worktree.share: {path} installs {install.name} by an import hook that comes before the module path"
+        message = f"worktree.share: {path} has {install.name} installed by an import hook that precedes the module path"
         return Problem(f"{message}: both sides would run your tree", _EACH)
     modules = list(_modules(root, install, top))
     compiled = next((name for name in install.files if name.endswith(_COMPILED)), None) or _built(root, modules)
     if compiled and not prepared.builds:
         message = f"worktree.share: {path} holds a compiled copy of the project itself ({compiled})"
-        hint = "build it in each tree by a step in `build`, such as `python3 setup.py build_ext --inplace`"
+        hint = "build it in each tree with a step in `build`, such as `python3 setup.py build_ext --inplace`"
         return Problem(f"{message}: both sides would run that copy", hint)
     folder, module = ("", "") if prepared.sets_path else _not_found(root, modules)
     if not module:
@@ -170,12 +170,12 @@ def _fault_of(root: Path, path: str, install: _Install, prepared: Prepared) -> P
     message = (
         f"worktree.share: {path} holds {what} of the project itself, and `{module}` is not found in the trees first"
     )
-    hint = f"name the folder of its packages in each tree: env: {{PYTHONPATH: {folder or 'FOLDER'}}}"
+    hint = f"set the folder of its packages in each tree: env: {{PYTHONPATH: {folder or 'FOLDER'}}}"
     return Problem(f"{message}: both sides would run that", hint)
 
 
 def _built(root: Path, modules: Iterable[tuple[str, str]]) -> str:
-    """A compiled module of an editable install, which only the user's tree has; '' where there is none."""
+    """Return a compiled module of an editable install that only the user's tree has; '' if there is none."""
     for module, folder in modules:
         if folder:
             place = root / folder / module
@@ -188,7 +188,7 @@ def _built(root: Path, modules: Iterable[tuple[str, str]]) -> str:
 
 
 def _not_found(root: Path, modules: Iterable[tuple[str, str]]) -> tuple[str, str]:
-    """A module that no import folder of a tree has, with the folder of the user's tree that has it; else ''."""
+    """Return (folder, module) of a module that is in no import folder of a tree; ('', '') if there is none."""
     own = import_folders(root)
     for module, folder in modules:
         if module and not any((place / module).is_dir() or (place / f"{module}.py").is_file() for place in own):
@@ -197,9 +197,9 @@ def _not_found(root: Path, modules: Iterable[tuple[str, str]]) -> tuple[str, str
 
 
 def _modules(root: Path, install: _Install, top: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Top-level modules that an install provides, each with its folder in the tree where the install is editable.
+    """Yield (module, folder) of each top-level module of an install; folder is '' unless the install is editable.
 
-    '' stands for modules that are files in the folder.
+    Module '' means modules that are files in the folder.
     """
     editable = [name for name in top if name.endswith(".pth") or _FINDER.fullmatch(name)]
     base = root.resolve()
@@ -215,7 +215,7 @@ def _modules(root: Path, install: _Install, top: Sequence[str]) -> Iterator[tupl
 
 
 def _of_mapping(text: str) -> Iterator[tuple[str, Path]]:
-    """Modules of setuptools' finder, and the folder that each stands in."""
+    """Yield the modules of setuptools' finder, each with its folder."""
     found = _MAPPING.search(text)
     try:
         mapping = ast.literal_eval(found[1]) if found else {}
@@ -227,7 +227,7 @@ def _of_mapping(text: str) -> Iterator[tuple[str, Path]]:
 
 
 def _of_path_file(text: str) -> Iterator[tuple[str, Path]]:
-    """Packages in the folders that a .pth file puts on the module path, and '' for what else is there."""
+    """Yield the packages in the folders that a .pth file adds to the module path, and '' for their other modules."""
     for line in text.splitlines()[:_MOST_NAMES]:
         folder = Path(line.strip())
         if not folder.is_absolute() or not folder.is_dir():

@@ -1,4 +1,4 @@
-"""A patch on a tree → another tree, without a file on disk."""
+"""Apply a patch to a tree, without files on disk."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _HUNK = late_pattern(rb"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 
 
 def apply(repository: Repository, tree: str, patch: str | bytes, name: str = "the patch") -> str:
-    """The tree with ``patch`` (what ``git diff`` or ``git format-patch`` writes) applied; whole or not at all.
+    """Return the tree with the whole ``patch`` (from ``git diff`` or ``git format-patch``) applied.
 
-    Raises UserError, calling the patch ``name``: with file and hunk where it does not apply, with the path where it
-    leaves the tree, with the line where it is damaged.
+    Raises UserError, in which the patch is called ``name``: with file and hunk if it does not apply, with the path if
+    it leaves the tree, with the line if it is damaged.
     """
     data = patch.encode("utf-8", "surrogateescape") if isinstance(patch, str) else patch
     with repository.scratch() as folder:
@@ -33,37 +33,38 @@ def apply(repository: Repository, tree: str, patch: str | bytes, name: str = "th
             raise _refused(done.stderr, data, name, paths_are_bare=fits)
         changed = git.line("write-tree")
     if changed == tree:
-        raise UserError.of(f"{name} changes nothing", "is it applied already?")
+        raise UserError.of(f"{name} changes nothing", "is it already applied?")
     return changed
 
 
 def _refused(said: str, patch: bytes, name: str, *, paths_are_bare: bool) -> UserError:
-    """What git said of a patch, in words that name the place in it."""
+    """Turn git's error about a patch into one that names the place in it."""
     if outside := _OUTSIDE.search(said):
         path = outside[1] or outside[2]
         return UserError.of(f"{name} reaches outside the tree: {path}", "a candidate changes files of the project only")
     if paths_are_bare:
-        return UserError.of(f"{name} has paths without a/ and b/", "make it with git diff")
+        return UserError.of(f"{name} has paths without a/ and b/", "create it with git diff")
     if failed := _FAILED.search(said):
         file, line = failed[1], int(failed[2])
         hunk = _hunk(patch, file, line)
         where = f"hunk {hunk} (at line {line})" if hunk else f"at line {line}"
         others = len({found[0] for found in _FAILED.findall(said)}) - 1
         more = f", nor to {others} more files" if others > 1 else ", nor to another file" if others else ""
-        hint = "it was made for another state of the file: make it again on top of what was kept"
+        hint = "it was made for another state of the file: create it again on top of the accepted changes"
         return UserError.of(f"{name} does not apply to {file}, {where}{more}", hint)
     if gone := _GONE.search(said):
-        state = "is not in the tree" if gone[2].startswith("does not") else "is in the tree already"
-        return UserError.of(f"{name} does not apply: {gone[1]} {state}", "make it again on top of what was kept")
+        state = "is not in the tree" if gone[2].startswith("does not") else "is already in the tree"
+        hint = "create it again on top of the accepted changes"
+        return UserError.of(f"{name} does not apply: {gone[1]} {state}", hint)
     if corrupt := _CORRUPT.search(said):
-        return UserError.of(f"{name} is damaged at its line {corrupt[1]}", "make it again with git diff")
+        return UserError.of(f"{name} is damaged at its line {corrupt[1]}", "create it again with git diff")
     if "No valid patches" in said or "unrecognized input" in said:
-        return UserError.of(f"{name} holds no changes", "make it with git diff > FILE")
+        return UserError.of(f"{name} contains no changes", "create it with git diff > FILE")
     return UserError.of(f"{name} does not apply: {said}")
 
 
 def _hunk(patch: bytes, file: str, line: int) -> int | None:
-    """Which hunk of a file, counted from 1, starts at ``line`` of the old file; None where that cannot be told."""
+    """Return the number (from 1) of the hunk of a file that starts at ``line`` of the old file; None if not found."""
     old, number = b"", 0
     path = file.encode("utf-8", "surrogateescape")
     for text in patch.splitlines():

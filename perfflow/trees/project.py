@@ -1,4 +1,4 @@
-"""The user's own working tree: where it is, and which revision it is at."""
+"""The user's own working tree: its root and its revision."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from perfflow.trees.git import Git
 
 
 def root_of(path: Path) -> Path | None:
-    """The top of the git working tree that holds ``path``, None outside of any. Links to folders are not followed."""
+    """Return the top of the git working tree that contains ``path``, or None. Does not follow links to folders."""
     path = Path(os.path.abspath(path))  # noqa: PTH100 (a link in a project must not make another folder the project)
     return next((folder for folder in (path, *path.parents) if (folder / ".git").exists()), None)
 
 
 def around(here: Path) -> Path | None:
-    """The project that ``here`` is in: the git working tree, else the folder itself.
+    """Return the project that contains ``here``: the git working tree, else the folder itself.
 
-    None for a home folder or one above it without git: what lies in there belongs together by chance.
+    None for a home folder, or one above it, without git, because its contents are unrelated.
     """
     home = Path("~").expanduser()
     return root_of(here) or (None if here == home or here in home.parents else here)
 
 
 def describe(root: Path, *, looking: bool = False) -> dict[str, Any]:
-    """Kind, revision and whether tracked files differ from it; just the kind where there is no git.
+    """Return the kind, the revision and whether tracked files differ from it; only the kind without git.
 
-    ``looking``: nothing that the project's configuration names is started, so that files which a filter changes may
-    seem to differ, and git is given up on after a few seconds.
+    ``looking``: start no program that the project's configuration names, so that files with a filter may seem to
+    differ, and give up on git after a few seconds.
     """
     if not (root / ".git").exists():
         return _FOLDER
     try:
-        # Hooks and monitors of the user's are left alone by any Git; filters are needed to compare files with commits.
+        # Git never runs the user's hooks and monitors, but it needs filters to compare files with commits.
         asked = git.without_filters(git.looking(root)) if looking else Git(root)
         # One call for all three: starting git takes as long as a short benchmark.
         words = ("status", "--porcelain=v2", "--branch", "--untracked-files=no", "--no-renames")
@@ -60,7 +60,7 @@ _FOLDER = {"kind": "folder", "revision": None, "dirty": None}
 
 
 def has_untracked(root: Path) -> bool:
-    """Whether files are there that are neither tracked nor ignored. Takes a look at every folder."""
+    """Return whether there are files that are neither tracked nor ignored. Reads every folder."""
     words = ("ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory")
     try:
         done = Git(root).attempt(*words)
@@ -70,5 +70,5 @@ def has_untracked(root: Path) -> bool:
 
 
 def _branch(name: str) -> str:
-    """What rev-parse calls it: a detached head is HEAD."""
+    """Return the branch as in rev-parse: a detached head is HEAD."""
     return "HEAD" if name == "(detached)" else name

@@ -1,6 +1,6 @@
-"""Where a project's Python packages lie: the folders of its tree that its own settings put on the module path.
+"""Find the folders of a project with its Python packages, from its own settings.
 
-``src`` with packages in it, and what pyproject.toml or setup.cfg name instead: setuptools' ``package-dir`` and
+``src`` with packages in it, and the folders in pyproject.toml or setup.cfg: setuptools' ``package-dir`` and
 ``packages.find.where``, hatchling's ``packages`` and ``sources``, Poetry's ``from``, PDM's ``package-dir``, maturin's
 ``python-source``. https://setuptools.pypa.io/en/latest/userguide/package_discovery.html,
 https://hatch.pypa.io/latest/config/build/, https://python-poetry.org/docs/pyproject/#packages,
@@ -19,9 +19,9 @@ from perfflow.trees.small_files import text_of
 
 
 def import_folders(tree: Path) -> list[Path]:
-    """Folders of the tree from which its packages are imported, the root itself last; each is there, none twice.
+    """Return the existing folders of the tree from which its packages are imported, without duplicates, the root last.
 
-    Settings that cannot be read name no folder: the build tool itself says what is wrong with them.
+    Settings that cannot be read are ignored: the build tool itself reports errors in them.
     """
     named = [*_of_pyproject(_toml(tree)), *_of_setup_cfg(tree)]
     source = ["src"] if _holds_packages(tree / "src") else []
@@ -32,7 +32,7 @@ def import_folders(tree: Path) -> list[Path]:
 
 
 def project_name(tree: Path) -> str:
-    """What the project calls itself in pyproject.toml or setup.cfg, '' where it does not say."""
+    """Return the name of the project in pyproject.toml or setup.cfg, '' if there is none."""
     data = _toml(tree)
     said = [_at(data, "project").get("name"), _at(data, "tool", "poetry").get("name")]
     said.append(_setup_cfg(tree).get("metadata", "name", fallback=""))
@@ -40,7 +40,7 @@ def project_name(tree: Path) -> str:
 
 
 def _holds_packages(folder: Path) -> bool:
-    """Whether ``src`` is a folder of packages, and not a package called src."""
+    """Return whether ``src`` is a folder of packages, and not a package called src."""
     return folder.is_dir() and not (folder / "__init__.py").exists()
 
 
@@ -72,7 +72,7 @@ def _setup_cfg(tree: Path) -> configparser.ConfigParser:
 
 def _of_setup_cfg(tree: Path) -> Iterator[str]:
     settings = _setup_cfg(tree)
-    # ConfigParser itself takes the dash of `package-dir` for another key; setuptools does not.
+    # For ConfigParser `package-dir` and `package_dir` are two keys; for setuptools they are the same.
     for key in ("package_dir", "package-dir"):
         lines = settings.get("options", key, fallback="").replace(",", "\n").splitlines()
         pairs = (line.partition("=") for line in lines)
@@ -81,7 +81,7 @@ def _of_setup_cfg(tree: Path) -> Iterator[str]:
 
 
 def _parents(package_dir: dict[str, Any]) -> Iterator[str]:
-    """The folders of ``package-dir``: of '' itself, and of a package that keeps its name the one around it."""
+    """Yield the folders of ``package-dir``: that of '', and the parent folder of a package that keeps its name."""
     for name, place in package_dir.items():
         if not isinstance(place, str):
             continue
@@ -91,7 +91,7 @@ def _parents(package_dir: dict[str, Any]) -> Iterator[str]:
 
 
 def _at(data: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """A table within tables; an empty one where there is none."""
+    """Return a nested table, or an empty one if it does not exist."""
     for key in keys:
         found = data.get(key)
         data = found if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""Where a line of Python stands: the function around it and what the line does, read off the syntax, never run."""
+"""Find the function around a line of Python, and properties of the line, from the syntax without running it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Scope = _Function | ast.ClassDef | ast.Lambda
 
 
 class PythonSource:
-    """One module's text; of a text that is no Python nothing is known."""
+    """The text of one module. Every place in a text that is not valid Python is ``NOWHERE``."""
 
     def __init__(self, text: str) -> None:
         try:
@@ -29,9 +29,9 @@ class PythonSource:
             self._tree, self._functions = ast.Module([], []), []
 
     def place(self, line: int, function: str = "") -> SourcePlace:
-        """The place of a line (from 1); ``function`` is the name that a profiler gives, which decides of several.
+        """Return the place of a line (from 1); ``function``: name by a profiler, to choose among nested functions.
 
-        A comprehension or lambda is a part of the function around it.
+        A comprehension or lambda belongs to the function around it.
         """
         if not self._tree.body or line < 1:
             return NOWHERE
@@ -74,7 +74,7 @@ class PythonSource:
 
     @cached_property
     def _containers(self) -> set[str]:
-        """Names that the module itself gives an empty or other container."""
+        """Names of the module that are assigned a container."""
         found = set()
         for node in self._tree.body:
             value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
@@ -87,7 +87,7 @@ class PythonSource:
 
 
 def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, _Function]]:
-    """Every function with its name as Python qualifies it, without ``<locals>``."""
+    """Yield every function with its qualified name, without ``<locals>``."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, _Function | ast.ClassDef):
             name = f"{prefix}{child.name}"
@@ -99,12 +99,12 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, _Function]]:
 
 
 def _first(node: _Function) -> int:
-    """The line that the interpreter calls a function's first: its first decorator's."""
+    """Return the first line of a function as in the interpreter: that of its first decorator."""
     return min([node.lineno, *(item.lineno for item in node.decorator_list)])
 
 
 def _inside(owner: ast.AST) -> Iterator[ast.AST]:
-    """What a function holds, without the functions and classes in it."""
+    """Yield the nodes of a function, without those inside nested functions and classes."""
     for child in ast.iter_child_nodes(owner):
         yield child
         if not isinstance(child, _Scope):
@@ -112,7 +112,7 @@ def _inside(owner: ast.AST) -> Iterator[ast.AST]:
 
 
 def _statement(owner: ast.AST, line: int) -> ast.stmt | None:
-    """The innermost statement on a line; of one that has a body, such as a loop, that is its head."""
+    """Return the innermost statement on a line, for example the head of a loop."""
     around = [
         node for node in _inside(owner) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
     ]
@@ -120,20 +120,20 @@ def _statement(owner: ast.AST, line: int) -> ast.stmt | None:
 
 
 def _targets(loop: _Loop) -> set[str]:
-    """The names that a loop counts or walks with; of ``while i < n``, those that its condition looks at."""
+    """Return the target names of a loop; for a ``while`` loop the names in its condition."""
     head = loop.test if isinstance(loop, ast.While) else loop.target
     return {node.id for node in ast.walk(head) if isinstance(node, ast.Name)}
 
 
 def _indexes(statement: ast.stmt, names: set[str]) -> bool:
-    """Whether a statement, without the body it may have, takes something by an index with one of the names in it."""
+    """Return whether a statement, without its body, has a subscript with one of the names in it."""
     parts = [child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)]
     subscripts = (node for part in parts for node in ast.walk(part) if isinstance(node, ast.Subscript))
     return any(isinstance(node, ast.Name) and node.id in names for sub in subscripts for node in ast.walk(sub.slice))
 
 
 def _adds_text(statement: ast.stmt) -> bool:
-    """Whether it is ``x += TEXT`` or ``x = x + TEXT``, where TEXT is surely a text."""
+    """Return whether it is ``x += TEXT`` or ``x = x + TEXT``, where TEXT is certainly a string."""
     if isinstance(statement, ast.AugAssign):
         return isinstance(statement.op, ast.Add) and _is_text(statement.value)
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
@@ -155,7 +155,7 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _is_unbounded(decorator: ast.expr) -> bool:
-    """Whether it is ``functools.cache``, or ``lru_cache`` with ``maxsize=None``."""
+    """Return whether it is ``functools.cache``, or ``lru_cache`` with ``maxsize=None``."""
     if not isinstance(decorator, ast.Call):
         return _name(decorator) == "cache"
     sizes = [*decorator.args[:1], *(item.value for item in decorator.keywords if item.arg == "maxsize")]
@@ -164,7 +164,7 @@ def _is_unbounded(decorator: ast.expr) -> bool:
 
 
 def _fills(statement: ast.stmt, containers: set[str]) -> bool:
-    """Whether it puts something into one of the containers: ``X[k] = v``, ``X.append(v)``."""
+    """Return whether it adds an item to one of the containers: ``X[k] = v``, ``X.append(v)``."""
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     if any(isinstance(item, ast.Subscript) and _name(item.value) in containers for item in targets):
         return True
@@ -179,5 +179,5 @@ def _fills(statement: ast.stmt, containers: set[str]) -> bool:
 
 
 def _name(node: ast.expr) -> str:
-    """The last name of ``functools.cache``, '' of anything else."""
+    """Return the last name of an expression such as ``functools.cache``; '' for other expressions."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -1,7 +1,7 @@
-"""Repositories elsewhere: what their names stand for, and the files of one commit. git runs nothing of them.
+"""Remote repositories: resolve revisions, and fetch the files of one commit. git runs none of their programs.
 
-No hook, filter, submodule or prompt: a bare repository in a temporary folder is given one commit, whose files are read
-out of its objects. ssh and credential helpers of the user's work as far as they ask nothing.
+No hook, filter, submodule or prompt: one commit is fetched into a bare repository in a temporary folder, and its files
+are read from the objects. The user's ssh and credential helpers work as long as they do not prompt.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from perfflow.model.later import dataclass, late_pattern
 from perfflow.trees.git import Done, Git
 
 LIMIT = 120.0
-"""Seconds for one command that talks to a repository."""
+"""Longest time (s) of one command that talks to a repository."""
 LARGEST = 128 * 2**20
-"""Bytes of one commit as it is sent, compressed and without history."""
+"""Most bytes of one commit as it is sent, compressed and without history."""
 MOST_LISTED = 32 * 2**20
-"""Bytes of the paths of one commit: about 300,000 files. A few small objects can name more than a disk holds."""
+"""Most bytes of the paths of one commit: about 300,000 files. A few small objects can list more than a disk holds."""
 TAG, BRANCH, COMMIT = "tag", "branch", "commit"
 _COMMIT = late_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SHORTENED = late_pattern(r"[0-9a-f]{7,63}")
@@ -35,18 +35,18 @@ _SETTINGS = {
     "http.lowSpeedTime": "30",
     "fetch.recurseSubmodules": "false",
     "transfer.bundleURI": "false",
-    # One file for all objects, so that its size is theirs; the large ones of them go through no memory.
+    # One file for all objects, so that the size limit applies to all of them; large objects are streamed.
     "fetch.unpackLimit": "1",
     "core.bigFileThreshold": "1m",
 }
 _UNADVERTISED = "does not allow request for unadvertised object"
 _NOT_READ = "fatal: Could not read from remote repository"
-_REMEDY = "check the address and the network; git must get in without asking: a credential helper, or ssh-agent"
+_REMEDY = "check the address and the network; git must log in without a prompt: use a credential helper or ssh-agent"
 
 
 @dataclass(frozen=True)
 class File:
-    """A file of a commit: its object, and its size in bytes. ``kind`` is '' for a regular one."""
+    """A file of a commit: its object, and its size in bytes. ``kind`` is '' for a regular file."""
 
     oid: str
     size: int
@@ -55,7 +55,7 @@ class File:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A commit that was fetched: path -> file. Folders are not in it."""
+    """A fetched commit: path -> file, without folders."""
 
     url: str
     commit: str
@@ -63,10 +63,10 @@ class Snapshot:
     git: Git
 
     def bytes_of(self, path: str, largest: int) -> bytes:
-        """The bytes of a regular file of at most ``largest`` bytes. Raises UserError for anything else."""
+        """Return the bytes of a regular file of at most ``largest`` bytes. Raises UserError for anything else."""
         file = self.files[path]
         if file.kind:
-            hint = "name a regular file; perfflow follows no link and fetches no submodule"
+            hint = "name a regular file; perfflow does not follow links or fetch submodules"
             raise UserError.of(f"{path} of {self.url} is {file.kind}", hint)
         if file.size > largest:
             hint = "a workflow is a short text; is this the right file?"
@@ -75,9 +75,9 @@ class Snapshot:
 
 
 def tip(url: str, revision: str, root: Path) -> tuple[str, str]:
-    """The commit that a revision of a repository stands for now, and whether that is a tag, a branch or a commit.
+    """Return the current commit of a revision, and whether the revision is a tag, a branch or a commit.
 
-    ``root``: the project, of which no program is run. Raises UserError, without a network with exit status 3.
+    ``root``: the project, whose programs are not run. Raises UserError, with exit status 3 if the network fails.
     """
     if _COMMIT.fullmatch(revision):
         return revision, COMMIT
@@ -87,20 +87,20 @@ def tip(url: str, revision: str, root: Path) -> tuple[str, str]:
     pairs = (line.split("\t", 1) for line in done.stdout.decode(errors="replace").splitlines() if "\t" in line)
     refs = {name: oid for oid, name in pairs}
     for kind, name in ((TAG, f"refs/tags/{revision}"), (BRANCH, f"refs/heads/{revision}")):
-        # Of a tag that is an object of its own, the commit is what stands behind it.
+        # An annotated tag is an object of its own; `^{}` is its commit.
         if found := refs.get(f"{name}^{{}}") or refs.get(name):
             return found, kind
     known = [name.split("/", 2)[2] for name in refs if not name.endswith("^{}")]
     near = difflib.get_close_matches(revision, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(known[:10]) or 'none'}"
     if _SHORTENED.fullmatch(revision):
-        hint = "a commit is named by all of its digits"
+        hint = "write all digits of a commit"
     raise UserError.of(f"{url} has no tag and no branch called {revision!r}", hint)
 
 
 @contextmanager
 def fetched(url: str, commit: str, root: Path) -> Iterator[Snapshot]:
-    """Fetch one commit for a while. Raises UserError, without a network with exit status 3."""
+    """Fetch one commit into a temporary folder. Raises UserError, with exit status 3 if the network fails."""
     with _git(url, root) as git:
         git.run("init", "--quiet", "--bare", "--template=", ".")
         _fetch(git, url, commit)
@@ -111,12 +111,12 @@ def fetched(url: str, commit: str, root: Path) -> Iterator[Snapshot]:
 
 
 def _fetch(git: Git, url: str, commit: str) -> None:
-    """Fetch one commit without its history, or all branches and tags where the server sends nothing else."""
+    """Fetch one commit without its history, or all branches and tags if the server sends nothing else."""
     words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-    # Its own name for it, so that no name of theirs is one of ours.
+    # A ref of perfflow's own, so that the remote's names cannot conflict with it.
     done = git.attempt(*words, "--depth=1", "--", url, f"{commit}:refs/perfflow/item")
     if _UNADVERTISED in done.stderr:
-        # A server that speaks the first protocol only, such as sshd without AcceptEnv GIT_PROTOCOL.
+        # A server with the first protocol only, such as sshd without AcceptEnv GIT_PROTOCOL.
         refs = (f"+refs/{kind}/*:refs/perfflow/{kind}/*" for kind in ("heads", "tags"))
         _require(git.attempt(*words, "--", url, *refs), f"fetching {url} with its history, to find {commit[:12]} in it")
         done = git.attempt("cat-file", "-e", f"{commit}^{{commit}}")
@@ -140,7 +140,7 @@ def _files(listed: bytes) -> Iterator[tuple[str, File]]:
 
 @contextmanager
 def _git(url: str, root: Path) -> Iterator[Git]:
-    """Git in a temporary folder of its own, which talks over the one transport of ``url`` and asks nobody."""
+    """Yield git in a temporary folder, which uses only the transport of ``url`` and never prompts."""
     path = outside(os.environ.get("PATH", os.defpath), root)
     program = shutil.which("git", path=path)
     if program is None:
@@ -151,7 +151,7 @@ def _git(url: str, root: Path) -> Iterator[Git]:
             "PATH": path,
             # The user's `url.*.insteadOf` may turn one of these two into the other.
             "GIT_ALLOW_PROTOCOL": "file" if transport == "file" else "https:ssh",
-            # Without a terminal ssh asks nothing either, but programs with windows would.
+            # ssh does not prompt without a terminal either, but graphical programs would.
             "GIT_ASKPASS": "true",
             "SSH_ASKPASS_REQUIRE": "never",
             "GCM_INTERACTIVE": "never",
@@ -168,7 +168,7 @@ def _require(done: Done, what: str, largest: int = 0) -> None:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         fatal = (number for number, line in enumerate(lines) if line.startswith(("fatal: ", "error: ")))
         at = next(fatal, len(lines) - 1)
-        # Why ssh was not let in is said by ssh itself, in the line before.
+        # ssh prints its own reason in the line before.
         at -= at > 0 and lines[at].startswith(_NOT_READ)
         said = lines[at] if lines else ""
         raise UserError.of(f"{what}: {said.partition(': ')[2] or said or 'git failed'}", _REMEDY, Exit.UNMEASURED)

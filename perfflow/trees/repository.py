@@ -1,7 +1,7 @@
-"""The user's repository, read from outside.
+"""The user's repository, used without changing it.
 
-New objects go to a private object store under the user's cache; the user's own objects are borrowed from it as an
-alternate. So nothing below the project changes until a commit is asked to be kept there (``commits.branch``).
+New objects go to a private object store in the user's cache, which borrows the user's objects as an alternate. So
+nothing in the project changes until a commit is stored there on request (``commits.branch``).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _DEEPEN = "this is a shallow clone: git fetch --unshallow (in CI: fetch-depth: 0
 
 @dataclass(frozen=True)
 class State:
-    """A state of the code: the commit that stands for it, and the tree that a slot shows.
+    """A state of the code: its commit, and the tree that a slot shows.
 
-    The two differ where submodules are carried: the tree then holds their files in place of the links to them.
-    ``left_out`` names folders of the user's tree that no tree can carry: repositories that are not submodules.
+    With submodules, the tree differs from that of the commit: it contains their files in place of the links to them.
+    ``left_out``: folders of the user's tree that no tree can contain, which are repositories but not submodules.
     """
 
     commit: str
@@ -39,9 +39,9 @@ class State:
 
 @dataclass(frozen=True)
 class Repository:
-    """One git working tree of the user: where it is, and where perfflow keeps what belongs to it.
+    """One git working tree of the user, and perfflow's folder (``home``) for it.
 
-    ``borrowed`` are the object folders that are read but never written: the user's, and those of his submodules.
+    ``borrowed``: object folders that are read but never written, those of the user and of the submodules.
     """
 
     root: Path
@@ -50,10 +50,10 @@ class Repository:
     borrowed: tuple[Path, ...]
     submodules: bool
     looking: bool = False
-    """Whether it is only asked about revisions: nothing is written, and nothing that it names is started."""
+    """Whether only revisions are read: nothing is written, and no program that it names is started."""
 
     def git(self, index: Path | None = None, worktree: Path | None = None) -> Git:
-        """Git on this repository's history and settings, with a private object store, ``index`` and ``worktree``."""
+        """Return git with this repository's history and settings, the private store, ``index`` and ``worktree``."""
         if self.looking:
             return git.looking(self.root)
         variables = {
@@ -61,10 +61,10 @@ class Repository:
             "GIT_WORK_TREE": str(worktree or self.root),
             "GIT_OBJECT_DIRECTORY": str(self.objects),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(_quoted, self.borrowed)),
-            # Without one, the user's index would be meant.
+            # Without this, git would use the user's index.
             "GIT_INDEX_FILE": str(index or self.home / "no-index"),
         }
-        # git-lfs writes what it cleans into its own store, and finds the user's through the alternates above.
+        # git-lfs writes cleaned files to this store, and finds the user's through the alternates above.
         settings = {"lfs.storage": str(self.large_files)}
         return Git(worktree or self.root, variables, settings)
 
@@ -75,17 +75,17 @@ class Repository:
 
     @property
     def large_files(self) -> Path:
-        """Where git-lfs puts the content of files that were recorded here."""
+        """The git-lfs store for the content of files that perfflow recorded."""
         return self.home / "lfs"
 
     @property
     def shallow(self) -> bool:
-        """Whether history was cut off when this repository was cloned."""
+        """Whether this repository is a shallow clone."""
         return self.git().line("rev-parse", "--is-shallow-repository") == "true"
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder for temporary index files, gone afterwards; what a killed run left goes with ``Slots``."""
+        """Yield a temporary folder for index files. ``open_slots`` removes those of killed runs."""
         folder = self.home / "scratch"
         with writing(folder):
             folder.mkdir(exist_ok=True)
@@ -93,23 +93,23 @@ class Repository:
                 yield Path(name)
 
     def tree(self, treeish: str) -> str:
-        """The id of the tree of a commit or tree. Raises UserError where there is none."""
+        """Return the id of the tree of a commit or tree. Raises UserError if there is none."""
         return self.git().line("rev-parse", "--verify", "--quiet", f"{treeish}^{{tree}}", what=f"no tree {treeish}")
 
     def revision(self, name: str) -> str:
-        """The commit that ``name`` means. Raises UserError for an unknown one, with the nearest names."""
+        """Return the commit of a revision. Raises UserError with the nearest names for an unknown one."""
         done = self.git().attempt("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         if done.status or not name:
             raise UserError.of(f"{name!r} is not a revision of {self.root}", self._near(name))
         return done.stdout.decode().strip()
 
     def head(self) -> str | None:
-        """The commit the user's tree is at; None before the first one."""
+        """Return the commit that the user's tree is at; None before the first commit."""
         done = self.git().attempt("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         return done.stdout.decode().strip() if done.status == 0 else None
 
     def merge_base(self, one: str, other: str) -> str:
-        """The newest commit that both revisions descend from. Raises UserError where there is none."""
+        """Return the newest commit that both revisions descend from. Raises UserError if there is none."""
         done = self.git().attempt("merge-base", self.revision(one), self.revision(other))
         if done.status:
             hint = _DEEPEN if self.shallow else "name the base itself with --base REV"
@@ -123,19 +123,19 @@ class Repository:
         meant = f"did you mean {near[0]}?" if near and near[0] else ""
         if self.shallow:
             return "; ".join(filter(None, (meant, _DEEPEN)))
-        return meant or "git log --oneline and git branch --all list what there is"
+        return meant or "git log --oneline and git branch --all list commits and branches"
 
 
 def open_repository(root: Path, *, with_submodules: bool = False) -> Repository:
-    """Look at the git working tree whose top is ``root``; makes the cache folder, and nothing in the project.
+    """Open the git working tree with the top ``root``; makes the cache folder, but nothing in the project.
 
-    Raises UserError where there is no git working tree, git refuses it, or the cache lies inside it.
+    Raises UserError if it is not a git working tree, git refuses it, or the cache is inside it.
     """
     root = root.resolve()
     git_folder = _git_folder(root)
     home = home_of(root)
     if home.is_relative_to(root):
-        hint = "set XDG_CACHE_HOME to a folder outside; build tools take a tree inside another for a part of it"
+        hint = "set XDG_CACHE_HOME to a folder outside; build tools treat a tree inside another one as a part of it"
         raise UserError.of(f"the cache folder {home} lies inside the project", hint)
     borrowed = [common(git_folder) / "objects"]
     if with_submodules:
@@ -148,16 +148,16 @@ def open_repository(root: Path, *, with_submodules: bool = False) -> Repository:
 
 
 def look_at(root: Path) -> Repository:
-    """The git working tree whose top is ``root``, to ask about revisions. Makes nothing, not even in the cache.
+    """Open the git working tree with the top ``root`` to read revisions. Writes nothing, not even in the cache.
 
-    Raises UserError where there is no git working tree.
+    Raises UserError if it is not a git working tree.
     """
     root = root.resolve()
     return Repository(root, _git_folder(root, git.looking(root)), home_of(root), (), submodules=False, looking=True)
 
 
 def home_of(root: Path) -> Path:
-    """Where the trees of a project lie: a folder of the user's cache, named by a hash of the project's path."""
+    """Return the folder for the trees of a project, in the user's cache, named by a hash of the project's path."""
     from platformdirs import user_cache_path
 
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
@@ -165,7 +165,7 @@ def home_of(root: Path) -> Path:
 
 
 def common(git_folder: Path) -> Path:
-    """The part of a git folder that its linked working trees share."""
+    """Return the part of a git folder that linked working trees share."""
     pointer = git_folder / "commondir"
     if not pointer.is_file():
         return git_folder
@@ -174,7 +174,7 @@ def common(git_folder: Path) -> Path:
 
 @contextmanager
 def writing(where: Path) -> Iterator[None]:
-    """Turn what the file system says about writing to the cache into a UserError with a remedy."""
+    """Turn file system errors when writing to the cache into a UserError with a remedy."""
     try:
         yield
     except OSError as error:
@@ -191,21 +191,21 @@ def _git_folder(root: Path, asked: Git | None = None) -> Path:
         if "dubious ownership" in done.stderr:
             hint = f"git config --global --add safe.directory {root}"
             raise UserError.of(f"git refuses {root}, which belongs to another user", hint)
-        raise UserError.of(f"{root} is not a git working tree", "git init, and commit what is to be compared")
+        raise UserError.of(f"{root} is not a git working tree", "run git init, and commit the code to compare")
     if done.stdout.strip():
         raise UserError.of(f"{root} is not the top of its git working tree")
     return Path(asked.line("rev-parse", "--absolute-git-dir"))
 
 
 def _note_project(home: Path, root: Path) -> None:
-    """Say whose trees these are, for whoever cleans up."""
+    """Note the project of these trees, for `perfflow clean`."""
     note = home / "project"
     if not note.exists():
         note.write_bytes(os.fsencode(root) + b"\n")
 
 
 def _quoted(path: Path) -> str:
-    """A path as GIT_ALTERNATE_OBJECT_DIRECTORIES takes it: C-quoted where it holds what would be misread."""
+    """Return a path for GIT_ALTERNATE_OBJECT_DIRECTORIES, C-quoted if it contains special characters."""
     text = str(path)
     if not any(sign in text for sign in ':"\n\\'):
         return text

@@ -1,4 +1,4 @@
-"""Folders that go whatever rights a build or a test gave what is in them."""
+"""Remove folders, whatever permissions a build or a test set inside them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def make_writable(folder: Path) -> None:
-    """Give folders their owner's rights back, so that they can be emptied."""
+    """Restore the owner's permissions of all folders, so that they can be emptied."""
     for path, inner, _ in os.walk(folder):
         for name in inner:
             place = Path(path, name)
@@ -18,6 +18,6 @@ def make_writable(folder: Path) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all in it. Raises OSError."""
+    """Remove a folder with its contents. Raises OSError."""
     make_writable(folder)
     shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""Crates from elsewhere that cargo built in one slot, handed to the other, where it need not build them again."""
+"""Copy third-party crates that cargo built in one slot to the other, which then need not build them again."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from perfflow.trees.slots import Slot
 
 
 def share_crates(built: Slot, other: Slot) -> int:
-    """Copy what the slot ``other`` lacks of the units of crates that no file of the tree went into; how many.
+    """Copy missing units of crates without files of the tree to the slot ``other``; return the number of units.
 
-    Raises UserError where git fails. What cannot be copied is built again.
+    Raises UserError if git fails. Units that cannot be copied are built again.
     """
     if built.path == other.path:
         return 0

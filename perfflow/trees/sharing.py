@@ -1,4 +1,4 @@
-"""Ignored paths of the user's tree that other trees need too (``worktree: {share: [.venv, data]}``): links to them."""
+"""Link ignored paths of the user's tree into other trees that need them (``worktree: {share: [.venv, data]}``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfflow.trees.repository import Repository
 
 
 def checked(root: Path, share: Iterable[str]) -> tuple[str, ...]:
-    """The paths in their shortest form. Raises UserError, naming each one that is missing or leaves the project."""
+    """Return the normalized paths. Raises UserError with each path that is missing or leaves the project."""
     paths = tuple(dict.fromkeys(str(PurePosixPath(path)) for path in share))
     problems = tuple(problem for path in paths for problem in problems_of(root, path))
     if problems:
@@ -22,18 +22,18 @@ def checked(root: Path, share: Iterable[str]) -> tuple[str, ...]:
 
 
 def problems_of(root: Path, path: str) -> Iterator[Problem]:
-    """What is wrong with a shared path itself: where it leads, and whether it is there."""
+    """Yield the problems of a shared path itself: where it leads, and whether it exists."""
     parts = PurePosixPath(path).parts
     if path == "." or path.startswith("/") or ".." in parts or ".git" in parts:
         yield Problem(f"worktree.share: {path} is not a path inside the project", "write it relative to the project")
     elif not (root / path).parent.resolve().is_relative_to(root.resolve()):
         yield Problem(f"worktree.share: {path} leaves the project through a link", "share the link itself")
     elif not os.path.lexists(root / path):
-        yield Problem(f"worktree.share: {path} is not there", "make it, or take it out of the list")
+        yield Problem(f"worktree.share: {path} does not exist", "create it, or take it out of the list")
 
 
 def require_free(repository: Repository, tree: str, share: Sequence[str]) -> None:
-    """Raise UserError where the tree itself holds a shared path, or a file where its folder would be."""
+    """Raise UserError if the tree itself contains a shared path, or a file in place of one of its folders."""
     git = repository.git()
     for path in share:
         if _is_held(git, tree, path):
@@ -42,7 +42,7 @@ def require_free(repository: Repository, tree: str, share: Sequence[str]) -> Non
 
 
 def _is_held(git: Git, tree: str, path: str) -> bool:
-    """Whether the tree has something at the path, or a file where one of its folders would be."""
+    """Return whether the tree contains the path, or a file in place of one of its folders."""
     for place in (*reversed(PurePosixPath(path).parents[:-1]), path):
         entries = names(git.run("ls-tree", "-z", "--full-tree", tree, str(place)))
         if not entries:
@@ -53,7 +53,7 @@ def _is_held(git: Git, tree: str, path: str) -> bool:
 
 
 def link(root: Path, slot: Path, share: Sequence[str]) -> None:
-    """Make each shared path of a slot a link to the user's; what a build left in its place goes."""
+    """Make each shared path of a slot a link to the user's, in place of anything that a build left there."""
     for path in share:
         place, target = slot / path, root / path
         for parent in reversed(PurePosixPath(path).parents[:-1]):
@@ -68,7 +68,7 @@ def link(root: Path, slot: Path, share: Sequence[str]) -> None:
 
 
 def remove(place: Path) -> None:
-    """Remove a file, a link (never what it points to) or a folder with all in it."""
+    """Remove a file, a link (never its target) or a folder with its contents."""
     if place.is_symlink() or place.is_file():
         place.unlink()
     elif place.is_dir():

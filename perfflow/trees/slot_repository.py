@@ -1,8 +1,7 @@
 """A git repository for the programs that run in a slot.
 
-Builds ask git for a version, and programs that edit want its diff. What they get knows the user's commits and tags, and
-nothing else of his: they may commit, stash or make branches without any of it reaching his repository, and there is no
-remote to push to.
+Builds ask git for a version, and editing programs need its diff. This repository has the user's commits and tags only.
+Programs may commit, stash or make branches without changing the user's repository, and there is no remote to push to.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from perfflow.trees.write_tree import copy_index
 
 
 def make(repository: Repository, slot: Path, index: Path, commit: str | None) -> None:
-    """Make it anew: HEAD is ``commit`` (None: none yet), the index a copy of the slot's."""
+    """Make the repository again: HEAD is ``commit`` (None: no commit yet), the index is a copy of the slot's."""
     folder = slot.with_suffix(".git")
     sharing.remove(folder)
     for inner in ("objects/info", "refs"):
@@ -36,7 +35,7 @@ def make(repository: Repository, slot: Path, index: Path, commit: str | None) ->
 
 
 def _tags(repository: Repository) -> bytes:
-    """The user's tags as git keeps packed references."""
+    """Return the user's tags in the format of packed references."""
     return repository.git().run("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags")
 
 

@@ -1,7 +1,7 @@
-"""Two folders outside the project that show any state of the code, and keep what was built there.
+"""Two folders outside the project that show any state of the code, and keep their build outputs.
 
-A slot is filled through an index of its own, so going from one tree to another writes only the files that differ, with
-the time of now: build tools see what changed, also where a file goes back to old content.
+A slot has its own index, so a switch from one tree to another writes only the files that differ, with the current time.
+Build tools therefore detect every change, also if a file gets its old content back.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from perfflow.trees.rmtree import make_writable, remove_tree
 from perfflow.trees.write_tree import Recorded, exactly, record
 
 PAIRS = 9
-"""So many runs of one project may have trees at the same time."""
+"""Most runs of one project that may have trees at the same time."""
 _DAY = 86400.0
 
 
 @dataclass(frozen=True)
 class Slot:
-    """One of the two folders: ``path`` shows a tree, ``build`` is for what is built outside of it."""
+    """One of the two folders: ``path`` shows a tree, ``build`` is for build outputs outside of it."""
 
     path: Path
     repository: Repository
@@ -41,20 +41,20 @@ class Slot:
 
     @property
     def build(self) -> Path:
-        """A folder beside the tree, as long in its path as the other slot's; it outlives every switch."""
+        """Folder beside the tree, with a path as long as the other slot's. Switches do not change it."""
         return self.path.with_suffix(".build")
 
     @property
     def layouts(self) -> Path:
-        """A folder beside the tree for code layouts of what was built in it; it outlives every switch."""
+        """Folder beside the tree for code layouts of its executables. Switches do not change it."""
         return self.path.with_suffix(".layouts")
 
     def switch(self, treeish: str, commit: str | None = None) -> tuple[str, ...]:
-        """Show a tree; return the paths that were written or removed. Ignored files stay, other untracked ones go.
+        """Show a tree; return the changed paths. Ignored files stay, other untracked files are removed.
 
-        Programs in the slot that ask git are told ``commit``, by default the one the user's tree is at.
+        git in the slot shows ``commit`` as HEAD, by default the commit of the user's tree.
 
-        Raises UserError where a shared path is in the way, or the disk is full; the next switch starts clean then.
+        Raises UserError if a shared path is in the way, or the disk is full; the next switch then starts clean.
         """
         tree = self.repository.tree(treeish)
         sharing.require_free(self.repository, tree, self.share)
@@ -72,16 +72,16 @@ class Slot:
         return changed
 
     def shows(self, tree: str) -> bool:
-        """Whether the slot shows a tree, unchanged, with whatever was built there."""
+        """Return whether the slot shows this tree without changes, apart from build outputs."""
         if self._switching.exists() or not self._index.exists():
             return False
         return not names(self._git().run("diff-index", "--name-only", "--no-renames", "-z", tree))
 
     def forget_builds_unless(self, built_with: str) -> None:
-        """Remove what was built here with other settings than those that ``built_with`` stands for.
+        """Remove build outputs unless they were built with the settings of the hash ``built_with``.
 
-        A build tool that goes by files takes it for its own after a flag has changed. cargo goes by flags too, so its
-        folders stay. Raises UserError where the disk refuses.
+        A build tool that compares files only would reuse them after a flag has changed. cargo compares flags too, so
+        its folders stay. Raises UserError if a file cannot be removed.
         """
         note = self.path.with_suffix(".settings")
         with writing(self.path):
@@ -95,7 +95,7 @@ class Slot:
             note.write_text(built_with)
 
     def cargo_folders(self) -> list[Path]:
-        """The folders that cargo built into, also one below another; none of what was built for profilers."""
+        """Return cargo's build folders, also nested ones, without those for profilers."""
         tops = [self.path / path for path in self._ignored(self._git())] + [self.build / "cargo"]
         inner = (
             path for top in tops if top.is_dir() and not top.is_symlink() for path in (top, *sorted(top.iterdir()))
@@ -106,26 +106,26 @@ class Slot:
         return names(git.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
 
     def take(self) -> Recorded:
-        """Record what the slot holds now, edits and untracked files of a command included, as a tree."""
+        """Record the current contents of the slot as a tree, with edits and untracked files of a command."""
         return record(self._git(), self.path, self.share, what=f"record {self.path}")
 
     def ignored_files(self) -> dict[str, ignored.State]:
-        """What is ignored here now, to be given to ``remove_ignored`` after a command. Raises UserError."""
+        """Return the current ignored files, to pass to ``remove_ignored`` after a command. Raises UserError."""
         return ignored.standing(self._git(), self.path, self.share)
 
     def remove_ignored(self, before: Mapping[str, ignored.State]) -> list[str]:
-        """Remove ignored files that came or changed since ``before``; return those that no build makes.
+        """Remove ignored files that are new or changed since ``before``; return those that no build makes.
 
-        What a build makes is read off the other slot, where one stands built. Raises UserError.
+        Files that a build makes are known from the other slot, if it was built. Raises UserError.
         """
         other = replace(self, path=self.path.with_name("b" if self.path.name == "a" else "a"))
         with writing(self.path):
             return ignored.remove_new(self.path, before, other.ignored_files(), self.ignored_files())
 
     def recover(self) -> None:
-        """Remove what a killed run left half done; what was built stays.
+        """Clean up after a killed run; build outputs stay.
 
-        An index that cannot be read any more costs the whole slot, and with it what was built in it.
+        If the index can no longer be read, the whole slot is removed, including its build outputs.
         """
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -140,13 +140,13 @@ class Slot:
         self._finish_broken_switch()
 
     def _finish_broken_switch(self) -> None:
-        """Empty a slot of sources whose last switch did not end: which of its files were written is not known."""
+        """Remove the sources of a slot whose last switch did not end: it is unknown which files were written."""
         with writing(self.path):
             if not self._switching.exists():
                 return
             tree = self._switching.read_text()
             git = self._git()
-            # Not written: git knows the empty tree, and the disk may be full.
+            # Without -w, because git knows the empty tree, and the disk may be full.
             empty = git.line("hash-object", "-t", "tree", "--stdin")
             git.run("read-tree", "--reset", "-u", empty)
             if git.attempt("cat-file", "-e", f"{tree}^{{tree}}").status == 0 and tree:
@@ -155,7 +155,7 @@ class Slot:
             self._switching.unlink()
 
     def _tidy(self, git: Git) -> None:
-        """Remove what is neither in the tree nor ignored. A repository that a command made at the top goes too."""
+        """Remove files that are neither in the tree nor ignored, and a repository that a command made at the top."""
         sharing.remove(self.path / ".git")
         argv = ("clean", "-ffdq")
         if git.attempt(*argv).status:
@@ -163,7 +163,7 @@ class Slot:
             git.run(*argv, what=f"tidy {self.path}")
 
     def _drop_old_links(self) -> None:
-        """Remove links to what is no longer shared; remember what is."""
+        """Remove links to paths that are no longer shared; store the current ones."""
         old = names(self._shared.read_bytes()) if self._shared.exists() else []
         if tuple(old) == self.share:
             return
@@ -183,7 +183,7 @@ class Slot:
 
     @property
     def _switching(self) -> Path:
-        """The tree that is being switched to; there only while a switch is under way."""
+        """File with the target tree; exists only during a switch."""
         return self.path.with_suffix(".switching")
 
     @property
@@ -192,9 +192,9 @@ class Slot:
 
 
 class Slots:
-    """The two slots of one run, ``a`` and ``b``, held by a lock until they are closed or the process dies.
+    """The two slots of one run, ``a`` and ``b``, locked until they are closed or the process ends.
 
-    A git that is still writing to them when perfflow is killed holds the lock until it has ended.
+    If perfflow is killed while git writes to them, git holds the lock until it ends.
     """
 
     def __init__(self, repository: Repository, lock: int, folder: Path, share: Sequence[str]) -> None:
@@ -212,15 +212,15 @@ class Slots:
         self.close()
 
     def close(self) -> None:
-        """Let another run have the slots; their trees and what was built stay for it."""
+        """Release the slots for another run; their trees and build outputs stay."""
         os.close(self._lock)
 
 
 def open_slots(repository: Repository, share: Iterable[str] = ()) -> Slots:
-    """Take the first pair of slots that no other run holds, and clean up what a killed run left there.
+    """Take the first pair of slots that no other run holds, and clean up after killed runs.
 
-    Another run gets another pair instead of waiting, with builds of its own: measurements are kept apart by the
-    machine's lock. Raises UserError where all pairs are taken, a shared path is wrong, or the disk is full.
+    A second run gets another pair with its own builds instead of waiting. The machine's lock keeps their measurements
+    apart. Raises UserError if all pairs are taken, a shared path is wrong, or the disk is full.
     """
     paths = sharing.checked(repository.root, share)
     _sweep(repository)
@@ -240,11 +240,11 @@ def open_slots(repository: Repository, share: Iterable[str] = ()) -> Slots:
             raise
         return slots
     hint = "wait until one of them ends"
-    raise UserError.of(f"{PAIRS} runs have trees of {repository.root} already", hint, Exit.UNMEASURED)
+    raise UserError.of(f"{PAIRS} runs already use trees of {repository.root}", hint, Exit.UNMEASURED)
 
 
 def locked(file: Path) -> int | None:
-    """A locked file's number, None where another process holds it; the kernel lets go when the holder dies."""
+    """Lock a file and return its descriptor, None if another process holds it. The lock ends with its process."""
     number = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -255,20 +255,20 @@ def locked(file: Path) -> int | None:
 
 
 def _sweep(repository: Repository) -> None:
-    """Remove what killed runs left half written in the private store, once it is too old to belong to a live one."""
+    """Remove temporary files of killed runs from the private store, if they are too old to belong to a live run."""
     oldest = time.time() - _DAY
     with writing(repository.home):
         for place in (*repository.home.glob("scratch/*"), *half_written(repository.objects)):
-            # Whoever wrote it may be taking it away just now.
+            # Its writer may be removing it at the same time.
             with suppress(FileNotFoundError):
                 if place.lstat().st_mtime < oldest:
                     sharing.remove(place)
 
 
 def _forget_bytecode(folder: Path, changed: Iterable[str]) -> None:
-    """Remove what Python compiled of changed files.
+    """Remove the bytecode of changed Python files.
 
-    It takes a compiled file for fresh by whole seconds and size, so two trees within a second would share one.
+    Python compares mtime in whole seconds and size, so two trees within one second could share the bytecode.
     """
     for path in changed:
         if not path.endswith(".py"):
@@ -286,5 +286,5 @@ def _is_of_cargo(folder: Path) -> bool:
 
 
 def _lock_file(index: Path) -> Path:
-    """The file that git holds while it writes an index, and leaves when it is killed."""
+    """Return the lock file of an index, which git leaves behind if it is killed."""
     return index.with_name(f"{index.name}.lock")

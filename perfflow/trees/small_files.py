@@ -1,4 +1,4 @@
-"""Texts of a project's own files, read while nothing of it may run: bounded, regular files only, none outside of it."""
+"""Read text files of an untrusted project: only regular files of limited size inside the project."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import stat
 from pathlib import Path
 
 LARGEST = 2**20
-"""Bytes of a file that is looked into."""
+"""Largest size (bytes) of a file that is read."""
 
 
 def text_of(path: Path, within: Path) -> str:
-    """The text of a file below ``within``.
+    """Return the text of a file below ``within``.
 
-    '' of one that is not there, larger than ``LARGEST``, not a regular file, not UTF-8, or reached through a link that
-    leads out of ``within``.
+    '' for a file that does not exist, is larger than ``LARGEST``, not regular, not UTF-8, or reached through a link
+    that leads out of ``within``.
     """
     try:
         place = path.resolve()

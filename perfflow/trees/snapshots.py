@@ -1,6 +1,6 @@
-"""A revision, or the user's tree as it stands → a state that slots can show, with nothing of the user's touched.
+"""Turn a revision, or the user's current tree, into a state that slots can show, without changing the user's files.
 
-The user's index is copied, and the copy brought up to date with the files: so only what changed is read.
+The user's index is copied, and the copy is updated from the files, so only changed files are read.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from perfflow.trees.submodule_links import links, present
 from perfflow.trees.write_tree import Recorded, copy_index, record
 
 MESSAGE = "The tree as it stood"
-"""Of the commit that stands for changes which are not committed."""
+"""Message of the commit of uncommitted changes."""
 
 
 def at(repository: Repository, name: str) -> State:
-    """The state of the code at a revision. Raises UserError for an unknown one, or where a submodule lacks it."""
+    """Return the state of the code at a revision. Raises UserError if it, or a submodule's commit, is missing."""
     commit = repository.revision(name)
     tree = repository.tree(commit)
     return State(commit, submodules.filled(repository, tree) if repository.submodules else tree)
 
 
 def snapshot(repository: Repository) -> State:
-    """Record tracked, staged and untracked files (ignored ones not), deletions, modes and links.
+    """Record tracked, staged and untracked files, deletions, modes and links, but no ignored files.
 
-    The commit's parent is HEAD where there is one. Raises UserError for a file that cannot be read, a full disk.
+    The commit's parent is HEAD, if there is one. Raises UserError for a file that cannot be read, and for a full disk.
     """
     found = _recorded(repository)
     head = repository.head()
@@ -37,7 +37,7 @@ def snapshot(repository: Repository) -> State:
 
 
 def _with_submodules(repository: Repository, commit: str, outer: Recorded) -> State:
-    """Put the files of each submodule that is checked out, as they stand, in place of the link to it."""
+    """Replace the link to each checked-out submodule by its current files."""
     tree, left_out = outer.tree, list(outer.left_out)
     for path in present(repository.root):
         if path not in links(repository.git(), tree):
@@ -49,7 +49,7 @@ def _with_submodules(repository: Repository, commit: str, outer: Recorded) -> St
 
 
 def _inner(repository: Repository, path: str) -> Repository:
-    """A submodule as a repository whose objects go to the outer one's store."""
+    """Return a submodule as a repository that writes objects to the outer repository's store."""
     inner = open_repository(repository.root / path)
     return Repository(inner.root, inner.git_folder, repository.home, repository.borrowed, submodules=False)
 

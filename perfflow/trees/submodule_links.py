@@ -1,4 +1,4 @@
-"""Where submodules are: the links in a tree, and what is checked out on disk."""
+"""Find submodules: the links in a tree, and the submodules that are checked out on disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LINK = "160000"
 
 
 def links(git: Git, tree: str) -> dict[str, str]:
-    """Path → commit of every link in a tree."""
+    """Return path → commit of every link in a tree."""
     found = {}
     for entry in names(git.run("ls-tree", "-r", "-z", "--full-tree", tree)):
         facts, path = entry.split("\t", 1)
@@ -24,7 +24,7 @@ def links(git: Git, tree: str) -> dict[str, str]:
 
 
 def present(root: Path) -> list[str]:
-    """Submodules that are checked out under ``root``, also those inside others; an outer one before its inner ones."""
+    """Return the submodules that are checked out under ``root``, also nested ones; outer ones before inner ones."""
     return list(_present(root, ""))
 
 

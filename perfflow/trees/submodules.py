@@ -1,4 +1,4 @@
-"""Submodules in a tree: their files in place of the links to them, and back."""
+"""Replace the links to submodules in a tree by their files, and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perfflow.trees.submodule_links import LINK, links
 
 
 def filled(repository: Repository, tree: str) -> str:
-    """The tree with the files of every submodule's commit in place of the link to it, all the way down.
+    """Return the tree with every submodule's link replaced by the files of its commit, also in nested submodules.
 
     Raises UserError for a commit that is not on disk.
     """
@@ -29,7 +29,7 @@ def _subtree(git: Git, path: str, commit: str) -> str:
 
 
 def grafted(repository: Repository, tree: str, subtrees: dict[str, str]) -> str:
-    """The tree with each of ``subtrees`` at its path, in place of what is there."""
+    """Return the tree with the contents of each path in ``subtrees`` replaced."""
     with repository.scratch() as folder:
         git = repository.git(folder / "index")
         git.run("read-tree", tree)
@@ -40,10 +40,10 @@ def grafted(repository: Repository, tree: str, subtrees: dict[str, str]) -> str:
 
 
 def linked(repository: Repository, tree: str, commit: str, shown: str) -> str:
-    """The tree with ``commit``'s links in place of the submodules' files, for a commit on top of it.
+    """Return the tree with the submodules' files replaced by ``commit``'s links, for a commit on top of it.
 
-    ``shown`` is the tree that showed ``commit``. Raises UserError where a submodule's files differ from it: a commit of
-    the outer repository cannot hold that.
+    ``shown`` is the tree that showed ``commit``. Raises UserError if a submodule's files differ from it, because a
+    commit of the outer repository cannot contain that change.
     """
     git = repository.git()
     found = links(git, commit)
@@ -51,7 +51,7 @@ def linked(repository: Repository, tree: str, commit: str, shown: str) -> str:
     changed = [path for path in there if _at(git, tree, path) not in {_at(git, shown, path), there[path]}]
     if changed:
         hint = "commit the change inside the submodule first, or keep candidates out of it with forbid"
-        raise UserError.of(f"the change reaches into the submodule {changed[0]}", hint)
+        raise UserError.of(f"the change affects the submodule {changed[0]}", hint)
     if not there:
         return tree
     with repository.scratch() as folder:
@@ -69,6 +69,6 @@ def _under(name: str, paths: dict[str, str]) -> bool:
 
 
 def _at(git: Git, tree: str, path: str) -> str | None:
-    """The id of what is at a path of a tree, None where nothing is."""
+    """Return the id of the object at a path of a tree, None if there is none."""
     entries = names(git.run("ls-tree", "-z", "--full-tree", tree, path))
     return entries[0].split("\t", 1)[0].split(" ")[2] if entries else None

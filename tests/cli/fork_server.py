@@ -35,13 +35,13 @@ NOT_IMPORTED = (".drivers", ".link_recorder", ".__main__", "perfflow.testing")
 """What other interpreters run, or other programs."""
 LATE = ("jinja2.sandbox", "networkx", "platformdirs", "psutil", "ruamel.yaml")
 """Imported by functions."""
-GLANCE_SECONDS = 0.02
+QUICK_CHECK_SECONDS = 0.02
 """How long a run looks at the machine's noise here: that it looks is what tests are about, not what it sees."""
 
 
 def main() -> None:
     """Serve until the other end is closed."""
-    noise.GLANCE_SECONDS = GLANCE_SECONDS
+    noise.QUICK_CHECK_SECONDS = QUICK_CHECK_SECONDS
     for module in pkgutil.walk_packages(perfflow.__path__, "perfflow."):
         if not any(part in module.name for part in NOT_IMPORTED):
             import_module(module.name)

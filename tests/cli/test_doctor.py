@@ -11,7 +11,7 @@ import pytest
 
 from perfflow.machine import tuning
 from perfflow.machine.findings import Finding, State
-from perfflow.machine.noise import NoiseClass, SelfTest, classify, examine, glance, self_test
+from perfflow.machine.noise import NoiseClass, SelfTest, classify, examine, quick_check, self_test
 from perfflow.machine.settings import timer_step
 from perfflow.model.errors import UserError
 from tests.cli.shell import perfflow
@@ -261,7 +261,7 @@ def test_a_glance_does_not_blame_the_machine_for_its_own_work(tmp_path: Path) ->
         (root / "proc/stat").write_text("cpu 150 0 0 1050 0 0 0 5 0 0\n")
         return SelfTest(1.02, 0.99)
 
-    seen = glance(root, test)
+    seen = quick_check(root, test)
     load = next(item for item in seen.findings if item.name == "other load")
     assert load.state is State.OK
     assert seen.kind is NoiseClass.QUIET

@@ -339,7 +339,7 @@ def test_a_selection_without_any_step_runs_nothing(tmp_path: Path) -> None:
                 "      uses: command\n      runs: 2\n      ops: [1, 3]\n"
                 "      with: {command: \"bash -c 'sleep 0.0$((4-${{ ops }}))'\"}\n"
             ),
-            "lost in noise",
+            "noise hides the difference",
         ),
     ],
     ids=["a file left from before", "a slope lost in noise"],

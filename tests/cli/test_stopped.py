@@ -72,7 +72,7 @@ def test_what_runs_stands_still_and_the_sample_is_taken_again(tmp_path: Path, co
         assert len(samples) == 12
         assert max(samples) < STOP
         said = [text for step in found["steps"] for text in step["warnings"]]
-        assert "perfflow was stopped (^Z) while a sample was taken, which was taken again" in said
+        assert "perfflow was stopped (^Z) during a sample, so the sample was repeated" in said
     else:
         (judged,) = [entry["finding"] for entry in found["entries"] if entry["finding"]["metric"] == "time"]
         assert judged["noise"] < 1

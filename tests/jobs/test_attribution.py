@@ -195,7 +195,7 @@ def test_a_function_whose_own_lines_nobody_touched_is_followed_to_its_file(tree:
     (found,) = named(result)
     assert found.function == "fold"
     assert more in [each.revision for each in found.commits]
-    assert found.note == "no commit touched its lines; these touched its file"
+    assert found.note == "no commit touched its lines; these commits touched its file"
 
 
 def test_a_file_that_was_moved_keeps_its_function(tree: Project) -> None:
@@ -239,7 +239,10 @@ def test_a_missing_profiler_is_named_and_the_next_best_stands_in(
     monkeypatch.setenv("PATH", str(programs))
     result = tree.run(flow(TIMED), base="main")
     said = step(result, "profile-1").warnings
-    wanted = "perf is not on PATH; install it: apt-get install linux-perf; callgrind stands in, which sees instructions"
+    wanted = (
+        "perf is not on PATH; install it: apt-get install linux-perf; "
+        "callgrind is used instead, which records instructions"
+    )
     assert f"one: {wanted}" in said
     (found,) = named(result)
     assert (found.function, found.tool, found.unit) == ("fold", "callgrind", "1")

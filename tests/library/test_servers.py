@@ -109,7 +109,7 @@ def walk(team: Team, reference: Callable[[str, str], str], folder: str) -> None:
     assert (ran.returncode, json.loads(ran.stdout)["benchmarks"][0]["name"]) == (0, "words"), ran.stderr
     assert team.run("library", "verify", cwd=root).returncode == 0
     unreachable = team.run("library", "update", cwd=root)
-    assert (unreachable.returncode, "git must get in without asking" in unreachable.stderr) == (3, True)
+    assert (unreachable.returncode, "git must log in without a prompt" in unreachable.stderr) == (3, True)
 
 
 def _move(team: Team, root: Path, old: str) -> None:
@@ -145,7 +145,7 @@ def test_a_server_that_asks_for_a_password(team: Team, address: str) -> None:
     refused = team.run("library", "add", reference, cwd=root)
     assert refused.returncode == 3
     assert f"asking {address}/private/team for its tags and branches: " in refused.stderr
-    assert "git must get in without asking: a credential helper" in refused.stderr
+    assert "git must log in without a prompt: use a credential helper" in refused.stderr
     (team.top / "credentials").write_text(f"https://{USER}:{PASSWORD}@{address.partition('://')[2]}\n")
     configure(team, "credential.helper", f"store --file={team.top}/credentials")
     let_in = team.run("library", "add", reference, cwd=root)

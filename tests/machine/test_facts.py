@@ -1,4 +1,4 @@
-"""Facts that make two runs comparable."""
+"""Facts that identify a machine."""
 
 from __future__ import annotations
 

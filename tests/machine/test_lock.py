@@ -24,7 +24,7 @@ RUN = """
 import os, sys
 from perfflow.machine import lock
 from perfflow.machine.lock import machine_alone
-lock.LOOK_AGAIN = float(sys.argv[2])
+lock.RECHECK_SECONDS = float(sys.argv[2])
 if sys.argv[3]:  # only now: the interpreter may lie where the other user cannot read
     os.setgroups([])
     os.setgid(int(sys.argv[3]))
@@ -36,7 +36,7 @@ with machine_alone(sys.argv[1], 60, waiting):
     sys.stdin.readline()
 print("over", flush=True)
 """
-"""Holds the machine from the line `held` until it reads a line, or its end."""
+"""Holds the machine from the line `held` until it reads a line or the end of its input."""
 TAMPERING = """
 import os, sys
 os.setuid(int(sys.argv[2]))
@@ -59,7 +59,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def everybody(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A lock for all users, in a sticky folder of root's as /tmp is one; pytest's own folders let nobody else in."""
+    """A lock for all users, in a sticky folder of root such as /tmp; other users cannot enter pytest's own folders."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="perfflow-lock-", dir="/tmp") as name:
@@ -70,7 +70,7 @@ def everybody(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 class Other:
-    """Another process that wants the machine."""
+    """Another process that waits for the machine."""
 
     def __init__(self, who: str, user: int | None = None, look_again: float = 0.2) -> None:
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -78,13 +78,13 @@ class Other:
         argv = [sys.executable, "-c", RUN, who, str(look_again), str(user or "")]
         self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, env=env)
         self.said: list[str] = []
-        # Who waits for a line that never comes hears of the end.
+        # A test that waits for a line that never comes sees the end.
         self.watch = threading.Timer(2 * DEADLINE, self.process.kill)
         self.watch.daemon = True
         self.watch.start()
 
     def says(self, word: str) -> str:
-        """The next line that begins so."""
+        """Return the next line with this prefix."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.said.append(line.rstrip("\n"))
@@ -93,7 +93,7 @@ class Other:
         raise AssertionError(f"{word!r} was never said, but {self.said}")
 
     def leave(self) -> None:
-        """Let go of the machine, and wait until that has happened."""
+        """Release the machine, and wait until it is released."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -120,7 +120,7 @@ def others() -> Iterator[Callable[..., Other]]:
 
 
 def attempt(who: str = "me", timeout: float = 0.3) -> list[Queue]:
-    """Where a run stood that gave up."""
+    """The place in the queue of a run that gave up."""
     told: list[Queue] = []
     with pytest.raises(LockTimeoutError):
         machine_alone(who, timeout, told.append).__enter__()
@@ -154,7 +154,7 @@ def test_eight_runs_are_served_in_order_of_arrival_while_two_are_killed(others: 
     runs = []
     for number in range(8):
         runs.append(others(f"run {number}"))
-        # It is in line before the next one comes.
+        # It is in the queue before the next one arrives.
         said = runs[-1].says("held" if number == 0 else "waiting")
         assert number == 0 or said.startswith(f"waiting {number} run 0 ("), said
     runs[3].kill()
@@ -191,7 +191,7 @@ def test_a_killed_holder_and_a_killed_waiter_stop_nobody(others: Callable[..., O
 def test_a_waiting_run_costs_next_to_no_cpu_time(others: Callable[..., Other]) -> None:
     first = others("first")
     first.says("held")
-    second = others("second", look_again=lock.LOOK_AGAIN)
+    second = others("second", look_again=lock.RECHECK_SECONDS)
     second.says("waiting")
 
     def ticks() -> int:
@@ -207,8 +207,8 @@ def test_a_waiting_run_costs_next_to_no_cpu_time(others: Callable[..., Other]) -
 def test_what_a_waiting_run_is_told_is_kept_up_to_date(
     others: Callable[..., Other], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody further ahead leaves, which wakes nobody behind the next one."""
-    monkeypatch.setattr(lock, "LOOK_AGAIN", 0.1)
+    """A run further ahead leaves, which only wakes the run just behind it."""
+    monkeypatch.setattr(lock, "RECHECK_SECONDS", 0.1)
     first = others("first")
     first.says("held")
     second = others("second")
@@ -265,7 +265,7 @@ def test_a_place_that_cannot_be_used_says_so(tmp_path: Path, monkeypatch: pytest
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
     monkeypatch.setenv(lock.PLACE, str(open_to_all / "lock"))
-    with pytest.raises(LockError, match="writable for everybody and not sticky"):
+    with pytest.raises(LockError, match="writable for all users but not sticky"):
         machine_alone("me", 1, print).__enter__()
 
 
@@ -286,7 +286,7 @@ def test_the_default_is_one_place_for_the_host_whatever_the_users_folder_for_tem
 
 
 def test_a_ticket_that_is_removed_while_it_waits_is_not_held_twice(place: Path, others: Callable[..., Other]) -> None:
-    """Who cleans temporary folders does that."""
+    """For example by a cleaner of temporary folders."""
     first = others("first")
     first.says("held")
     told: list[Queue] = []
@@ -303,7 +303,7 @@ def test_a_ticket_that_is_removed_while_it_waits_is_not_held_twice(place: Path, 
 
 
 def test_a_stopped_run_keeps_nobody_waiting(others: Callable[..., Other]) -> None:
-    """^Z: what calls this before the process stops is in `flow.pausing`."""
+    """^Z: `session.pausing` calls this before the process stops."""
     first = others("first")
     first.says("held")
     behind: list[Other] = []
@@ -343,11 +343,11 @@ def test_many_threads_and_processes_never_hold_it_at_once(place: Path, others: C
     assert list(place.parent.iterdir()) == []
 
 
-# -- tickets of strangers
+# -- tickets of other users
 
 
 def planted(place: Path, number: int = 1) -> Path:
-    """A name that a ticket could have."""
+    """A possible name of a ticket."""
     return place.with_name(f"{place.name}.{number}.{'0' * 16}")
 
 

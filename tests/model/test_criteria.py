@@ -1,4 +1,4 @@
-"""What a run is judged by: thresholds of a benchmark, shares, and the way through result.json."""
+"""Criteria of a run: thresholds of a benchmark, shares, and the round trip through result.json."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from perfflow.model.errors import Exit, Place, Problem, Severity, UserError, in_file_order
 
-# No deadline: how long a call takes says nothing on a shared machine.
+# No deadline, because times of calls mean nothing on a shared machine.
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 GUTTER = len("    1 | ")
@@ -34,7 +34,7 @@ def test_a_lint_names_its_rule_and_severity() -> None:
 
 def test_a_caret_at_both_ends_of_a_line() -> None:
     assert Problem("x", place=Place("f", 1, 1, "abc")).render().splitlines()[1:] == ["    1 | abc", "        ^"]
-    # An error at the end of the text stands behind the last character.
+    # An error at the end of the text is placed after the last character.
     assert Problem("x", place=Place("f", 1, 4, "abc")).render().splitlines()[1:] == ["    1 | abc", "           ^"]
 
 

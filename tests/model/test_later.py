@@ -1,4 +1,4 @@
-"""Dataclasses and patterns that are made when they are first used behave like those of the standard library."""
+"""Dataclasses and patterns that are built on first use behave like those of the standard library."""
 
 from __future__ import annotations
 

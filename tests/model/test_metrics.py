@@ -58,7 +58,7 @@ def test_exact_metrics_are_those_that_repeat_to_the_digit() -> None:
 
 def test_what_operations_divide_are_totals_and_never_peaks_or_rates() -> None:
     totals = {name for name, metric in METRICS.items() if metric.total}
-    # The contract's list, and what a run merely counts beside it.
+    # The list of the contract, and further counts of a run.
     assert {"time", "cpu", "instructions", "alloc", "allocs", "syscalls"} <= totals
     assert totals.isdisjoint({"rss", "heap_peak", "gpu_memory_peak", "binary_size"})
     per_second = (Dimension.THROUGHPUT, Dimension.RATE, Dimension.FLOPS, Dimension.RATIO)
@@ -68,7 +68,7 @@ def test_what_operations_divide_are_totals_and_never_peaks_or_rates() -> None:
 def test_more_per_second_is_better_and_more_time_or_memory_never_is() -> None:
     for metric in METRICS.values():
         if metric.dimension in (Dimension.THROUGHPUT, Dimension.RATE, Dimension.FLOPS):
-            # What a machine does per second beside a program is neither.
+            # Rates of the machine beside a program are neither.
             assert metric.better is (Better.NONE if metric.name in OF_THE_MACHINE else Better.HIGHER), metric.name
         if metric.dimension in (Dimension.TIME, Dimension.BYTES, Dimension.COUNT):
             assert metric.better is not Better.HIGHER, metric.name

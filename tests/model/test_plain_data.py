@@ -1,4 +1,4 @@
-"""Dataclasses from and to plain data: what is missing, unknown, flat or left out."""
+"""Dataclasses from and to plain data: missing, unknown, flat and omitted fields."""
 
 from __future__ import annotations
 

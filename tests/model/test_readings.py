@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from perfflow.model.readings import Parsed, Reading, Side, Usage, reading_of_many
 
-# No deadline: how long a call takes says nothing on a shared machine.
+# No deadline, because times of calls mean nothing on a shared machine.
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

@@ -1,4 +1,4 @@
-"""result.json: its keys, its numbers, and what is refused."""
+"""result.json: its keys, its numbers, and rejected content."""
 
 from __future__ import annotations
 

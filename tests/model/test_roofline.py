@@ -1,4 +1,4 @@
-"""The roofline model: where the two limits meet, and what is attainable on either side."""
+"""The roofline model: the ridge, and the attainable performance on either side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dependence of samples on those before them: seen where it is there, and widening what is said of the long run."""
+"""Serial dependence of samples is detected, and widens intervals enough for the long run."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from perfflow.model.readings import Hotspot
 from perfflow.model.stacks import Frame, Stack, hotspots_of, read_folded, write_folded
 
-# No deadline: how long a call takes says nothing on a shared machine.
+# No deadline, because times of calls mean nothing on a shared machine.
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 NAMES = st.text(max_size=12) | st.sampled_from(

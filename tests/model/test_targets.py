@@ -175,7 +175,7 @@ def test_without_wildcards_only_the_name_matches(glob: str, name: str) -> None:
 
 
 def by_regular_expression(glob: str, name: str) -> bool:
-    """What a glob means, the slow way."""
+    """A slow reference implementation of globs."""
     meant = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
     pattern = "".join(meant.get(part) or re.escape(part) for part in re.findall(r"\*\*|\*|\?|[^*?]+", glob))
     return re.fullmatch(pattern, name, re.DOTALL) is not None

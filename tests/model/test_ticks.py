@@ -1,4 +1,4 @@
-"""Coarse values: the step is seen, and widens intervals so far that they still hold the true change."""
+"""Coarse values: the tick is detected, and widens intervals so that they still contain the true change."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_what_one_side_shows_holds_for_the_other() -> None:
 
 
 def compared(tick: float, change: float, noise: float, seed: int, criteria: Criteria | None = None) -> Comparison:
-    """What is found of two programs of about 1 s that print their times rounded to a tick."""
+    """The comparison of two programs of about 1 s that print their times rounded to a tick."""
     chance = random.Random(seed)
     series = Series("b", "time", "s", "t", paired=True, two_sided=True)
     start = 1 + chance.random() * tick
@@ -77,7 +77,7 @@ def compared(tick: float, change: float, noise: float, seed: int, criteria: Crit
 
 
 def clocked(tick: float, change: float, noise: float, seed: int) -> Comparison:
-    """The same by a clock that ticks while they run, and of whose step nobody tells."""
+    """The same with a clock that ticks while they run, and whose step is not declared."""
     chance = random.Random(seed)
     series = Series("b", "time", "s", "t", paired=True, two_sided=True)
     start = 1 + chance.random() * tick
@@ -104,7 +104,7 @@ def missed(found: Comparison, change: float) -> bool:
 def test_the_widened_interval_holds_the_true_change(
     measured: Callable[..., Comparison], tick: float, change: float, noise: float, seed: int
 ) -> None:
-    """Of 30 intervals of 99% four or more miss by chance once in five thousand times."""
+    """Of 30 intervals of 99%, four or more miss by chance in one of five thousand cases."""
     misses = sum(missed(measured(tick, change, noise, seed + number), change) for number in range(30))
     assert misses <= 3
 

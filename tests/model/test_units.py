@@ -25,7 +25,7 @@ from perfflow.model.units import (
     significant,
 )
 
-# No deadline: how long a call takes says nothing on a shared machine.
+# No deadline, because times of calls mean nothing on a shared machine.
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 DIMENSIONS = st.sampled_from(list(Dimension))
@@ -125,7 +125,7 @@ def test_a_ratio_is_stored_as_a_plain_number() -> None:
 
 
 def test_decimal_quantities_are_rounded_once() -> None:
-    # In floats 0.1 * 1e-6 and 1e-7 differ; a target and a value written either way have to be equal.
+    # As floats 0.1 * 1e-6 and 1e-7 differ, but a target and a value written either way must be equal.
     assert parse_quantity("0.1us").value == parse_quantity("100ns").value == 1e-7
     assert parse_quantity("1.1us").value == 1.1e-6
 
@@ -247,7 +247,7 @@ def test_any_yaml_value_gives_a_requirement_or_a_unit_error(value: object, dimen
 
 @pytest.mark.parametrize("wrapped", [lambda number: number, lambda number: {"min": number}])
 def test_a_number_of_more_digits_than_python_prints(wrapped: Callable[[int], object]) -> None:
-    # YAML's 0xfff... has no limit of digits, str() has one.
+    # YAML's 0xfff... has no limit of digits, but str() has one.
     with pytest.raises(UnitError, match="too large"):
         parse_requirement(wrapped(16**20000), Dimension.COUNT)
 
@@ -256,7 +256,7 @@ def test_a_number_of_more_digits_than_python_prints(wrapped: Callable[[int], obj
     "text", ["1" * 10**6, "1s" + " " * 10**6 + "x", "<" * 10**6, "1" + " /" * 10**6, "5% of" + " of" * 10**6]
 )
 def test_a_long_text_is_refused_unread_and_not_repeated_in_full(text: str) -> None:
-    # Read to the end, several of these would take a regular expression quadratic time: minutes.
+    # A regular expression would need quadratic time (minutes) for several of these.
     for read in (parse_quantity, duration, lambda text: parse_requirement(text, Dimension.RATIO)):
         with pytest.raises(UnitError, match="too long") as caught:
             read(text)

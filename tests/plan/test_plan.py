@@ -172,7 +172,7 @@ def test_parts_of_a_plan_are_selected_by_stage_step_or_start(tmp_path: Path) -> 
     with pytest.raises(UserError, match="--from and --stage have no step in common") as found:
         select(plan, ["a"], [], "z")
     assert found.value.exit is Exit.USAGE
-    assert "from z on there are steps of: b" in str(found.value)
+    assert "stages with steps from z on: b" in str(found.value)
 
 
 def test_a_parameter_that_is_a_list_makes_the_cells(tmp_path: Path) -> None:

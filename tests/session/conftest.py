@@ -25,7 +25,7 @@ BENCHMARK_MAIN();
 
 @pytest.fixture(scope="session")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program of Google Benchmark, with thirteen benchmarks. Where SLOWED is set, one takes twice as long."""
+    """A Google Benchmark program with thirteen benchmarks. If SLOWED is set, one of them takes twice as long."""
     folder = tmp_path_factory.mktemp("suite")
     (folder / "suite.cc").write_text(SUITE)
     subprocess.run(["c++", "-O1", "suite.cc", "-o", "suite", "-lbenchmark", "-lpthread"], cwd=folder, check=True)
@@ -34,7 +34,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """An empty project without git, with a measuring lock of its own."""
+    """An empty project without git, with its own measuring lock."""
     folder = tmp_path / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)

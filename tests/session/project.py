@@ -1,4 +1,4 @@
-"""A project in a folder, its workflow run as ``perfflow run`` runs it."""
+"""A project in a folder, whose workflow runs as in ``perfflow run``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from perfflow.session.opening import Opened, open_workflow
 
 @dataclass
 class Told:
-    """Remembers what progress was told."""
+    """Records progress calls."""
 
     waited_for: list[Queue] = field(default_factory=list)
     when_waiting: Callable[[], None] = lambda: None
@@ -56,7 +56,7 @@ class Told:
 
 @dataclass
 class Project:
-    """``folder`` is the current folder of the test."""
+    """``folder``: the current folder of the test."""
 
     folder: Path
     told: Told = field(default_factory=Told)

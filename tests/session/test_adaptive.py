@@ -1,4 +1,4 @@
-"""How long is measured: looks, budgets, few expensive runs, one run of what is exact, and screening of many."""
+"""Length of measurements: interim analyses, budgets, few expensive runs, one run of exact tools, and screening."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from perfflow.verdict.comparison import MEAN_SHARE, SCREEN_CONFIDENCE
 from tests.session.project import Project, row
 
 OF_CHOSEN = 0.8
-"""Of the false alarms of a benchmark, where wall time may gate beside CPU time."""
+"""Share of a benchmark's false alarms if wall time may gate in addition to CPU time."""
 LOOKS = [pairs for pairs, _ in CURRENT.looks]
 
-# A clock of its own: what it prints has known noise, whatever the machine does meanwhile.
-# In awk, which starts ten times as fast as Python: many hundreds of them are run.
+# The program prints times of its own with known noise, whatever load the machine has.
+# In awk, which starts ten times as fast as Python, because many hundreds of processes run.
 NOISY = r"""#!/bin/sh
 exec awk -v factor="$1" -v spread="$2" -v seed="$(od -An -N3 -tu4 /dev/urandom)" 'BEGIN {
   srand(seed + 0); rand()
@@ -34,7 +34,7 @@ exec awk -v factor="$1" -v spread="$2" -v seed="$(od -An -N3 -tu4 /dev/urandom)"
   printf "time %.12g us\n", 1000 * factor * exp(spread * noise)
 }'
 """
-# Below and above its mean in turns of a length, so that no luck proves anything.
+# Runs of values below and above the mean, so that chance proves nothing.
 ALTERNATING = r"""#!/bin/sh
 count=count-$3
 number=0
@@ -71,7 +71,7 @@ def measured(project: Project, text: str) -> Benchmark:
 
 
 def end_after(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the look of this number the last one: all of them would take minutes."""
+    """Make this interim analysis the last one, because all of them would take minutes."""
     shortened = replace(CURRENT, looks=CURRENT.looks[:looks], few=CURRENT.few[:looks])
     monkeypatch.setattr(
         Rules, "schedule", lambda _, design: {"looks": shortened.looks, "few": shortened.few}.get(design, ())
@@ -251,7 +251,7 @@ stages:
     assert set(rows) == {f"core/spin/{number}" for number in range(5)}
     slowed = rows["core/spin/3"]
     error = dict(CURRENT.confirm)[slowed.pairs]
-    # The mean of each process has a part of the false alarms; so have clocks that see waiting, where they count.
+    # The mean of each process gets a part of the false alarms; so do clocks that include waiting, if they gate.
     shares = (OF_CHOSEN * (1 - MEAN_SHARE), 1 - MEAN_SHARE)
     assert any(slowed.confidence == pytest.approx(1 - share * error) for share in shares)
     assert slowed.decision == "regressed"

@@ -1,4 +1,4 @@
-"""Files that a step asks to be kept lie in the run's folder, and the receipt holds their hashes."""
+"""Files that a step lists under `artifacts` are copied to the run's folder, and the receipt has their hashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rests on one code layout is measured over fresh ones: builds whose cost depends on a seed, so it is known."""
+"""Benchmarks that rest on one code layout are measured over new ones, with builds whose cost depends on a seed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.cli.shell import perfflow, start
 from tests.repositories import git
 from tests.session.project import Project, row
 
-# Built without a seed the program has the luck of its one layout; with one, that of the seed, up to 3% either way.
+# Without a seed the program has the bias of its one layout; with a seed that of the seed, up to 3% either way.
 BUILD = """
 read -r work < work; read -r luck < luck
 case $1 in 0) parts=$luck ;; *) parts=$(( ($1 * 7919 % 13 - 6) * 5 )) ;; esac
@@ -52,7 +52,7 @@ def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: py
 
 
 def commit(project: Project, work: int = 100_000, luck: int = 0) -> str:
-    """Costs of the program in microseconds, and what its one layout adds in thousandths."""
+    """Costs of the program in microseconds, and the bias of its one layout in thousandths."""
     project.write("work", f"{work}\n")
     project.write("luck", f"{luck}\n")
     git(project.folder, "add", ".")
@@ -125,7 +125,7 @@ def test_without_layouts_the_verdict_is_as_before_and_says_why(tree: Project) ->
     result = tree.run(AUTO.replace('"$PERFFLOW_LAYOUT_SEED"', "0"), base="HEAD~1")
     found = hot(result)
     assert (result.verdict, found.decision, found.layouts) == ("fail", "regressed", None)
-    assert found.as_built.startswith("no executable of the tree is named in the command")
+    assert found.as_built.startswith("the command names no executable of the tree")
     assert any("the floor of 2% stands for the code layout" in text for text in found.warnings)
 
 
@@ -164,7 +164,7 @@ def test_an_expression_has_the_seed_too(tree: Project) -> None:
 def test_an_interrupted_run_goes_on_in_the_middle_of_its_layouts(
     tree: Project, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    # The third seed makes base's program as it was built, which is no reason to give up.
+    # The third seed gives base's program as built, which is no reason to give up.
     commit(tree, luck=200)
     whole = hot(tree.run(AUTO, base="HEAD~1"))
     taken = tree.told.sampled
@@ -216,7 +216,7 @@ stages:
 
 
 def patch(project: Project, name: str, file: str, text: str) -> None:
-    """Write a patch that gives a file another content, and leave the tree as it was."""
+    """Write a patch that changes the content of a file, and leave the tree unchanged."""
     project.write(file, text)
     project.write(f"{name}.patch", git(project.folder, "diff"))
     git(project.folder, "checkout", "-q", ".")
@@ -230,7 +230,7 @@ def test_a_candidate_is_kept_for_its_code_and_not_for_its_layout(tree: Project) 
     assert [item.decision for item in found.values()] == ["rejected", "accepted"]
     assert found["lucky"].reason.startswith("same: ")
     assert "an accident of code layout" in found["lucky"].reason
-    # What was kept is compared with the original over layouts, too: as built it may have had luck.
+    # Accepted changes are also compared with the original over layouts, because the layout as built may be biased.
     assert hot(result).layouts
     assert hot(result).decision == "improved"
 
@@ -317,7 +317,7 @@ stages:
 
 @pytest.fixture
 def linked(tree: Project) -> Project:
-    """A C program whose hot loop stands at the start of a slot."""
+    """A C program whose hot loop starts at the beginning of an alignment slot."""
     tree.write(".gitignore", "prog\n.perfflow\nflow.yaml\n")
     tree.write("prog.c", PROGRAM)
     tree.write("pad.h", PAD.format(8, 15_000))
@@ -326,7 +326,7 @@ def linked(tree: Project) -> Project:
 
 
 def test_a_program_that_is_linked_again_is_measured_over_its_layouts(linked: Project) -> None:
-    # One of four slots is slow for this loop on many processors: as built head may be 10% slower, or not.
+    # One of four slots is slow for this loop on many processors, so head may be 10% slower as built.
     linked.write("pad.h", PAD.format(24, 15_000))
     commit(linked)
     result = linked.run(LINKED % ", layouts: 6", base="HEAD~1")
@@ -366,7 +366,7 @@ def test_two_programs_whose_objects_have_one_name_are_both_linked_again(linked: 
     linked.write("pad.h", PAD.format(24, 15_000))
     commit(linked)
     text = (LINKED % ", layouts: 5").replace("cc -O2 -ffunction-sections prog.c -o prog", build)
-    # The program does not read its arguments: the second one is one that the command names.
+    # The program ignores its arguments. The second argument is an executable that the command names.
     result = linked.run(text.replace("./prog", "a/prog b/prog"), base="HEAD~1")
     found = row(result, "steps", "cpu")
     assert found.as_built == ""

@@ -1,4 +1,4 @@
-"""What other trees will lack of the user's own, told before anything is built."""
+"""Files that other trees will lack are reported before anything is built."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_a_build_may_make_is_not_missed(project: Path) -> None:
     build = "stages:\n  build: [{id: make, run: make}]\n  baseline: [{id: one, uses: command, with: {command: %s}}]\n"
     assert said(project, build % "build/bench") == []
     assert said(project, build % "tools/run") == []
-    # No build brings an environment, unless it says so.
+    # A build does not make an environment, unless it names it.
     assert "worktree: {share: [.venv]}" in said(project, build % ".venv/bin/python")[0]
     assert said(project, (build % ".venv/bin/python").replace("run: make", "run: python3 -m venv .venv")) == []
 
@@ -112,7 +112,7 @@ def test_what_runs_once_in_the_users_tree_lacks_nothing(project: Path) -> None:
 
 def test_a_shared_path_that_setup_may_make_is_not_missed_yet(project: Path) -> None:
     flow = "worktree: {share: [cache]}\n" + COMMAND % "python3 main.py"
-    assert "error worktree.share: cache is not there" in said(project, flow)[0]
+    assert "error worktree.share: cache does not exist" in said(project, flow)[0]
     with_setup = flow.replace("{baseline:", "{setup: [{id: get, run: mkdir cache}], baseline:")
     assert said(project, with_setup) == []
 

@@ -1,4 +1,4 @@
-"""Work that a measured command leaves in the background is not a gain."""
+"""Work that a measured command leaves in the background does not count as a gain."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_what_left_its_session_and_its_environment_is_found(project: Project) ->
 
 
 def test_what_is_allowed_is_named_once_and_goes_on(project: Project) -> None:
-    # The second and third run fail where the first one's process was ended.
+    # The second and third run fail if the process of the first one was ended.
     script = project.write(
         "serve.sh",
         "if test -e pid; then kill -0 $(cat pid); else setsid sleep 60 & echo $! > pid; fi\n",

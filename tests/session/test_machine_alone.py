@@ -1,4 +1,4 @@
-"""The machine for one measurement at a time: nested runs, waiting, giving up; and profiles."""
+"""One measurement at a time on the machine: nested runs, waiting, timeouts, and profiles."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def held_elsewhere(who: str) -> Iterator[threading.Event]:
 
 
 def after(seconds: float, release: threading.Event) -> Callable[[], None]:
-    """Let go of the machine so long after somebody is told to wait."""
+    """Release the machine this long after a waiting run is reported."""
     return lambda: threading.Timer(seconds, release.set).start()
 
 
@@ -216,7 +216,7 @@ stages:
 
 
 def test_what_two_steps_measure_is_an_error_that_names_both(project: Project) -> None:
-    # Which names they report is only known when they have run.
+    # The names that they report are only known after the run.
     parse = "parse: {regex: '(?P<benchmark>b) ms=(?P<time>.*)', units: {time: ms}}"
     steps = [
         f"{{id: {name}, run: echo b ms={ms}, runs: 1, warmup: 0, benchmark: '*', {parse}}}"

@@ -1,4 +1,4 @@
-"""Samples of real small programs: parsing, operations, work, pairs, outputs that must be the same."""
+"""Samples of small real programs: parsing, operations, work, pairs, and equal outputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ print(f"memory {64 + operations // 1000} KB")
 
 @pytest.fixture
 def counting(project: Project) -> Project:
-    """A program of which 5 ms are fixed and each operation takes 3 us."""
+    """A program with a fixed cost of 5 ms and 3 us per operation."""
     project.write("count", COUNTING, executable=True)
     return project
 
@@ -181,7 +181,7 @@ stages:
 
 
 def test_a_candidate_that_uses_threads_has_no_uncontended_time_and_is_still_compared(project: Project) -> None:
-    """`uncontended` is known of one thread alone; where a side lacks it, it decides nothing and breaks nothing."""
+    """`uncontended` is known for one thread only. If a side lacks it, it decides nothing and causes no error."""
     busy = "import time\ndef burn():\n  while time.thread_time() < 0.03: pass\n"
     project.write("one.py", busy + "burn()\n")
     project.write("two.py", busy + "import threading\nt = threading.Thread(target=burn); t.start(); burn(); t.join()\n")
@@ -291,14 +291,14 @@ def test_same_output(project: Project, command: str, options: str, keys: str, st
 
 
 def test_output_that_is_wrong_now_and_then_is_found(project: Project) -> None:
-    # Wrong every third time, so that the first run and the second one show nothing.
+    # Wrong in every third run, so that the first two runs pass.
     text = "echo x >> ran; test $(wc -l < ran) -eq 3 && echo wrong || echo right"
     project.write("now-and-then", text)
     result = project.run(SAME.format(command="echo right", options="", keys="candidate: bash now-and-then"))
     assert result.verification[0].detail == "candidate: line 1: expected 'right', got 'wrong'"
 
 
-EMPTY = "empty output was compared with empty output, which proves nothing"
+EMPTY = "both outputs are empty, so the comparison proves nothing"
 
 
 @pytest.mark.parametrize(

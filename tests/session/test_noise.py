@@ -1,4 +1,4 @@
-"""A run looks at the machine's noise before it measures, and says what it saw."""
+"""A run checks the machine's noise before it measures, and reports it."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def test_a_quick_comparison_does_not_wait_for_it(project: Project) -> None:
 
 
 def test_the_class_is_no_part_of_the_identity(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(noise, "glance", lambda: HOSTILE)
+    monkeypatch.setattr(noise, "quick_check", lambda: HOSTILE)
     assert project.run(TWO_STEPS).machine["identity"] == facts()["identity"]
 
 
 def test_a_hostile_machine_is_stamped_once_and_judged_again_with_the_same_bytes(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(noise, "glance", lambda: HOSTILE)
+    monkeypatch.setattr(noise, "quick_check", lambda: HOSTILE)
     finished = project.finish(TWO_STEPS)
     warnings = step(finished.result, "one").warnings
     assert [text for text in warnings if text.startswith(f"{STAMP}; steal 30.0%")] == warnings
@@ -89,14 +89,14 @@ def test_a_hostile_machine_is_stamped_once_and_judged_again_with_the_same_bytes(
     text = render(finished.result).replace("\\", "")
     assert f"- noise: {STAMP}; steal 30.0%; unknown: swap" in text
     assert f"step one: {STAMP}" in text
-    monkeypatch.setattr(noise, "glance", lambda: BUSY)
+    monkeypatch.setattr(noise, "quick_check", lambda: BUSY)
     before = [(finished.folder / name).read_bytes() for name in ("result.json", "report.md")]
     assert to_text(result_of_events(finished.folder)) == to_text(finished.result)
     assert [(finished.folder / name).read_bytes() for name in ("result.json", "report.md")] == before
 
 
 def test_a_busy_machine_is_said_to_be_busy_without_a_warning(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(noise, "glance", lambda: BUSY)
+    monkeypatch.setattr(noise, "quick_check", lambda: BUSY)
     result = project.run(TWO_STEPS)
     assert environment(result).startswith("- noise: busy: identical work spread by 1.20x")
     assert step(result, "one").warnings == []
@@ -117,6 +117,6 @@ def test_a_hostile_machine_gets_twice_the_budget_unless_the_author_wrote_one(
             super().__init__(criteria, planned, budget, *others, **more)
 
     monkeypatch.setattr(bench, "StopRule", Watched)
-    monkeypatch.setattr(noise, "glance", lambda: seen)
+    monkeypatch.setattr(noise, "quick_check", lambda: seen)
     project.run(f"stages: {{baseline: [{{id: one, uses: command, with: {{command: 'true'}}{written}}}]}}")
     assert given == [budget]

@@ -1,4 +1,4 @@
-"""What a step leaves is read and kept within limits, whatever it is: an error instead of a hang or a full memory."""
+"""Output of a step is read and stored within limits: an error instead of a hang or full memory."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ stages:
 """)
     kept = project.folder / ".perfflow/runs/latest/steps/make/artifacts"
     assert [path.name for path in kept.iterdir()] == ["a"]
-    assert "artifacts: b and what follows are left out" in step(result, "make").warnings[0]
+    assert "artifacts: b and all later files are left out" in step(result, "make").warnings[0]
 
 
 def test_a_step_that_stops_the_spawner_goes_on_with_a_warning(project: Project) -> None:

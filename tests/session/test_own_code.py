@@ -1,4 +1,4 @@
-"""Each tree's own Python code runs, with real virtual environments and real installs of the user's own tree."""
+"""Each tree runs its own Python code, with real virtual environments and real installs of the user's tree."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def main():
 
 @pytest.fixture(scope="session")
 def backends(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with build backends, which every virtual environment of these tests sees."""
+    """A folder with build backends, available in every virtual environment of these tests."""
     folder = tmp_path_factory.mktemp("backends")
     pip("install", "--target", str(folder), "setuptools>=77", "hatchling", "editables")
     return folder
@@ -59,7 +59,7 @@ def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: py
 
 
 def two_revisions(project: Project, *, home: str = "src", settings: str = SETUPTOOLS) -> None:
-    """Base costs 100, head 120; the user's own tree stands at head, with a further edit that costs 500."""
+    """Base costs 100, head 120; the user's tree is at head, with a further edit that costs 500."""
     project.write("pyproject.toml", settings)
     project.write(f"{home}/shop/__init__.py", "")
     project.write("bench.py", "from shop import price\nprice.main()\n")
@@ -211,7 +211,7 @@ def test_an_import_hook_that_comes_before_the_path_is_an_error(tree: Project, ba
     two_revisions(tree)
     own = install(tree, backends, "-e", ".")
     site = site_of(own)
-    # As scikit-build-core and meson-python install a project: their finders come first.
+    # As scikit-build-core and meson-python install a project: their import hooks take precedence.
     (site / "first.py").write_text(FINDER.format(home=f"{tree.folder}/src/shop"))
     (site / "first.pth").write_text("import first\n")
     said = refused(gate(tree, str(own.with_name("shop-cost"))))
@@ -236,7 +236,7 @@ def test_an_extension_built_in_the_users_tree_is_an_error(tree: Project, backend
     git(tree.folder, "add", "-A")
     git(tree.folder, "commit", "-qm", "main")
     git(tree.folder, "checkout", "-qb", "topic")
-    # An older pip would run setup.py itself, which needs pip in the environment.
+    # An older pip would run setup.py itself, which requires pip in the environment.
     own = install(tree, backends, "-e", ".", "--use-pep517", "--config-settings", "editable_mode=compat")
     (built,) = tree.folder.glob("fast*.so")
     said = refused(gate(tree, f"{own} bench.py"))

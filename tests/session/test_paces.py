@@ -1,4 +1,4 @@
-"""How long benchmarks take: the slower side counts, and what an interrupted run had begun is remembered."""
+"""Durations of benchmarks: the slower side counts, and a resumed run restores them."""
 
 from __future__ import annotations
 

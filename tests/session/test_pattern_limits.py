@@ -1,4 +1,4 @@
-"""Patterns of a workflow obey the step's timeout, wherever they are searched for."""
+"""All pattern searches of a workflow obey the step's timeout."""
 
 from __future__ import annotations
 

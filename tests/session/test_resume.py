@@ -1,4 +1,4 @@
-"""An interrupted run is gone on with: nothing that is done is done again, and the verdict is that of one run."""
+"""A resumed run repeats nothing that was finished, and gets the verdict of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ stages:
 
 
 def cut(folder: Path, keep: int, torn: str = "") -> None:
-    """Leave the events as kill -9 would: so many samples, and perhaps a part of the next line."""
+    """Leave the events as kill -9 would: a number of samples, and perhaps a part of the next line."""
     lines = (folder / "events.jsonl").read_text().splitlines()
     places = [number for number, line in enumerate(lines) if '"event":"sample"' in line]
     end = places[keep - 1] + 1 if keep else places[0]
@@ -60,7 +60,7 @@ def test_what_is_done_is_not_done_again(project: Project, keep: int, torn: str) 
     again = project.finish(FLOW, resume=first.folder)
     assert again.folder == first.folder
     assert samples(again.result, "bench", "time")[:keep] == before[:keep]
-    # Only the missing pairs and what warms them up were run.
+    # Only the missing pairs and their warm-ups ran.
     warm_ups = 0 if keep == 12 else 2
     assert (
         counted + 2 * (12 - keep) <= int((project.folder / "count").read_text()) <= counted + 24 - 2 * keep + warm_ups
@@ -100,7 +100,7 @@ def test_what_failed_has_another_try_and_keeps_its_samples(project: Project) -> 
 
 def test_a_changed_workflow_is_refused(project: Project) -> None:
     first = project.finish(FLOW)
-    with pytest.raises(UserError, match=r"not those of this run of \S+\.yaml\n.*--resume=RUN"):
+    with pytest.raises(UserError, match=r"changed since this run of \S+\.yaml\n.*--resume=RUN"):
         project.finish(FLOW.replace("runs: 12", "runs: 13"), resume=first.folder)
 
 
@@ -123,7 +123,7 @@ def test_a_changed_program_is_not_mixed_with_what_was_measured(project: Project)
     project.write("program", "#!/bin/sh\n# other\nexit 0\n", executable=True)
     again = project.finish(flow, resume=first.folder)
     assert step(again.result, "bench").status == "failed"
-    assert "was changed since" in step(again.result, "bench").reason
+    assert "the measured files changed since" in step(again.result, "bench").reason
     assert again.result.verdict == "error"
 
 
@@ -142,7 +142,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 def sampled(plan: Plan, names: list[str], noise: float, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All events of a sampling that goes on after those ``before``; what a process reads depends on its place alone."""
+    """All events of a sampling that resumes after ``before``. The reading of a process depends only on its position."""
     planned = plan.steps[0]
     counts: Counter[tuple[str, Side]] = Counter()
     for event in before:

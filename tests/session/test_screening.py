@@ -1,4 +1,4 @@
-"""A suite of many benchmarks: few pairs of what is quiet, more of what is noisy, and fresh ones decide."""
+"""A suite of many benchmarks: few pairs for quiet ones, more for noisy ones, and new pairs decide."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 def screened(plan: Plan, noise: float, slower: Mapping[str, float], seed: int) -> tuple[Counter[str], list[str]]:
-    """Screen a suite of programs of 1 s each; pairs of each benchmark, and which are called changed."""
+    """Screen a suite of programs of 1 s each; return the pairs of each benchmark, and the changed ones."""
     luck = random.Random(seed)
     events: list[Mapping[str, Any]] = []
 
@@ -65,7 +65,7 @@ def test_quiet_benchmarks_take_few_pairs(plan: Plan) -> None:
     assert called == ["b3"]
     others = [count for name, count in pairs.items() if name != "b3"]
     assert min(others) == min(SCREENING)
-    # Without the rule for what is known to 1% half of them would go on.
+    # Without the rule for benchmarks that are known to 1%, half of them would continue.
     assert sum(count == min(SCREENING) for count in others) > 0.7 * len(others)
 
 
@@ -76,7 +76,7 @@ def test_a_small_change_of_noisy_benchmarks_is_found_more_often_than_not(plan: P
         found += len({"b3", "b4"} & set(called))
         alarms += len(set(called) - {"b3", "b4"})
         assert max(pairs.values()) <= max(SCREENING) + max(CONFIRMING)
-    # A quarter with 9 and 15 pairs, and 40 fresh ones.
+    # A quarter with 9 and 15 pairs, and 40 new ones.
     assert found > 0.6 * 30
     assert alarms == 0
 
@@ -84,7 +84,7 @@ def test_a_small_change_of_noisy_benchmarks_is_found_more_often_than_not(plan: P
 def test_a_suite_of_slow_processes_is_decided_by_a_few_runs_of_each(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Screening pairs that its budget holds would be thrown away for one fresh pair, and all would stay unproven."""
+    """Screening would use all of the budget except one new pair, and all benchmarks would stay unproven."""
     now, luck = [0.0], random.Random(3)
     monkeypatch.setattr("perfflow.sampling.sampling.time", SimpleNamespace(monotonic=lambda: now[0]))
     events: list[Mapping[str, Any]] = []
@@ -101,7 +101,7 @@ def test_a_suite_of_slow_processes_is_decided_by_a_few_runs_of_each(
     stop_rule = StopRule(CRITERIA, plan.steps[0], budget, clock=lambda: now[0])
     sampler = Sampler(1, warmup=1, clock=lambda: now[0])
     sampling = Sampling(plan.steps[0].id, sampler, stop_rule, events.append, {})
-    # The last one is quick, and is screened as ever.
+    # The last one is fast, and is screened as usual.
     subjects = [Subject(f"b{number}", tuple(Side), taker(f"b{number}", 1.2)) for number in range(SUITE)]
     sampling.screen([*subjects, Subject("quick", tuple(Side), taker("quick", 0.01))], patience=budget)
     sides = [next(event[side][0] for side in Side if side in event) for event in events]
@@ -127,5 +127,5 @@ def test_fresh_pairs_that_show_nothing_end_it(plan: Plan) -> None:
 
 def test_every_analysis_of_fresh_pairs_has_its_part_of_the_false_alarms() -> None:
     assert [pairs for pairs, _ in CURRENT.confirm] == list(CONFIRMING)
-    # About one of twenty unchanged benchmarks is confirmed, so this is 2% of suites of 100.
+    # About one in twenty unchanged benchmarks gets a confirmation, so this is 2% of suites of 100.
     assert 100 / 20 * sum(alpha for _, alpha in CURRENT.confirm) <= 0.021

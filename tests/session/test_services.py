@@ -1,4 +1,4 @@
-"""Background steps with real small servers: when they are ready, who runs beside them, how they end."""
+"""Background steps with small real servers: when they are ready, which steps run beside them, how they end."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def accepts(port: int) -> bool:
 
 
 def require_gone(file: Path) -> None:
-    """The process and the port that a server wrote to a file are no more."""
+    """The process and the port that a server wrote to a file no longer exist."""
     pid, port = map(int, file.read_text().split())
     assert not is_running(pid)
     assert not accepts(port)
@@ -121,7 +121,7 @@ stages:
     ("command", "reason"),
     [
         ("echo no such file >&2; exit 3", "the service `server` exited with 3 before it was ready"),
-        ("exit 0", "exited with 0 before it was ready; it has to stay in the foreground"),
+        ("exit 0", "exited with 0 before it was ready; it must stay in the foreground"),
         ("kill -9 $$", "was killed by signal 9 before it was ready"),
         ("echo waiting; sleep 60", "was not ready within 0.5 s: no line of its output matches '^ready'"),
     ],

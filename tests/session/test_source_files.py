@@ -1,4 +1,4 @@
-"""Where in the tree a hotspot is."""
+"""Source files of hotspots in the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When targets end the measuring: seldom wrong although they are looked at more than once, and never for nothing."""
+"""Targets that end the sampling: rarely wrong in spite of several interim analyses, and never without a decision."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CRITERIA = Criteria()
 def measured(
     plan: Plan, requirement: tuple[str, str], sides: tuple[Side, ...], slower: float, seed: int, rounds: int
 ) -> tuple[Record, Criteria, Stop]:
-    """Sample a noisy program (median 1 s, the candidate ``slower`` times as long) until enough, ``rounds`` at most."""
+    """Sample a noisy program (median 1 s, the candidate ``slower`` times as long) until decided, at most ``rounds``."""
     luck = random.Random(seed)
     criteria = replace(CRITERIA, targets=(parse_target("b", *requirement, {}),))
     events: list[object] = []
@@ -52,7 +52,7 @@ def measured(
         factor = slower if side is Side.CANDIDATE else 1.0
         return (Reading("time", factor * math.exp(luck.gauss(0, 0.05)), "b"),)
 
-    # Time is counted in rounds.
+    # The clock counts rounds.
     stop_rule = StopRule(criteria, plan.steps[0], rounds, clock=lambda: float(len(events)))
     sampling = Sampling(plan.steps[0].id, Sampler(seed, warmup=0, clock=lambda: 0.0), stop_rule, events.append, {})
     sampling.take_until_decided([Subject("b", sides, take)], math.inf, math.inf)
@@ -70,7 +70,7 @@ def test_a_target_at_its_very_bound_is_seldom_called_met_or_not_met(plan: Plan) 
     said = Counter(
         status(*measured(plan, ("time p50", "<1s"), (Side.BASELINE,), 1.0, seed, 500)[:2]) for seed in range(trials)
     )
-    # 2.5% each by the one interval at the end, and a little for the looks before it.
+    # 2.5% on each side for the interval at the end, and a little for the interim analyses.
     for word in ("met", "not met"):
         assert said[word] <= stats.binom.ppf(0.999, trials, 0.045), said
 

@@ -1,4 +1,4 @@
-"""The budget of a whole run: how steps share it, and what is said where it ends the measuring."""
+"""The budget of a whole run: how steps share it, and the report when it ends the sampling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.session.test_adaptive import NOISY, PARSE, end_after, workflow
 LOOKS = [pairs for pairs, _ in CURRENT.looks]
 
 NEXT_TO_NOTHING = 0.001
-"""Seconds in which no program runs."""
+"""Seconds that are too short for any program."""
 
 
 class Clock:
@@ -31,7 +31,7 @@ class Clock:
 
 
 def shared(budget: TotalBudget, clock: Clock, name: str, benchmarks: int, takes: float) -> float:
-    """The seconds a step may take, of which it takes some."""
+    """Return the seconds that a step may use; it uses ``takes`` of them."""
     with budget.share(name, benchmarks) as ends:
         seconds = ends - clock.now
         clock.now += takes
@@ -178,7 +178,7 @@ def test_few_runs_that_took_longer_than_the_step_asked_for_say_so(
 
 
 def test_a_screening_without_time_alarms_nobody(project: Project, suite: Path) -> None:
-    """One benchmark is twice as slow, and one pair of each proves nothing."""
+    """One benchmark is twice as slow, but one pair of each proves nothing."""
     result = project.run(
         f"""
 stages:

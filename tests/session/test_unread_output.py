@@ -1,4 +1,4 @@
-"""Where the output of measured programs goes, and what is said of those that do less where nobody reads it."""
+"""Destination of the output of measured programs, and warnings about programs that do less if it is not read."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LAZY = "behaves differently when its output goes to /dev/null"
 
 
 def warnings(result: Result) -> list[str]:
-    """What is said of the step, but of the machine."""
+    """Warnings of the step, without those about the machine."""
     return [text for text in step(result, "search").warnings if "hostile machine" not in text]
 
 
 def with_big_file(project: Project) -> Project:
-    """Without a reader GNU grep stops at the first match of these."""
+    """Input of which GNU grep without a reader stops at the first match."""
     project.write("big", "xxxxxxxxx yyyyyyyy\n" * 2_000_000)
     return project
 
@@ -54,7 +54,7 @@ def test_output_that_somebody_reads_is_all_there(project: Project, keys: str) ->
     assert warnings(result) == []
     assert unread
     assert read
-    # 1 ms against 60 ms: whatever else the machine does, the work of it is not the same.
+    # 1 ms against 60 ms: a clear difference under any load of the machine.
     assert min(read.samples) > 5 * max(unread.samples)
 
 

@@ -1,4 +1,4 @@
-"""Two benchmarks of one suite as the sides of one, with suites that run one alone and suites that cannot."""
+"""Two benchmarks of one suite as the two sides, with suites that can run one alone and suites that cannot."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def test_a_suite_that_runs_as_a_whole_yields_both_sides_from_one_process(project
     found = row(result, "sort", "time")
     assert found.baseline is not None
     assert found.candidate is not None
-    # Each pair is of one process, so their ratio is exactly two although the processes differ.
+    # Each pair is from one process, so the ratio is exactly two although the processes differ.
     assert [a / b for a, b in zip(found.baseline.samples, found.candidate.samples, strict=True)] == [2.0] * 12
     assert len(set(found.baseline.samples)) == 3
     assert found.decision == "improved"
     warnings = step(result, "suite").warnings
-    assert any("both variants come from one process" in text for text in warnings)
+    assert any("both variants run in one process" in text for text in warnings)
     assert "hash/old has no counterpart like `*/new`, so it is not compared" in warnings
     assert [item.name for item in result.benchmarks] == ["sort"]
 
@@ -91,7 +91,7 @@ def test_variants_that_are_not_there_are_named(project: Project) -> None:
     project.write("suite.py", PRINTING)
     result = project.run(TOGETHER.replace("*/new", "*/newer").replace("targets: {sort: {speedup: ≥1.5x}}", ""))
     assert result.verdict == "error"
-    assert step(result, "suite").reason == "no benchmark of the suite is there as both `*/old` and `*/newer`"
+    assert step(result, "suite").reason == "no benchmark of the suite exists as both `*/old` and `*/newer`"
 
 
 def test_a_benchmark_that_lost_a_variant_is_missed_by_its_name(project: Project) -> None:

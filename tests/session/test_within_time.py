@@ -1,4 +1,4 @@
-"""The limit to what reading a workflow may compute, and how a slow machine raises it."""
+"""The limit on CPU time to read a workflow, and how to raise it on a slow machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def spin() -> None:
 def test_the_environment_sets_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(NAME, "0.02")
     with (
-        pytest.raises(UserError, match=r"reading it takes more than 0.02 s of computing") as caught,
+        pytest.raises(UserError, match=r"reading it takes more than 0.02 s of CPU time") as caught,
         within_time("reading it"),
     ):
         spin()

@@ -1,4 +1,4 @@
-"""Commands, their outputs, environment, failures and skips, with real small programs."""
+"""Commands, their outputs, environment, failures and skips, with small real programs."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ stages:
     assert reasons["a"] == ("failed", "hyperfine is not on PATH; install it: apt-get install hyperfine")
     assert reasons["b"][1].startswith("perf is not on PATH")
     for other in ("make", "c"):
-        assert reasons[other] == ("skipped", "nothing was run, since a tool is missing")
+        assert reasons[other] == ("skipped", "nothing was run, because a tool is missing")
 
 
 def test_a_tool_on_the_workflows_own_path_is_found(project: Project) -> None:

@@ -13,7 +13,7 @@ from tests.trees.projects import fingerprint, git, make
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user of his own: cache, configuration, identity."""
+    """A separate user: cache, configuration, identity."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
@@ -43,7 +43,7 @@ def slots(repository: Repository) -> Iterator[Slots]:
 
 @pytest.fixture
 def untouched(root: Path) -> Iterator[Callable[[], None]]:
-    """Call it once the project is as the test wants it: it must be byte for byte the same at the end."""
+    """Call it when the project is prepared: it must be byte for byte the same at the end of the test."""
     before: dict[str, tuple[object, ...]] = {}
     worktrees: list[str] = []
 

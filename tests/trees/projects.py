@@ -1,4 +1,4 @@
-"""Real git repositories to try things on, and a fingerprint of all that is in them."""
+"""Real git repositories for tests, and a fingerprint of their contents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENV = {
 
 
 def git(root: Path, *arguments: str, status: int = 0) -> str:
-    """Run the user's git; its status must be as given."""
+    """Run the user's git; its exit status must be ``status``."""
     done = subprocess.run(["git", *arguments], cwd=root, check=False, capture_output=True, env=ENV)
     assert done.returncode == status, done.stderr.decode()
     return os.fsdecode(done.stdout).removesuffix("\n")
@@ -44,7 +44,7 @@ def commit(root: Path, message: str) -> str:
 
 
 def fingerprint(*roots: Path) -> dict[str, tuple[object, ...]]:
-    """Bytes, modes, times and link targets of everything in the folders, .git included.
+    """Return the bytes, modes, times and link targets of everything in the folders, including .git.
 
     Left out: times of access, which reading changes, and the times of two kinds of files that git itself moves forward
     whenever it meets them again, so that they are not taken for unused and pruned: objects and ``sharedindex``. The
@@ -74,7 +74,7 @@ def _facts(path: Path) -> tuple[object, ...]:
 
 
 def content(folder: Path, *leave_out: str) -> dict[str, tuple[object, ...]]:
-    """Path → kind, exec bit and bytes of every file below a folder, without .git and what is named."""
+    """Return path → (kind, exec bit, bytes) of every file below a folder, without .git and the named paths."""
     found: dict[str, tuple[object, ...]] = {}
     for path in _below(folder):
         name = str(path.relative_to(folder))

@@ -1,4 +1,4 @@
-"""The code of a run on another machine: what is written for it, and the clone that shows it there."""
+"""The code of a run on another machine: the bundle, and the clone that shows it there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.repositories import git
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with one commit, a change that is not committed, and a file that is ignored."""
+    """A repository with one commit, an uncommitted change, and an ignored file."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "project"
     folder.mkdir()
@@ -84,5 +84,5 @@ def test_what_the_workflow_shares_is_linked_from_where_it_is(root: Path, tmp_pat
     for _ in range(2):
         share(root, clone, ["data"])
         assert (clone / "data").read_text() == "big"
-    with pytest.raises(UserError, match=r"`worktree\.share` names none, and this machine sees no"):
+    with pytest.raises(UserError, match=r"`worktree\.share` names none, but \S+ does not exist on this machine"):
         share(root, clone, ["none"])

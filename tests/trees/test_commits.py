@@ -1,4 +1,4 @@
-"""Commits by plumbing, and the one thing that writes to the user's repository: a new branch."""
+"""Commits by plumbing, and the only operation that writes to the user's repository: a new branch."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_branch_brings_its_objects_and_moves_nothing(root: Path, repository: R
     assert refs in git(root, "for-each-ref")
     after = fingerprint(root)
     commits.branch(repository, "perfflow/run-1/hot", state.commit)
-    with pytest.raises(UserError, match="is there already, at another commit"):
+    with pytest.raises(UserError, match="already exists at another commit"):
         commits.branch(repository, "perfflow/run-1/hot", again.commit)
     with pytest.raises(UserError, match="make the branch"):
         commits.branch(repository, "perfflow/run-1/hot/deeper", state.commit)
@@ -125,5 +125,5 @@ def test_a_commit_holds_the_link_to_a_submodule_and_not_its_files(root: Path, tm
     assert links == repository.git().line("ls-tree", "HEAD", "lib")
     assert repository.git().line("rev-parse", f"{state.tree}:lib/lib.c") == git(root, "hash-object", "lib/lib.c")
     reaching = PATCH.replace("a.txt", "lib/a.txt")
-    with pytest.raises(UserError, match="reaches into the submodule lib"):
+    with pytest.raises(UserError, match="affects the submodule lib"):
         commits.commit(repository, apply(repository, base.tree, reaching), base, "too far")

@@ -1,4 +1,4 @@
-"""What a step in a slot finds in its environment, tried with the real programs."""
+"""The environment of a step in a slot, tested with the real programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perfflow.trees.snapshots import at, snapshot
 from tests.trees.projects import git
 
 REAL_HOME = {name: os.environ[name] for name in ("HOME", "CARGO_HOME", "RUSTUP_HOME") if name in os.environ}
-"""Where cargo finds its toolchain."""
+"""Variables with which cargo finds its toolchain."""
 
 
 def run(slot: Slot, *argv: str, **inherited: str) -> str:
@@ -50,7 +50,7 @@ def test_git_in_a_slot_is_about_the_tree_there(
     (root / "a.txt").write_text("stashed\n")
     git(root, "stash")
     untouched()
-    # A repository around the cache is not found either.
+    # Nor is a repository around the cache found.
     git(slots.folder.parent.parent, "init", "-q")
     leaked = {"GIT_DIR": str(root / ".git"), "GIT_INDEX_FILE": str(root / ".git" / "index")}
     base = at(repository, "HEAD")

@@ -1,4 +1,4 @@
-"""Where a function begins and ends, read from its text."""
+"""First and last line of a function, found in its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in the places of others: what stood there comes back, whatever was written meanwhile."""
+"""Replaced files: the originals are restored, whatever was written meanwhile."""
 
 from __future__ import annotations
 

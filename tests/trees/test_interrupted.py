@@ -1,4 +1,4 @@
-"""Killed, interrupted, out of space: the project is as it was, and the next run starts clean."""
+"""Killed, interrupted, or out of space: the project is unchanged, and the next run starts clean."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOME = Path(__file__).parents[2]
 
 @pytest.fixture
 def busy(root: Path) -> Path:
-    """A tree in the middle of everything: files staged and not, untracked, ignored, a stash, a merge in progress."""
+    """A tree in every state at once: staged, unstaged, untracked and ignored files, a stash, a merge in progress."""
     (root / ".gitignore").write_text("build/\n.venv/\n")
     (root / ".venv").mkdir()
     (root / ".venv" / "tool").write_text("tool")
@@ -51,14 +51,14 @@ def busy(root: Path) -> Path:
 
 
 def walking(root: Path, *share: str) -> subprocess.Popen[str]:
-    """The walk in a session of its own, under way."""
+    """A running walk in its own session."""
     env = {**os.environ, "PYTHONPATH": str(HOME)}
     argv = [sys.executable, "-m", "tests.trees.walk", str(root), *share]
     return subprocess.Popen(argv, cwd=HOME, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
 def first_pair(repository: Repository, share: tuple[str, ...] = ()) -> Slots:
-    """The pair that was used before, once all who held it are gone."""
+    """The pair of slots that was used before, once all its holders have ended."""
     for _ in range(300):
         slots = open_slots(repository, share)
         if slots.folder.name == "1":
@@ -69,7 +69,7 @@ def first_pair(repository: Repository, share: tuple[str, ...] = ()) -> Slots:
 
 
 def assert_clean_start(root: Path) -> None:
-    """The next run shows what it should, and has what was built."""
+    """The next run shows the right tree, and still has the build outputs."""
     repository = open_repository(root)
     state = snapshot(repository)
     with first_pair(repository, (".venv",)) as slots:
@@ -95,7 +95,7 @@ def test_killed_at_any_moment(busy: Path, kills: int) -> None:
     for number in range(kills):
         running = walking(busy, ".venv")
         time.sleep(moments.uniform(0.15, 1.5))
-        # Every other time only perfflow is killed, and the git it started lives on a little.
+        # Every second time only perfflow is killed, and its git runs on for a moment.
         if number % 2:
             os.killpg(running.pid, signal.SIGKILL)
         else:
@@ -127,7 +127,7 @@ def test_a_git_that_outlives_perfflow_keeps_the_slots(root: Path, tmp_path: Path
 
 
 def _interrupt(running: subprocess.Popen[str]) -> None:
-    """Press ^C, and again where nothing came of it: Python drops one that arrives while it runs a finalizer."""
+    """Press ^C, and again if it had no effect: Python drops one that arrives during a finalizer."""
     for _ in range(3):
         os.killpg(running.pid, signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
@@ -166,7 +166,7 @@ def test_a_switch_that_was_cut_short_leaves_nothing_of_its_tree(
     new = snapshot(repository).tree
     with open_slots(repository) as slots:
         slots.a.switch(old)
-        # As kill -9 leaves it: the files are there, the index does not know them yet.
+        # As kill -9 leaves it: the files exist, but the index does not have them yet.
         slots.a.path.with_suffix(".switching").write_text(new)
         (slots.a.path / ".gitignore").write_bytes((root / ".gitignore").read_bytes())
         (slots.a.path / "gen").write_text("generated, and tracked\n")
@@ -191,7 +191,7 @@ def test_a_patch_that_does_not_apply_leaves_everything(busy: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of two megabytes; only who may mount has one."""
+    """A file system of two megabytes, which requires permission to mount."""
     place = tmp_path / "small"
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "perfflow-test", str(place)]
@@ -209,13 +209,13 @@ def test_a_full_disk(root: Path, small_disk: Path, monkeypatch: pytest.MonkeyPat
     old = snapshot(repository).tree
     big = random.Random(1)
     (root / "big").write_bytes(big.randbytes(1_200_000))
-    # Tracked and yet ignored: what is written of it looks like something that was built.
+    # Tracked but also ignored, so its partly written file looks like a build output.
     (root / ".git" / "info" / "exclude").write_text("big\n")
     git(root, "add", "-Nf", "big")
     before = fingerprint(root)
     with open_slots(repository) as slots:
         slots.a.switch(old)
-        # The object fits, and the file that is made from it does not.
+        # The object fits on the disk, but the file that is made from it does not.
         large = snapshot(repository).tree
         with pytest.raises(UserError, match=r"no space left(.|\n)*XDG_CACHE_HOME") as caught:
             slots.a.switch(large)

@@ -1,4 +1,4 @@
-"""git while nothing but looking was asked for: the answers are right, and nothing that is configured runs."""
+"""git in read-only mode: the answers are right, and no configured program runs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_run_asks_with_hardened_settings_too(tree: Path, tmp_path: Path) -> No
 def test_git_is_given_up_on_after_a_while(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tree / ".git/index").unlink()
     os.mkfifo(tree / ".git/index")
-    monkeypatch.setattr(own_git, "_PATIENCE", 0.3)
+    monkeypatch.setattr(own_git, "_READ_TIMEOUT", 0.3)
     assert project.describe(tree, looking=True) == {"kind": "folder", "revision": None, "dirty": None}
 
 

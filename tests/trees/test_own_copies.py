@@ -1,4 +1,4 @@
-"""Shared folders that would have both trees run the user's code, as package managers make them."""
+"""Shared folders that make both trees run the user's code, as package managers create them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROJECT = '[project]\nname = "My.Shop"\n'
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project whose package lies in src, with an environment that git ignores."""
+    """A project with its package in src, and an environment that git ignores."""
     root = make(tmp_path / "shop", pyproject_toml=PROJECT)
     (root / ".gitignore").write_text(".venv\nnode_modules\n*.so\nbuild\n")
     (root / "src" / "shop").mkdir(parents=True)
@@ -80,7 +80,7 @@ def test_compiled_code_in_the_tree_of_an_editable_install_is_an_error(project: P
 @pytest.mark.parametrize("hook", ["_my_shop_editable_loader.py", "_my_shop_editable.py"])
 def test_an_import_hook_that_comes_first_is_an_error(hook: str, project: Path) -> None:
     install(project, hook, source=project)
-    assert "import hook that comes before the module path" in said(project)[0]
+    assert "import hook that precedes the module path" in said(project)[0]
     assert "python3 -m venv" in said(project)[0]
 
 
@@ -125,7 +125,7 @@ def test_links_within_what_is_shared_and_out_of_the_project_are_fine(project: Pa
     (project / "node_modules" / "away").symlink_to(tmp_path)
     (project / "node_modules" / "gone").symlink_to("../gone")
     (project / "node_modules" / "loop").symlink_to("loop")
-    (project / "node_modules" / "python").symlink_to("../.venv")  # ignored, and no code of the trees
+    (project / "node_modules" / "python").symlink_to("../.venv")  # ignored, and not code of the trees
     assert said(project, "node_modules") == []
 
 

@@ -1,4 +1,4 @@
-"""Patches applied to trees, and trees compared."""
+"""Apply patches to trees, and compare trees."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_patch_that_is_in_already_is_refused(repository: Repository, patch: st
     with pytest.raises(UserError, match=r"does not apply to n\.txt, hunk 1"):
         apply(repository, apply(repository, base, patch), patch)
     new = "diff --git a/a.txt b/a.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n"
-    with pytest.raises(UserError, match=r"a.txt is in the tree already"):
+    with pytest.raises(UserError, match=r"a.txt is already in the tree"):
         apply(repository, base, new)
 
 
@@ -77,7 +77,7 @@ def test_a_patch_stays_in_the_tree(root: Path, repository: Repository, tmp_path:
 def test_what_is_no_patch_is_said(root: Path, repository: Repository, patch: str) -> None:
     base = at(repository, "HEAD").tree
     for text in ("", "nothing here\n"):
-        with pytest.raises(UserError, match="holds no changes"):
+        with pytest.raises(UserError, match="contains no changes"):
             apply(repository, base, text)
     with pytest.raises(UserError, match="is damaged at its line"):
         apply(repository, base, patch[:-20])

@@ -1,4 +1,4 @@
-"""Where the build tools' own settings say that packages lie."""
+"""Folders of packages in the settings of build tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a line's source says of it: the function around it, and what the line does."""
+"""The source context of a line: the function around it, and properties of the line."""
 
 from __future__ import annotations
 
@@ -59,21 +59,21 @@ ARRAYS = Use.ARRAYS
 @pytest.mark.parametrize(
     ("line", "name", "function", "begins", "uses"),
     [
-        (9, "keep", "Store.keep", 9, (ARRAYS, Use.UNBOUNDED)),  # the decorator's line is the function's first
+        (9, "keep", "Store.keep", 9, (ARRAYS, Use.UNBOUNDED)),  # the line of the decorator is the function's first line
         (11, "<listcomp>", "Store.keep", 9, (ARRAYS, Use.UNBOUNDED)),
         (13, "keep_few", "Store.keep_few", 13, (ARRAYS,)),
         (15, "keep", "Store.keep_few.keep", 14, (ARRAYS,)),
         (15, "Store.keep_few.<locals>.keep", "Store.keep_few.keep", 14, (ARRAYS,)),
         (15, "", "Store.keep_few.keep", 14, (ARRAYS,)),
         (21, "bounded", "bounded", 19, (ARRAYS,)),
-        (27, "total", "total", 24, (Use.IN_LOOP, ARRAYS)),  # the head indexes nothing
+        (27, "total", "total", 24, (Use.IN_LOOP, ARRAYS)),  # the head has no subscript
         (28, "total", "total", 24, (Use.IN_LOOP, Use.ELEMENTS, ARRAYS)),
         (29, "total", "total", 24, (Use.IN_LOOP, ARRAYS, Use.TEXT)),
-        (30, "total", "total", 24, (Use.IN_LOOP, ARRAYS)),  # by no variable of the loop
+        (30, "total", "total", 24, (Use.IN_LOOP, ARRAYS)),  # not by a variable of the loop
         (32, "total", "total", 24, (Use.IN_LOOP, ARRAYS, Use.CONTAINER)),
         (33, "total", "total", 24, (Use.IN_LOOP, ARRAYS, Use.TEXT)),
         (34, "total", "total", 24, (Use.IN_LOOP, ARRAYS)),  # a number
-        (35, "total", "total", 24, (ARRAYS,)),  # a text, in no loop
+        (35, "total", "total", 24, (ARRAYS,)),  # a text, but not in a loop
         (39, "<module>", "<module>", 0, (ARRAYS,)),  # the module itself runs once
         (41, "<module>", "<module>", 0, (Use.IN_LOOP, ARRAYS)),
     ],

@@ -1,4 +1,4 @@
-"""Any tree after any edits: the slot shows what the user has, whatever it showed before."""
+"""Random trees after random edits: the slot shows the user's tree, whatever it showed before."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EDITS = st.lists(
 
 
 def edit(root: Path, what: str, path: Path, data: bytes) -> None:
-    """One thing that a user does to his tree."""
+    """One edit of a user's tree."""
     place = root / path
     if what == "stage":
         git(root, "add", "-A")

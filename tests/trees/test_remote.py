@@ -1,4 +1,4 @@
-"""git that talks to other repositories asks nobody, waits for nobody, and leaves nothing behind."""
+"""git for remote repositories never prompts, never waits, and leaves no files behind."""
 
 from __future__ import annotations
 

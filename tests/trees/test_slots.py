@@ -1,4 +1,4 @@
-"""Slots: what differs is written, what was built stays, what was left behind goes."""
+"""Slots: changed files are written, build outputs stay, leftovers are removed."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_compiled_python_of_another_tree_is_never_run(root: Path, repository: Re
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     for number in (0, 1, 0, 1):
         slots.a.switch(trees[number])
-        # The same second for all: what the clock would do between two quick candidates.
+        # The same second for all, as between two fast candidates.
         os.utime(slots.a.path / "src.py", (10**9, 10**9))
         argv = [sys.executable, "-c", "import src; print(src.x)"]
         done = subprocess.run(argv, cwd=slots.a.path, env=env, capture_output=True, text=True, check=True)
@@ -221,7 +221,7 @@ def test_a_second_run_gets_a_pair_of_its_own(repository: Repository, slots: Slot
         assert second.a.path != slots.a.path
         assert len(str(second.a.path)) == len(str(slots.a.path))
         others = [open_slots(repository) for _ in range(PAIRS - 2)]
-        with pytest.raises(UserError, match=f"{PAIRS} runs have trees"):
+        with pytest.raises(UserError, match=f"{PAIRS} runs already use trees"):
             open_slots(repository)
         for other in others:
             other.close()

@@ -1,4 +1,4 @@
-"""The user's tree as it stands, in every state git knows, shown in a slot; nothing of the project changes."""
+"""The user's current tree, in every state of git, shown in a slot without changing the project."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ready = Callable[[], None]
 
 
 def shown(root: Path, *, with_submodules: bool = False) -> dict[str, tuple[object, ...]]:
-    """What a slot holds once the user's tree was recorded and shown there."""
+    """The contents of a slot after the user's tree was recorded and shown there."""
     repository = open_repository(root, with_submodules=with_submodules)
     with open_slots(repository) as slots:
         slots.a.switch(snapshot(repository).tree)
@@ -188,7 +188,7 @@ def test_bits_that_hide_changes_hide_nothing_here(root: Path, untouched: Ready) 
 
 
 def test_a_change_as_young_as_the_index_is_seen(root: Path) -> None:
-    # git compares whole seconds: file, index and change in one of them, and the snapshot in a later one.
+    # git compares whole seconds: file, index and change in the same second, and the snapshot in a later one.
     time.sleep(1 - time.time() % 1)
     (root / "a.txt").write_text("1111\n")
     git(root, "add", "a.txt")

@@ -1,4 +1,4 @@
-"""What a gate and an optimize stage do with trees, over and over, until it is killed.
+"""Repeat the tree operations of a gate and an optimize stage until the process is killed.
 
 Run as ``python -m tests.trees.walk ROOT SHARE...``; writes a line to stdout once it has begun.
 """

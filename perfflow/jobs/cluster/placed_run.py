@@ -161,7 +161,7 @@ def work_of(
         scratch=placement.site.scratch,
         keep_going=keep_going,
         budget=budget,
-        lock_timeout=session.patience,
+        lock_timeout=session.lock_timeout,
         version=VERSION,
     )
 

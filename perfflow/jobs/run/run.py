@@ -274,7 +274,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     measuring = [item for item in opened.plan.steps if item.id in steps and item.role is Role.MEASURE]
     session = RunSession(context, folder, progress, performer_of, request.lock_timeout)
     session.budget = TotalBudget(request.budget, [item.id for item in measuring])
-    session.looks, session.earlier = request.look_at_noise, earlier
+    session.checks_noise, session.earlier = request.look_at_noise, earlier
     session.allow_skipped = request.allow_skipped
     session.comparing = sum(_looks_at_noise(item, gate=chosen.is_gate) for item in measuring)
     if request.part:

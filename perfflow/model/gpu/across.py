@@ -1,6 +1,6 @@
-"""One kernel on several GPUs: its time, and its share of each one's roof, so that a slower board is no worse kernel.
+"""One kernel on several GPUs: its time, and its share of each GPU's roof, which does not depend on the GPU's speed.
 
-What differs between GPUs is reported. It is never a regression: no two of these numbers are of the same machine.
+Differences between GPUs are reported, but they are never regressions, because the numbers are from different machines.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from perfflow.model.later import dataclass
 
 @dataclass(frozen=True)
 class OnDevice:
-    """A kernel's time on a device in seconds, and the share of that device's roof, None where it has none."""
+    """A kernel's time on a device in seconds, and its share of that device's roof, None without a roof."""
 
     kernel: str
     device: str
@@ -22,7 +22,7 @@ class OnDevice:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: ``slower`` is the time over the fastest's, ``of_best`` the share over the best share."""
+    """A row of the table. ``slower``: time / fastest time; ``of_best``: share / best share."""
 
     kernel: str
     device: str
@@ -33,9 +33,9 @@ class Row:
 
 
 def rows(measured: Iterable[OnDevice]) -> tuple[Row, ...]:
-    """Line up each kernel's devices, the best use of a roof first and those without a roof last, by time.
+    """Sort each kernel's devices by their share of the roof, best first; those without a roof come last, by time.
 
-    Kernels keep their order. ``of_best`` says how well this code fits a device next to the one it fits best.
+    Kernels keep their order. ``of_best`` shows how well the code fits a device compared to the one that it fits best.
     """
     by_kernel: dict[str, list[OnDevice]] = {}
     for one in measured:

@@ -1,6 +1,6 @@
-"""What GPUs can do at most, as published: a table as data, looked up by the name that a driver reports.
+"""Published peaks of GPUs: a table of data, looked up by the name that a driver reports.
 
-Each figure has its source. The table is read when it is first asked.
+Each figure has a source. The table is read on first use.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perfflow.model.roofline import Roof
 
 TABLE = Path(__file__).parent / "data" / "devices.yaml"
 PRECISIONS = ("f64", "f64_tensor", "f32", "tf32", "f16", "bf16", "f8")
-"""What peaks are known in; those from tf32 on, and f64_tensor, are tensor cores', dense, with f32 accumulation."""
+"""Precisions of peaks. From tf32 on, and f64_tensor: tensor cores, dense, with f32 accumulation."""
 _SCALES: Mapping[str, int] = {
     "_mhz": 10**6,
     "_gb_s": 10**9,
@@ -32,7 +32,7 @@ _VENDOR = {"nvidia", "tesla", "geforce"}
 
 @dataclass(frozen=True)
 class Figure:
-    """A published number in base units, and the document it is from."""
+    """A published number in base units, and its source document."""
 
     value: float
     source: str
@@ -40,10 +40,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU as published. ``figures`` are by name without the unit, such as ``f32`` (FLOP/s) or ``memory`` (B/s).
+    """Published figures of a GPU, by name without the unit, such as ``f32`` (FLOP/s) or ``memory`` (B/s).
 
-    Others are ``sms``, ``boost`` (1/s), ``memory_bus`` (bit), ``memory_pin`` (bit/s) and ``l2`` (B). What no source
-    gives is missing.
+    Others are ``sms``, ``boost`` (1/s), ``memory_bus`` (bit), ``memory_pin`` (bit/s) and ``l2`` (B). Figures that no
+    source gives are missing.
     """
 
     name: str
@@ -52,16 +52,16 @@ class Device:
     figures: Mapping[str, Figure]
 
     def roof(self, precision: str) -> Roof | None:
-        """The roof of kernels in one of ``PRECISIONS``; None where the table lacks that peak."""
+        """Return the roof of kernels in one of ``PRECISIONS``; None if the table lacks that peak."""
         memory, flops = self.figures.get("memory"), self.figures.get(precision)
         if precision not in PRECISIONS or memory is None or flops is None:
             return None
         return Roof(memory.value, flops.value)
 
     def peaks(self) -> tuple[tuple[str, float, str, str], ...]:
-        """Metric (``bandwidth`` in B/s, ``flops`` in FLOP/s), value, precision with flops, and how it was found.
+        """Return (metric, value, precision, source) of each peak: ``bandwidth`` in B/s, ``flops`` in FLOP/s.
 
-        ``f64_tensor`` is left out: what is held against ``f64`` does not say which cores it ran on.
+        ``f64_tensor`` is left out, because ``f64`` figures do not tell which cores a kernel ran on.
         """
         named = [("bandwidth", "memory", ""), *(("flops", name, name) for name in PRECISIONS if name != "f64_tensor")]
         return tuple(
@@ -73,7 +73,7 @@ class Device:
 
 @cache
 def devices() -> tuple[Device, ...]:
-    """Every device of the table, in its order: by generation."""
+    """Return all devices of the table, in order of generation."""
     import yaml
 
     table: dict[str, Any] = yaml.load(TABLE.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
@@ -97,7 +97,7 @@ def devices() -> tuple[Device, ...]:
 
 
 def _base(key: str, number: float) -> tuple[str, float]:
-    """A figure's name without its unit, and its value in base units: ``memory_gb_s: 900`` → ``memory``, 9e11."""
+    """Return a figure's name without its unit, and its value in base units: ``memory_gb_s: 900`` → ``memory``, 9e11."""
     for unit, scale in _SCALES.items():
         if key.endswith(unit):
             return key.removesuffix(unit), float(Decimal(str(number)) * scale)
@@ -105,29 +105,28 @@ def _base(key: str, number: float) -> tuple[str, float]:
 
 
 def find(name: str) -> Device | None:
-    """The device that a driver or a profiler calls by this name; None if the table lacks it.
+    """Return the device that a driver or a profiler reports under this name; None if the table lacks it.
 
-    Case, spelling of gaps and the words NVIDIA, Tesla and GeForce do not matter; every other word does: a laptop's GPU,
-    a part of a GPU (MIG) and an A10G are not the board whose name they begin with.
+    Case, separators and the words NVIDIA, Tesla and GeForce do not matter. All other words must match: a laptop GPU, a
+    part of a GPU (MIG) and an A10G differ from the board whose name they begin with.
     """
     return _by_name().get(_key(name))
 
 
 def device(name: str) -> Device:
-    """The same as ``find``; raises UserError for one that the table lacks, with the names most like it."""
+    """Return the device like ``find``; raise UserError with similar names if the table lacks it."""
     found = find(name)
     if found is None:
         like = ", ".join(_alike(name))
         raise UserError.of(
             f"no peaks are known for the GPU {name!r}",
-            "give them as `peaks:` in the workflow, measured or published"
-            + (f"; the table has {like}" if like else ""),
+            "set measured or published ones as `peaks:` in the workflow" + (f"; the table has {like}" if like else ""),
         )
     return found
 
 
 def _alike(name: str) -> list[str]:
-    """Reported names with all words of this one, or only words of it: what it may have been meant for."""
+    """Return reported names that contain all words of this one, or only words of it."""
     words = set(_key(name).split())
     known = {each: set(_key(each).split()) for entry in devices() for each in entry.reported}
     return [each for each, own in known.items() if words and (own <= words or words <= own)]
@@ -139,6 +138,6 @@ def _by_name() -> Mapping[str, Device]:
 
 
 def _key(name: str) -> str:
-    """A name's words without the vendor's, in lower case."""
+    """Return a name's words in lower case without those of the vendor."""
     words = re.split(r"[\s_-]+", re.sub(r"\((?:r|tm)\)|[®™]", "", name, flags=re.IGNORECASE).strip().lower())
     return " ".join(word for word in words if word not in _VENDOR)

@@ -1,7 +1,7 @@
-"""What would raise a launch's theoretical occupancy: the least change that reaches the next step, by search.
+"""Find the smallest changes that raise a launch's theoretical occupancy to the next step.
 
 Registers can be lowered by ``__launch_bounds__`` or ``-maxrregcount`` (and then spill), shared memory by smaller tiles,
-the block size by the launch. More occupancy hides latency; it is no goal where the kernel is bound otherwise.
+the block size by the launch. Higher occupancy hides latency; it does not help a kernel with another bottleneck.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from perfflow.model.later import dataclass
 
 @dataclass(frozen=True)
 class Lift:
-    """A changed launch with more warps at once, and which of its numbers changed, by the names of ``Launch``."""
+    """A changed launch with more resident warps, and the names of the changed fields of ``Launch``."""
 
     changed: tuple[str, ...]
     reached: Occupancy
 
     @property
     def text(self) -> str:
-        """Such as ``at most 40 registers per thread: 75% occupancy``."""
+        """Text such as ``at most 40 registers per thread: 75% occupancy``."""
         launch = self.reached.launch
         says = {
             "registers": f"at most {launch.registers} registers per thread",
@@ -35,11 +35,11 @@ class Lift:
 
 
 def lifts(found: Occupancy) -> tuple[Lift, ...]:
-    """The changes of one kind that reach the next step of occupancy; empty at 100%, or where none would help.
+    """Return changes of one kind each that raise occupancy; empty at 100%, or if none would help.
 
-    First less of what a block takes (registers and shared memory together, where both ran out), then a larger setting
-    of shared memory, then other block sizes: the next one, and the one that reaches most. A changed block size keeps
-    the other numbers.
+    First a smaller use per block (registers and shared memory together, if both limit), then a larger carveout of
+    shared memory, then other block sizes: the nearest one that helps, and the one with the highest occupancy. A changed
+    block size keeps the other numbers.
     """
     if found.warps >= found.limits.warps:
         return ()
@@ -48,7 +48,7 @@ def lifts(found: Occupancy) -> tuple[Lift, ...]:
 
 
 def _smaller(found: Occupancy) -> Lift | None:
-    """One block more, by the most registers and shared memory that leave room for it."""
+    """Return the largest registers and shared memory that leave room for one more block."""
     wanted = found.blocks + 1
     if any(found.allowed.get(fixed, wanted) < wanted for fixed in (Limiter.WARPS, Limiter.BLOCKS, Limiter.BARRIERS)):
         return None
@@ -57,7 +57,7 @@ def _smaller(found: Occupancy) -> Lift | None:
         registers = _most(
             launch.registers, lambda n: _holds(by_registers, replace(launch, registers=n), limits, wanted)
         )
-        if not registers:  # no kernel runs without any
+        if not registers:  # every kernel needs registers
             return None
         launch, changed = replace(launch, registers=registers), ["registers"]
     if found.allowed.get(Limiter.SHARED_MEMORY, wanted) < wanted:
@@ -69,7 +69,7 @@ def _smaller(found: Occupancy) -> Lift | None:
 
 
 def _larger_setting(found: Occupancy) -> Lift | None:
-    """The least setting of shared memory that holds more blocks, where a setting is given."""
+    """Return the smallest carveout of shared memory that holds more blocks, if a carveout is known."""
     carveout = found.launch.carveout
     if carveout is None or found.limiters != (Limiter.SHARED_MEMORY,):
         return None
@@ -81,9 +81,9 @@ def _larger_setting(found: Occupancy) -> Lift | None:
 
 
 def _other_blocks(found: Occupancy) -> list[Lift]:
-    """The block size of whole warps nearest to the present one with more warps at once, then the nearest with most.
+    """Return the nearest block size (in whole warps) with more resident warps, then the nearest with the most.
 
-    Of two equally near the one with more warps, then the smaller: blocks that wait at a barrier leave others running.
+    Ties go to more warps, then to the smaller size: while one block waits at a barrier, the others keep running.
     """
     present = found.launch.threads
     sizes = range(WARP, found.limits.threads_per_block + 1, WARP)
@@ -96,13 +96,13 @@ def _other_blocks(found: Occupancy) -> list[Lift]:
 
 
 def _holds(by: Callable[[Launch, Limits], int | None], launch: Launch, limits: Limits, wanted: int) -> bool:
-    """Whether a resource allows at least so many blocks."""
+    """Return whether a resource allows at least ``wanted`` blocks."""
     blocks = by(launch, limits)
     return blocks is None or blocks >= wanted
 
 
 def _most(present: int, fits: Callable[[int], bool]) -> int | None:
-    """The largest number from 0 to ``present`` that fits, where every smaller one fits as well; None if 0 does not."""
+    """Return the largest number from 0 to ``present`` that fits; None if 0 does not. All smaller ones must fit too."""
     if not fits(0):
         return None
     low, high = 0, present

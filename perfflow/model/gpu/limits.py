@@ -1,10 +1,10 @@
-"""What one multiprocessor (SM) of each compute capability holds at once: threads, blocks, registers, shared memory.
+"""Limits of one multiprocessor (SM) by compute capability: threads, blocks, registers, shared memory.
 
-Sources, in this order; where two of them have a figure they agree:
+Sources, in this order; figures that occur in two of them agree:
 CUDA Programming Guide, appendix "Compute Capabilities", tables "Device and Streaming Multiprocessor (SM) Information",
 "Memory Information" and "Shared Memory Capacity per Compute Capability" (7.5 and later; 7.0 and 7.2: CUDA C++
 Programming Guide 12.9, table "Technical Specifications per Compute Capability"); ``cuda_occupancy.h`` of CUDA 13.5
-(allocation units, sub-partitions, sizes shared memory can be set to, barriers); ``cuda/__device/arch_traits.h`` of CCCL
+(allocation units, sub-partitions, carveouts of shared memory, barriers); ``cuda/__device/arch_traits.h`` of CCCL
 13.3 (limits, the memory that the driver reserves for each block).
 """
 
@@ -22,37 +22,37 @@ _KIB = 1024
 
 @dataclass(frozen=True)
 class Limits:
-    """One compute capability: numbers for each SM unless they say otherwise; memory in bytes, registers of 32 bits."""
+    """Limits of one compute capability, per SM unless stated otherwise; memory in bytes, registers of 32 bits."""
 
     capability: str
     architecture: str
     warps: int
     blocks: int
     shared_sizes: tuple[int, ...]
-    """What shared memory may be set to (the rest is L1 cache), ascending; the last is all there is."""
+    """Possible carveouts of shared memory (the rest is L1 cache), ascending; the last one is all of it."""
     reserved_shared: int
-    """Shared memory that the driver takes for itself in each block."""
+    """Shared memory that the driver reserves in each block."""
     shared_unit: int
     f32_cores: int
     barriers: int | None
-    """Hardware barriers to share among blocks; None where they are never the limit."""
+    """Hardware barriers that blocks share; None if they are never the limit."""
     threads_per_block: int = 1024
     registers: int = 65536
-    """Of an SM; a block may have them all."""
+    """Registers of an SM; one block may use all of them."""
     registers_per_thread: int = 255
     register_unit: int = 256
-    """Registers are given to a warp in this unit."""
+    """Registers are allocated to a warp in multiples of this."""
     partitions: int = 4
-    """Parts with a scheduler and registers of their own; a warp lives in one of them."""
+    """Sub-partitions with their own scheduler and registers; a warp runs in one of them."""
 
     @property
     def shared(self) -> int:
-        """The most shared memory of an SM, in bytes."""
+        """Largest shared memory of an SM in bytes."""
         return self.shared_sizes[-1]
 
     @property
     def shared_per_block(self) -> int:
-        """The most shared memory that a block may ask for, static and dynamic together, where the kernel opts in."""
+        """Largest shared memory (bytes) of a block, static and dynamic together, if the kernel opts in."""
         return self.shared - self.reserved_shared
 
 
@@ -65,7 +65,7 @@ def _limits(
     f32_cores: int,
     barriers: int | None = None,
 ) -> Limits:
-    """One row; from 8.0 on the driver reserves 1 KiB in each block, and shared memory comes in units of 128 B."""
+    """Return one row. From 8.0 on, the driver reserves 1 KiB in each block, and shared memory has units of 128 B."""
     since_ampere = int(capability.split(".", maxsplit=1)[0]) >= 8
     return Limits(
         capability,
@@ -103,15 +103,15 @@ ARCHITECTURES: Mapping[str, Limits] = {row.capability: row for row in _ROWS}
 
 
 def limits_of(capability: str) -> Limits:
-    """The limits of a compute capability as ncu writes it, such as ``8.6``; ``sm_86`` and ``86`` are the same.
+    """Return the limits of a compute capability, written as in ncu (``8.6``), or as ``sm_86`` or ``86``.
 
-    Raises UserError for one that is not in the table: limits of a neighbour would give occupancies that are wrong.
+    Raises UserError for one that is not in the table, because limits of a similar one would give wrong occupancies.
     """
     digits = capability.lower().removeprefix("sm_").removeprefix("compute_").rstrip("af")
     wanted = digits if "." in digits else f"{digits[:-1]}.{digits[-1:]}"
     if wanted not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
         raise UserError.of(
-            f"no limits are known for compute capability {capability}", f"known are {known}; measure on one of these"
+            f"no limits are known for compute capability {capability}", f"measure on one of these: {known}"
         )
     return ARCHITECTURES[wanted]

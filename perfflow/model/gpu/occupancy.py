@@ -1,7 +1,7 @@
-"""Theoretical occupancy: how many blocks of a launch an SM holds at once, and which resource sets that number.
+"""Theoretical occupancy: the number of blocks of a launch that an SM holds at once, and the resource that limits it.
 
-The algorithm is the one NVIDIA publishes in ``cuda_occupancy.h`` of the CUDA Toolkit (and, up to 8.6, in its CUDA
-Occupancy Calculator spreadsheet): each resource alone allows so many blocks, the least of these is the occupancy.
+NVIDIA publishes the algorithm in ``cuda_occupancy.h`` of the CUDA Toolkit (and, up to 8.6, in its CUDA Occupancy
+Calculator spreadsheet): each resource alone allows a number of blocks, and the smallest of these is the occupancy.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from perfflow.model.later import dataclass
 
 
 class Limiter(StrEnum):
-    """A resource of an SM that can run out."""
+    """A resource of an SM that can limit the number of blocks."""
 
     WARPS = "warps"
-    """Places for warps: the block size decides how many blocks fill them."""
+    """Slots for warps: the block size decides how many blocks fill them."""
     REGISTERS = "registers"
     SHARED_MEMORY = "shared memory"
     BLOCKS = "blocks"
@@ -28,11 +28,11 @@ class Limiter(StrEnum):
 
 @dataclass(frozen=True)
 class Launch:
-    """How a kernel is launched: threads of a block, registers of a thread, bytes of shared memory of a block.
+    """A kernel launch: threads per block, registers per thread, bytes of shared memory per block.
 
-    ``shared`` is static and dynamic together, without what the driver reserves. ``carveout`` is what the SM's shared
-    memory is set to in bytes (ncu: ``launch__shared_mem_config_size``); None stands for all there is, since the driver
-    enlarges it when blocks would otherwise wait for it.
+    ``shared`` is static and dynamic together, without the part that the driver reserves. ``carveout`` is the size in
+    bytes to which the SM's shared memory is set (ncu: ``launch__shared_mem_config_size``). None means the largest one,
+    since the driver enlarges it if blocks would otherwise wait for shared memory.
     """
 
     threads: int
@@ -42,7 +42,7 @@ class Launch:
     carveout: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise UserError for what no launch can have."""
+        """Raise UserError for impossible values."""
         least = {"threads": 1, "registers": 0, "shared": 0, "barriers": 0}
         for name, lowest in least.items():
             if getattr(self, name) < lowest:
@@ -50,56 +50,56 @@ class Launch:
 
     @property
     def warps(self) -> int:
-        """Warps of a block; a last one that is not full takes a whole place."""
+        """Warps of a block; a partial last warp takes a whole slot."""
         return -(-self.threads // WARP)
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Blocks that an SM holds at once, by resource and over all; with 0 blocks the launch fails."""
+    """Blocks that an SM holds at once, by resource and overall. With 0 blocks the launch fails."""
 
     launch: Launch
     limits: Limits
     allowed: Mapping[Limiter, int]
-    """Blocks that each resource allows; one that the launch does not use is not in it."""
+    """Blocks that each resource allows, without resources that the launch does not use."""
 
     @property
     def blocks(self) -> int:
-        """Blocks at once on an SM."""
+        """Resident blocks of an SM."""
         return min(self.allowed.values())
 
     @property
     def limiters(self) -> tuple[Limiter, ...]:
-        """The resources that set the number of blocks; several where they run out together."""
+        """The resources that limit the number of blocks; several if they allow the same number."""
         return tuple(limiter for limiter, blocks in self.allowed.items() if blocks == self.blocks)
 
     @property
     def warps(self) -> int:
-        """Warps at once on an SM."""
+        """Resident warps of an SM."""
         return self.blocks * self.launch.warps
 
     @property
     def share(self) -> float:
-        """Theoretical occupancy: warps at once, as a share of the places for them, 0 to 1."""
+        """Theoretical occupancy: resident warps as a share of the warp slots, 0 to 1."""
         return self.warps / self.limits.warps
 
 
 @dataclass(frozen=True)
 class Waves:
-    """A grid's blocks in rounds of as many as the whole GPU holds at once."""
+    """The blocks of a grid in waves of as many as the whole GPU holds at once."""
 
     count: float
     full: int
     last_blocks: int
-    """Blocks of the round that is not full; 0 where all are."""
+    """Blocks of the partial last wave; 0 if all waves are full."""
     last_share: float
-    """How full that round is, 0 to 1; 1 where there is none."""
+    """How full the last wave is, 0 to 1."""
     tail_share: float
-    """The part of the run that the last round may take at most, if blocks take equally long, 0 to 1."""
+    """Largest share of the run that the partial wave may take if all blocks take equally long, 0 to 1."""
 
 
 def occupancy(launch: Launch, limits: Limits) -> Occupancy:
-    """Work out how many blocks of a launch an SM of these limits holds at once."""
+    """Return the number of blocks of a launch that an SM with these limits holds at once, and its limiters."""
     allowed = {Limiter.WARPS: _by_warps(launch, limits), Limiter.BLOCKS: limits.blocks}
     optional = {
         Limiter.REGISTERS: by_registers(launch, limits),
@@ -115,10 +115,10 @@ def _by_warps(launch: Launch, limits: Limits) -> int:
 
 
 def by_registers(launch: Launch, limits: Limits) -> int | None:
-    """Blocks that the registers allow, None without any.
+    """Return the blocks that the registers allow, None if the launch uses none.
 
-    Each warp gets its registers in whole units and from one partition. The header also checks that a block's warps, as
-    many in each partition, fit the registers of a block; what this allows fits them wherever a block may have them all.
+    Each warp gets its registers in whole units and from one partition. The header also checks that a block's warps fit
+    the registers of a block. That always holds here, because a block may use all registers of an SM.
     """
     per_warp = _up(launch.registers * WARP, limits.register_unit)
     if per_warp == 0:
@@ -129,13 +129,13 @@ def by_registers(launch: Launch, limits: Limits) -> int | None:
 
 
 def by_shared_memory(launch: Launch, limits: Limits) -> int | None:
-    """Blocks that the shared memory allows, None where neither the kernel nor the driver takes any."""
+    """Return the blocks that the shared memory allows, None if neither the kernel nor the driver uses any."""
     allocated = _up(launch.shared + limits.reserved_shared, limits.shared_unit)
     if allocated == 0:
         return None
     if allocated > limits.shared:
         return 0
-    # A block that needs more than the setting makes the driver take the next size that holds it.
+    # If a block needs more than the carveout, the driver takes the next size that holds it.
     wanted = max(allocated, limits.shared if launch.carveout is None else min(launch.carveout, limits.shared))
     return min(size for size in limits.shared_sizes if size >= wanted) // allocated
 
@@ -145,13 +145,13 @@ def _by_barriers(launch: Launch, limits: Limits) -> int | None:
 
 
 def waves(found: Occupancy, grid: int, sms: int) -> Waves:
-    """Work out the rounds of a grid of so many blocks on a GPU of so many SMs; the launch must fit an SM.
+    """Return the waves of a grid of ``grid`` blocks on a GPU with ``sms`` SMs; the launch must fit an SM.
 
-    The share of the tail is that of Nsight Compute's rule "Tail Effect" (LaunchStatistics.py): one round of all.
+    The tail share follows Nsight Compute's rule "Tail Effect" (LaunchStatistics.py): one wave of all waves.
     """
     if grid < 1 or sms < 1 or found.blocks < 1:
         raise UserError.of(
-            f"no waves of {grid} blocks, {found.blocks} at once on each of {sms} SMs", "each of them is at least 1"
+            f"no waves of {grid} blocks, {found.blocks} at once on each of {sms} SMs", "each number must be at least 1"
         )
     at_once = found.blocks * sms
     full, last = divmod(grid, at_once)
@@ -159,5 +159,5 @@ def waves(found: Occupancy, grid: int, sms: int) -> Waves:
 
 
 def _up(value: int, unit: int) -> int:
-    """``value`` rounded up to a multiple of ``unit``."""
+    """Round ``value`` up to a multiple of ``unit``."""
     return math.ceil(value / unit) * unit

@@ -1,7 +1,7 @@
-"""Where a GPU kernel stands under the roofline, and whether memory, arithmetic or latency holds it there.
+"""Place a GPU kernel under the roofline, and find whether memory, compute or latency bounds it.
 
-The roofline alone knows memory and compute. That neither is near its limit, and a kernel therefore waits (latency), is
-told by Nsight Compute's speed of light: both of its throughputs under 60% (rule SOLBottleneck, SpeedOfLight.py).
+The roofline only distinguishes memory and compute. A kernel is latency-bound if both throughputs of Nsight Compute's
+speed of light are under 60% (rule SOLBottleneck, SpeedOfLight.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Bound = Literal["memory", "compute", "latency"]
 
 @dataclass(frozen=True)
 class SpeedOfLight:
-    """What a profiler saw: throughput of the SMs and of memory as shares of their peaks, 0 to 1, and waves if known.
+    """Measured throughput of the SMs and of memory as shares of their peaks, 0 to 1, and waves if known.
 
     In ncu these are ``sm__throughput.avg.pct_of_peak_sustained_elapsed``,
     ``gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed`` and ``launch__waves_per_multiprocessor``.
@@ -32,10 +32,10 @@ class SpeedOfLight:
 
 @dataclass(frozen=True)
 class Placed:
-    """A kernel under a roof: FLOP/B, FLOP/s and B/s attained, FLOP/s attainable, and the share of the roof, 0 to 1.
+    """A kernel under a roof: FLOP/B, FLOP/s and B/s attained, FLOP/s attainable, and the share of the roof.
 
-    The share is of bandwidth left of the ridge, of arithmetic right of it. It can pass 1: published peaks hold at the
-    boost clock, and caches serve bytes that memory never sees.
+    The share is of the bandwidth left of the ridge, and of the arithmetic peak right of it. It can exceed 1: published
+    peaks hold at the boost clock, and caches serve bytes that never reach memory.
     """
 
     intensity: float
@@ -48,20 +48,20 @@ class Placed:
 
     @property
     def headroom(self) -> float:
-        """How many times as fast the roof would allow; infinite for a kernel that attained nothing."""
+        """Speedup that the roof would allow; infinite for a kernel that attained nothing."""
         return 1 / self.share if self.share else math.inf
 
 
 def place(roof: Roof, *, flops: float, size: float, seconds: float, evidence: SpeedOfLight | None = None) -> Placed:
     """Place a kernel that did ``flops`` operations on ``size`` bytes of memory in ``seconds``.
 
-    A copy has no operations, and a kernel that stays in registers no bytes; both at 0 have no place. Without evidence
-    the bound is memory or compute, by the intensity alone. Raises UserError for numbers that cannot be.
+    ``flops`` may be 0 (a copy), or ``size`` (a kernel that uses only registers), but not both. Without evidence, the
+    intensity alone decides between memory and compute. Raises UserError for impossible numbers.
     """
     if not (seconds > 0 and flops >= 0 and size >= 0 and flops + size > 0) or math.isinf(seconds + flops + size):
         raise UserError.of(
             f"no roofline for {flops:g} FLOP and {size:g} B in {seconds:g} s",
-            "give `work:` with bytes or flops above 0, and a time above 0",
+            "set `work:` with bytes or flops above 0; the time must be above 0",
         )
     intensity = flops / size if size else math.inf
     rates = flops / seconds, size / seconds
@@ -71,16 +71,16 @@ def place(roof: Roof, *, flops: float, size: float, seconds: float, evidence: Sp
 
 
 def bound_under(roof: Roof, intensity: float, evidence: SpeedOfLight | None = None) -> tuple[Bound, str]:
-    """What holds a kernel of an intensity in FLOP/B, and why."""
+    """Return the bound of a kernel with an intensity in FLOP/B, and the reason."""
     if evidence is not None and max(evidence.compute, evidence.memory) < LATENCY_BELOW:
         return "latency", _why_it_waits(evidence)
     return roof.bound(intensity), f"{intensity:.3g} FLOP/B, where the ridge is at {roof.ridge:.3g}"
 
 
 def bound_without_roof(evidence: SpeedOfLight) -> tuple[Bound, str]:
-    """The same by the speed of light alone, as that rule has it: the unit whose throughput is nearer to its peak.
+    """Return the bound by the speed of light alone, as in that rule: the unit whose throughput is nearer to its peak.
 
-    Memory is all of it then, caches and shared memory too.
+    Memory then includes caches and shared memory.
     """
     if max(evidence.compute, evidence.memory) < LATENCY_BELOW:
         return "latency", _why_it_waits(evidence)
@@ -89,7 +89,7 @@ def bound_without_roof(evidence: SpeedOfLight) -> tuple[Bound, str]:
 
 
 def _why_it_waits(evidence: SpeedOfLight) -> str:
-    """As that rule says it: a grid that does not fill the GPU once, or else too little in flight."""
+    """Return the reason as in that rule: a grid that does not fill the GPU once, or too little work in flight."""
     shares = f"SM {evidence.compute:.0%} and memory {evidence.memory:.0%} of their speed of light, both under 60%"
     if evidence.waves is not None and evidence.waves < 1:
         return f"{shares}: the grid fills {evidence.waves:.2g} of a wave"

@@ -1,4 +1,4 @@
-"""Why warps wait: the stall reasons of Nsight Compute ranked, with what each means and what usually lowers it."""
+"""Stall reasons of warps in Nsight Compute, ranked, with their meaning and the usual remedy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from perfflow.model.later import dataclass, late_pattern
 
 TABLE = Path(__file__).parent / "data" / "stalls.yaml"
 BUSY = 0.8
-"""Share of cycles with an instruction issued from which on stalls cost nothing: ncu's rule CPIStall.py."""
+"""Share of cycles with an issued instruction from which stalls cost nothing (ncu's rule CPIStall.py)."""
 PRESSING = 0.3
-"""Share of a warp's time from which on that rule names a reason."""
+"""Share of a warp's time above which that rule names a reason."""
 _METRIC = late_pattern(
     r"^smsp__(?:average_warps?(?:_latency)?_issue_stalled|warps?_issue_stalled|pcsamp_warps_issue_stalled)"
     r"_(?P<reason>[a-z_]+?)(?:_(?:per_issue_active|per_warp_active))?(?:\.(?:ratio|pct|sum))?$"
@@ -23,7 +23,7 @@ _SPELLINGS = {"no_instructions": "no_instruction"}
 
 @dataclass(frozen=True)
 class Stall:
-    """A reason, what a warp does then, and what usually lowers it; without ``trouble`` nothing needs to."""
+    """A stall reason, its meaning, and the usual remedy. Reasons without ``trouble`` need no remedy."""
 
     name: str
     means: str
@@ -33,7 +33,7 @@ class Stall:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A reason of one kernel: cycles of it for each instruction issued, and its share of them all, 0 to 1."""
+    """A stall reason of one kernel: its cycles per issued instruction, and its share of all of them, 0 to 1."""
 
     stall: Stall
     cycles: float
@@ -42,7 +42,7 @@ class Ranked:
 
 @cache
 def stalls() -> Mapping[str, Stall]:
-    """Every known reason by name."""
+    """Return all known reasons by name."""
     import yaml
 
     table: dict[str, list[dict[str, Any]]] = yaml.load(TABLE.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
@@ -50,9 +50,9 @@ def stalls() -> Mapping[str, Stall]:
 
 
 def reason_of(metric: str) -> str | None:
-    """The reason in a metric id of Nsight Compute; None for an id of something else.
+    """Return the stall reason in a metric id of Nsight Compute; None for any other id.
 
-    Samples that count only while nothing was issued (``..._not_issued``) are another quantity, so None as well.
+    Samples taken only while nothing was issued (``..._not_issued``) are another quantity, so the result is None too.
     """
     found = _METRIC.match(metric)
     if found is None or found["reason"].endswith("_not_issued"):
@@ -61,10 +61,10 @@ def reason_of(metric: str) -> str | None:
 
 
 def ranked(cycles: Mapping[str, float]) -> tuple[Ranked, ...]:
-    """Rank the reasons of one kernel by cycles, or by samples: the longest first, each with its share of all.
+    """Rank the reasons of one kernel by cycles or samples, the largest first, each with its share of the total.
 
-    ``selected`` and ``not_selected`` count in the whole and stand last, since they are no trouble. A reason that is
-    not in the table is ranked too, and says so; one of 0 cycles is left out.
+    ``selected`` and ``not_selected`` are in the total but come last, because they need no remedy. A reason that is not
+    in the table is ranked with a note; reasons of 0 cycles are left out.
     """
     whole = sum(value for value in cycles.values() if value > 0)
     rows = [Ranked(_known(name), value, value / whole) for name, value in cycles.items() if value > 0]
@@ -72,9 +72,9 @@ def ranked(cycles: Mapping[str, float]) -> tuple[Ranked, ...]:
 
 
 def pressing(rows: tuple[Ranked, ...], issued: float) -> tuple[Ranked, ...]:
-    """The reasons worth acting on, as ncu's rule sees it, where ``issued`` is the share of cycles with an instruction.
+    """Return the reasons worth acting on by ncu's rule. ``issued``: share of cycles with an issued instruction.
 
-    None where schedulers issue in most cycles: warps then wait at no cost.
+    Empty if schedulers issue in most cycles, because stalls then cost nothing.
     """
     return () if issued >= BUSY else tuple(row for row in rows if row.stall.trouble and row.share > PRESSING)
 

@@ -1,6 +1,6 @@
-"""Functions that got slower → the commits between base and head that touched them, as events.
+"""Find the commits between base and head that touched each function that got slower, and store them as events.
 
-Stored while the repository is at hand, so that judging a run again needs none.
+They are stored during the run, so that rejudging it does not need the repository.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNCOMMITTED = "uncommitted changes"
 
 
 def blame(session: RunSession, repository: Repository, base: State, head: State) -> None:
-    """Store who touched each function that the run found slower; nothing where none was found."""
+    """Store the commits that touched each function that the run found slower."""
     record = record_of(rundir.events(session.folder.path))
     if not any(step.costs for step in record.steps.values()):
         return
@@ -33,14 +33,14 @@ def blame(session: RunSession, repository: Repository, base: State, head: State)
         try:
             commits, note = _touched(repository, base, head, item)
         except UserError as error:
-            commits, note = [], f"its commits are not known: {error.problems[0].message}"
+            commits, note = [], f"its commits cannot be listed: {error.problems[0].message}"
         touching = tuple(_touching(each, head) for each in commits)
         found = Blame(item.benchmark, item.function, item.file, touching, note)
         session.folder.append({"event": "blamed", **to_json(found)})
 
 
 def _touched(repository: Repository, base: State, head: State, item: Attribution) -> tuple[list[Touched], str]:
-    """The commits that touched a function, or else its file, and what to know of them."""
+    """Return the commits that touched a function, or else its file, and a note about them."""
     path = PurePosixPath(item.file)
     if not item.file or path.is_absolute() or ".." in path.parts:
         return [], "its source is not in the repository"
@@ -52,14 +52,14 @@ def _touched(repository: Repository, base: State, head: State, item: Attribution
         return found, ""
     whole = line_history.of_file(repository, base.commit, head.commit, item.file)
     if not whole:
-        return [], "no commit between base and head touched its file: it may be called more often, or otherwise"
+        return [], "no commit between base and head touched its file: its callers may have changed"
     if lines:
-        return whole, "no commit touched its lines; these touched its file"
-    return whole, "where it begins and ends is not known; these commits touched its file"
+        return whole, "no commit touched its lines; these commits touched its file"
+    return whole, "its lines cannot be determined; these commits touched its file"
 
 
 def _touching(touched: Touched, head: State) -> Touching:
-    """A commit; the one that stands for the tree as it is has no revision."""
+    """Return the commit to store. perfflow's own commit of uncommitted changes gets no revision."""
     if touched.commit == head.commit and touched.subject == MESSAGE:
         return Touching("", UNCOMMITTED)
     return Touching(touched.commit, touched.subject, touched.author)

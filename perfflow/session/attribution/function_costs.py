@@ -1,7 +1,7 @@
-"""What each function cost on both sides, by one or several calls of a profiler each → plain data for a step's event.
+"""Cost of each function on both sides, from one or more profiler calls per side, as plain data for a step's event.
 
-``counted`` profilers say the same every time. Of ``sampled`` and ``timed`` ones a function's share of its side is kept
-with its variance: a share has the noise of few samples, and that of calls that differ.
+``counted`` profilers give the same counts every time. For ``sampled`` and ``timed`` ones, each function's share of its
+side is stored with its variance, which covers the sampling noise and the differences between calls.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from perfflow.store.run_facts import BenchmarkCosts, FunctionCost, SideCost
 from perfflow.tools.adapter import Adapter, Way
 
 KEPT = 200
-"""Functions of which costs are stored, the largest first; the rest is in the totals."""
+"""Number of functions whose costs are stored, the largest first. The totals include the others."""
 
 _Place = tuple[str, str]
 
 
 @dataclass
 class _Counts:
-    """What the functions of one side cost by one metric, call by call."""
+    """Costs of the functions of one side in one metric, call by call."""
 
     calls: list[dict[_Place, float]] = field(default_factory=list)
     lines: dict[_Place, int] = field(default_factory=dict)
@@ -41,19 +41,19 @@ class _Counts:
         return sum(call.get(place, 0.0) for call in self.calls)
 
     def share(self, place: _Place, kind: str) -> tuple[float, float | None]:
-        """The share of a function, and its variance; None where one call says nothing of it."""
+        """Return the share of a function and its variance, None if there are too few calls to estimate it."""
         total, count = self.total, self.of(place)
         share = count / total if total else 0.0
         spread = _jackknife([(call.get(place, 0.0), sum(call.values())) for call in self.calls])
         if kind != "sampled":
             return share, spread
-        # A function that was not seen may have been missed: one sample is what nothing is told from.
+        # A function without samples may have been missed, so assume one sample.
         likely = min(max(share, 1 / total), 1 - 1 / total) if total > 1 else 0.5
         return share, max(likely * (1 - likely) / max(total, 1), spread or 0.0)
 
 
 def _jackknife(calls: Sequence[tuple[float, float]]) -> float | None:
-    """Variance of a ratio of sums, from what it is without each of the calls. Source: Efron 1982, chapter 2."""
+    """Return the jackknife variance of a ratio of sums over the calls. Source: Efron 1982, chapter 2."""
     if len(calls) < 3:
         return None
     count, total = sum(part for part, _ in calls), sum(whole for _, whole in calls)
@@ -63,12 +63,12 @@ def _jackknife(calls: Sequence[tuple[float, float]]) -> float | None:
 
 
 class FunctionCosts:
-    """Gathers what the calls of one profiler say of one benchmark."""
+    """Collects the function costs that one profiler reports for one benchmark."""
 
     def __init__(
         self, session: RunSession, benchmark: str, tool: Adapter | None, ops: int | None = None, note: str = ""
     ) -> None:
-        """``ops`` are the operations of one call; ``note`` is what to know where another tool would be better."""
+        """``ops``: operations of one call; ``note``: why a better profiler was not used, '' if this is the best."""
         self._session, self._benchmark, self.ops, self._note = session, benchmark, ops, note
         self._tool = tool.name if tool else "run"
         self._kind = _kind(tool)
@@ -76,7 +76,7 @@ class FunctionCosts:
         self._sources: dict[Side, SourceFiles] = {}
 
     def add(self, prepared: Ready, parsed: Parsed) -> None:
-        """Take in what one call on one side found."""
+        """Add the costs that one call on one side found."""
         sources = self._sources.setdefault(prepared.side, sources_of(self._session, prepared))
         by_metric: dict[str, list[Cost]] = {}
         for cost in parsed.costs:
@@ -91,11 +91,11 @@ class FunctionCosts:
             counts.calls.append(call)
 
     def samples(self, side: Side) -> float:
-        """How much was counted on a side so far, of the metric that has most."""
+        """Return the total count of a side so far, of the metric with the largest total."""
         return max((found[side].total for found in self._found.values()), default=0.0)
 
     def both_sides(self) -> tuple[BenchmarkCosts, ...]:
-        """Return the costs by each metric that both sides have."""
+        """Return the costs in each metric that both sides have."""
         both = {metric: found for metric, found in self._found.items() if all(found[side].calls for side in Side)}
         return tuple(self._entry(metric, found) for metric, found in both.items())
 
@@ -129,7 +129,7 @@ class FunctionCosts:
             yield FunctionCost(name, file, line, owner(root, name, file), self._region(name), *sides)
 
     def _region(self, function: str) -> str:
-        """The first region of the workflow whose glob matches the function."""
+        """Return the first region of the workflow whose glob matches the function."""
         names = (function, function.partition("(")[0])
         regions = self._session.context.plan.workflow.regions.items()
         return next((name for name, glob in regions if any(fnmatchcase(each, glob) for each in names)), "")
@@ -142,7 +142,7 @@ def _kind(tool: Adapter | None) -> str:
 
 
 def _paired(found: Mapping[Side, _Counts]) -> list[tuple[_Place | None, _Place | None]]:
-    """Functions of both sides, by name and file; one that moved to another file is found by its name alone."""
+    """Pair the functions of both sides by name and file, or by name alone if a function moved to another file."""
     before, after = ({place for call in found[side].calls for place in call} for side in Side)
     pairs: list[tuple[_Place | None, _Place | None]] = [(place, place) for place in before & after]
     gone, new = before - after, after - before

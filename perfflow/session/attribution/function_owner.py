@@ -1,4 +1,4 @@
-"""Whose a function is: the crate of its file, or its Python package; '' where there is neither."""
+"""The owner of a function: the crate of its file, or its Python package; '' if it has neither."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CRATE = late_pattern(r"<?([a-z_][a-z0-9_]*)::")
 
 
 def owner(root: Path, function: str, file: str) -> str:
-    """The crate or package of a function whose ``file`` is given from the ``root`` of its tree."""
+    """Return the crate or package of a function; ``file`` is relative to the ``root`` of its tree."""
     path = PurePosixPath(file)
     if path.suffix == ".rs" or (not file and "::" in function):
         return _crate(root, path) or _named(function)
@@ -28,7 +28,7 @@ def _named(function: str) -> str:
 
 @cache
 def _crate(root: Path, path: PurePosixPath) -> str:
-    """The name in the nearest Cargo.toml above a file of the tree that has a package."""
+    """Return the package name in the nearest Cargo.toml above a file of the tree that declares one."""
     if path.is_absolute() or not path.name:
         return ""
     for folder in path.parents:
@@ -44,7 +44,7 @@ def _crate(root: Path, path: PurePosixPath) -> str:
 
 @cache
 def _package(root: Path, path: PurePosixPath) -> str:
-    """The outermost folder above a module that is a package, else the module itself; outside the tree, the module."""
+    """Return the outermost package above a module, else the module itself; outside the tree always the module."""
     if path.is_absolute():
         return path.stem
     packages = [folder for folder in path.parents if folder.name and (root / folder / "__init__.py").is_file()]

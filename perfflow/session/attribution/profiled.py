@@ -1,6 +1,6 @@
-"""Which benchmarks a profiling step is about, what measures each, and the profiler that follows its metric.
+"""Choose the benchmarks that a profiling step profiles, and a profiler for the metric of each.
 
-Where two trees are compared, they are those that regressed by what the verdict rests on, or by exact counts.
+If two trees are compared, these are the benchmarks that regressed in a gating metric or in exact counts.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ class Subject:
 
 @dataclass(frozen=True)
 class Choice:
-    """A profiler, and what to know where another one would be better."""
+    """A profiler, and a note if a better one could not be used."""
 
     tool: Adapter
     note: str = ""
 
-    def standing_in(self, why: str) -> Choice:
-        """The same where a better one is missing or failed."""
+    def as_fallback(self, why: str) -> Choice:
+        """Return this choice with a note on why it replaces a better profiler."""
         sees = self.tool.profiler.sees if self.tool.profiler else "time"
-        return replace(self, note=f"{why}; {self.tool.name} stands in, which sees {sees}")
+        return replace(self, note=f"{why}; {self.tool.name} is used instead, which records {sees}")
 
 
 def subjects(session: RunSession, planned: Planned) -> list[Subject]:
-    """The benchmarks that the step's glob matches; of a gate, those that regressed."""
+    """Return the benchmarks that the step's glob matches; in a gate, only those that regressed."""
     record = record_of(rundir.events(session.folder.path))
     found: dict[tuple[str, tuple[str, ...]], Subject] = {}
     for benchmark, metric in _wanted(session, record):
         source = session.context.plan.by_id.get(record.series[benchmark, metric].step)
         if source is None or source.id == planned.id or not matches(planned.benchmark, benchmark):
             continue
-        # One profile explains every metric that the same tool follows; a rate is lost where the time is.
+        # One profile explains every metric that the same profilers follow, and a rate by the profile of its time.
         followers = () if planned.tool else tuple(tool.name for tool in _following(metric))
         found.setdefault((benchmark, followers), Subject(benchmark, metric, source, _alone(session, source, benchmark)))
     return list(found.values())
 
 
 def _wanted(session: RunSession, record: Record) -> Iterator[tuple[str, str]]:
-    """Benchmark and metric of what is to be explained, in the order in which it was measured."""
+    """Yield the benchmark and metric of each series to explain, in the order in which they were measured."""
     criteria = session.context.plan.criteria
     comparisons = compared(record, criteria)
     gating = choose_rows(record, comparisons, criteria).gating
@@ -85,14 +85,14 @@ def _wanted(session: RunSession, record: Record) -> Iterator[tuple[str, str]]:
 
 
 def _alone(session: RunSession, source: Planned, benchmark: str) -> str:
-    """The id by which a suite runs one benchmark alone; '' where the step runs one command."""
+    """Return the id by which a suite runs one benchmark alone; '' if the step runs one command."""
     if not (source.tool and source.tool.suite):
         return ""
     return next((name for name in session.benchmarks(source) if benchmark_name(source, name) == benchmark), "")
 
 
 def choices(session: RunSession, planned: Planned, subject: Subject) -> Iterator[Choice]:
-    """The profilers for a metric that are installed, the best first. Raises Failure where there is none."""
+    """Yield the installed profilers for a metric, the best first. Raises Failure if none is installed."""
     tools = (planned.tool,) if planned.tool else _fitting(session, subject)
     path = search_path(session.context, subject.source) or os.environ.get("PATH", os.defpath)
     missing: list[str] = []
@@ -100,7 +100,7 @@ def choices(session: RunSession, planned: Planned, subject: Subject) -> Iterator
         if lacking := missing_program(replace(planned, tool=tool), path):
             missing.append(lacking)
             continue
-        yield Choice(tool).standing_in("; ".join(missing)) if missing else Choice(tool)
+        yield Choice(tool).as_fallback("; ".join(missing)) if missing else Choice(tool)
     if len(missing) == len(tools):
         raise Failure(f"{subject.benchmark} cannot be profiled: {'; '.join(missing)}")
 
@@ -127,5 +127,5 @@ def _is_python(command: tuple[str, ...]) -> bool:
 
 
 def step_of(planned: Planned, subject: Subject, tool: Adapter) -> Planned:
-    """The profiling step for one benchmark: it runs what measures it under ``tool``."""
+    """Return the profiling step for one benchmark, which runs the measured program under ``tool``."""
     return replace(planned, tool=tool, benchmark=subject.benchmark, watches=subject.source.id)

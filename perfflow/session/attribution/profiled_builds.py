@@ -1,6 +1,6 @@
-"""What profilers run of a suite that is built first: as it was measured, or built again where that tells no lines.
+"""Executables that profilers run, of a suite that is built first: the measured ones, or a rebuild with source lines.
 
-What is measured stays as its author ships it. Both sides are built again or none, so that what is compared is alike.
+The measured builds stay as they are. Either both sides are rebuilt or neither, so that the profiles are comparable.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from perfflow.session.session import RunSession
 
 
 class ProfiledBuilds:
-    """The builds of one profiling step, each made when it is first asked for."""
+    """The builds of one profiling step, each made on first use."""
 
     def __init__(self, session: RunSession, run: StepRun) -> None:
         self._session, self._run = session, run
         self._places: dict[str, Mapping[Side, Path]] = {}
 
     def place(self, source: Planned, side: Side) -> Path:
-        """Where the step ``source`` has what is to be profiled of a side. Raises Failure where it was not built."""
+        """Return the folder with the executables of ``source`` to profile on a side. Raises Failure if not built."""
         if source.id not in self._places:
             self._places[source.id] = self._built(source)
         return self._places[source.id][side]
@@ -53,7 +53,7 @@ class ProfiledBuilds:
     def _again(
         self, source: Planned, measured: Mapping[Side, Ready], places: Mapping[Side, Path]
     ) -> Mapping[Side, Path]:
-        """Build every side with source lines; where one does not build, what was measured stands for all."""
+        """Build every side with source lines; if one does not build, use the measured builds of all sides."""
         found: dict[Side, Path] = {}
         for side, prepared in measured.items():
             found[side] = places[side].with_name(f"{side.value}-with-lines")
@@ -62,8 +62,8 @@ class ProfiledBuilds:
                 invoke.prepare(self._session.spawner(), replace(prepared, call=call))
             except Failure as failure:
                 self._run.warnings.append(
-                    f"{self._session.where(side)}`{source.id}` does not build with source lines, so profiles are of "
-                    f"what was measured: {failure.reason}"
+                    f"{self._session.where(side)}`{source.id}` does not build with source lines, so the measured "
+                    f"build is profiled: {failure.reason}"
                 )
                 return places
         return found

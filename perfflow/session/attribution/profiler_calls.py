@@ -1,9 +1,9 @@
-"""The calls of one profiler on one benchmark: one a side, or of a sampling one as many as its shares need.
+"""The calls of one profiler on one benchmark: one per side, or for a sampling profiler as many as its shares need.
 
-The sides take turns, so that what the machine does meanwhile falls on both. Short programs are run several times within
-one recording. A profiler that counts runs two numbers of a benchmark's iterations, where it can be made to run so many
-by no clock: their difference has nothing of what comes before and after. Source of the numbers: a share of 5% of 2000
-samples is known to half a percentage point.
+The sides alternate, so that other load on the machine affects both. Short programs run several times within one
+recording. A counting profiler runs a benchmark with two different numbers of iterations, if these can be fixed without
+a clock: their difference excludes start-up and shutdown. Source of the numbers: the standard error of a share of 5% in
+2000 samples is half a percentage point.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from perfflow.store.run_facts import Found
 from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Way
 
 SAMPLES = 2000
-"""Samples wanted of each side."""
-PATIENCE = 20.0
-"""Seconds of the program's own time for each side, within which they are taken."""
+"""Samples to collect on each side."""
+PROFILING_SECONDS = 20.0
+"""Seconds of the program's own time for each side, within which they are collected."""
 CALLS = 6
-"""Calls of each side, where there is time: how they differ says what the samples' noise alone does not."""
+"""Calls of each side, if time allows: their differences show noise beyond that of the samples."""
 TRACED = 10
-"""Calls of a tracing profiler, whose times have no noise that can be reckoned."""
+"""Calls of a tracing profiler: the noise of its times cannot be computed from one call."""
 _FREQUENCIES = ((0.5, 4999), (10.0, 997), (math.inf, 197))
-"""Samples per second by the program's seconds: odd ones, which fall in step with nothing."""
+"""(Longest run of the program in s, samples per second): odd rates, to avoid sampling in step with periodic work."""
 _OF_A_SUITE = 0.2
-"""Seconds of a suite's process at least, when it runs one benchmark briefly."""
+"""Shortest assumed run (s) of a suite's process with a single benchmark."""
 _MOST_RUNS = 200
-"""Runs of the program in one recording, whose text must be read."""
+"""Most runs of the program in one recording, because perfflow must read its text."""
 _REPEATED = 'n=$1; shift; while [ "$n" -gt 0 ]; do "$@" || exit; n=$((n - 1)); done'
 _REPEATING = ("/bin/sh", "-c", _REPEATED, "sh")
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How a benchmark is profiled: so many calls of a side, each with so many runs of the program, at a frequency."""
+    """How to profile a benchmark: calls per side, runs of the program per call, and samples per second."""
 
     calls: int
     runs: int
@@ -58,23 +58,23 @@ class Effort:
 
 
 _UNKNOWN = Profiler(way=Way.SAMPLED_TIME)
-"""What holds of an adapter that does not say how it comes by its figures."""
+"""Used for an adapter that declares no profiler."""
 
 
 def effort_for(tool: Adapter, seconds: float, frequency: int | None = None) -> Effort:
-    """What a program of so many seconds needs under a profiler; ``frequency`` is the workflow's own, if it says one."""
+    """Return the effort for a program that runs ``seconds``; ``frequency`` is the one in the workflow, if any."""
     chosen = frequency or next(rate for limit, rate in _FREQUENCIES if seconds <= limit)
     profiler = tool.profiler or _UNKNOWN
     if profiler.way is Way.CALLS:
-        return Effort(max(1, min(TRACED, int(PATIENCE / max(seconds, 1e-3)))), 1, chosen)
-    calls = max(1, min(CALLS, int(PATIENCE / max(seconds, 1e-3))))
+        return Effort(max(1, min(TRACED, int(PROFILING_SECONDS / max(seconds, 1e-3)))), 1, chosen)
+    calls = max(1, min(CALLS, int(PROFILING_SECONDS / max(seconds, 1e-3))))
     wanted = SAMPLES / calls / max(seconds * chosen, 1e-9)
-    affordable = PATIENCE / calls / max(seconds, 1e-3)
+    affordable = PROFILING_SECONDS / calls / max(seconds, 1e-3)
     return Effort(calls, max(1, math.ceil(min(wanted, affordable))) if profiler.repeats else 1, chosen)
 
 
 def _difference(few: Parsed, many: Parsed) -> Iterator[Cost]:
-    """What functions cost in the iterations that the second has more."""
+    """Yield the costs of the additional iterations in ``many``."""
     less: dict[tuple[str, str, str], float] = {}
     for cost in few.costs:
         key = (cost.metric, cost.function, cost.file)
@@ -86,7 +86,7 @@ def _difference(few: Parsed, many: Parsed) -> Iterator[Cost]:
 
 
 class ProfilerCalls:
-    """Profiles one benchmark and keeps what is evidence of it."""
+    """Profiles one benchmark and keeps the costs and profiles."""
 
     def __init__(
         self,
@@ -104,27 +104,26 @@ class ProfilerCalls:
         counts = operations(session.context, subject.source)
         self.costs = FunctionCosts(session, subject.benchmark, choice.tool, counts[-1] if counts else None, choice.note)
         self.evidence = Evidence(session, self._step, subject.benchmark)
-        # Where one step profiles several benchmarks, each has a folder; so has a tool that stands in for another one,
-        # since it may have had a turn of its own.
+        # Each benchmark of a step has its own folder. So has a tool that replaces a better one, because it may also
+        # have profiled the same benchmark by its own right.
         name = f"{subject.benchmark} {choice.tool.name}" + (f" {subject.metric}" if choice.note else "")
         self._folder = session.folder.step(planned.id) / file_name(name)
 
     def profile(self, seconds: float) -> None:
-        """Profile every side of a program that takes so many ``seconds``. Raises Failure and PreparationError."""
+        """Profile every side of a program that runs ``seconds``. Raises Failure and PreparationError."""
         sides = self._session.sides_of(self._subject.source)
         if self._profiler.way is Way.COUNTS and self._count(sides, seconds):
             return
-        # What a suite measures is one iteration; its process goes on until it has enough of them.
+        # A suite reports the time of one iteration, but its process runs many of them.
         seconds = max(seconds, _OF_A_SUITE) if self._subject.only else seconds
         options = self._declared.step.with_
         own = next((int(options[key]) for key in ("frequency", "rate") if str(options.get(key, "")).isdecimal()), None)
-        # A counting profiler says the same every time, and of one program, or of two that differ as a whole, nothing is
-        # told function by function.
+        # One call is enough if the profiler counts, or if there is one tree, since functions are then not compared.
         many = not self._tool.deterministic and bool(self._session.contexts)
         effort = effort_for(self._tool, seconds, own) if many else Effort(1, 1, own or 0)
         taken: dict[Side, list[str]] = {side: [] for side in sides}
         last: dict[Side, tuple[Ready, Parsed]] = {}
-        number, ends = 0, time.monotonic() + PATIENCE * len(sides)
+        number, ends = 0, time.monotonic() + PROFILING_SECONDS * len(sides)
         while number < effort.calls or (many and self._wants_more(sides) and time.monotonic() < ends):
             for side in sides if number % 2 == 0 else sides[::-1]:
                 prepared, _ = self._prepared(side, effort)
@@ -140,7 +139,7 @@ class ProfilerCalls:
             self._keep(prepared, self._together(prepared, parsed, taken[side]), sides)
 
     def _count(self, sides: Sequence[Side], seconds: float) -> bool:
-        """Count what an iteration costs; False where the sides are not known to run equally many."""
+        """Count the costs of an iteration; return False if the sides may run different numbers of iterations."""
         numbers = self._iteration_counts(sides, seconds)
         if not numbers:
             return False
@@ -155,20 +154,18 @@ class ProfilerCalls:
             last[side] = (prepared, taken[-1])
             found[side] = (replace(taken[-1], costs=tuple(_difference(*taken))), " ".join(iterated))
         if len({pattern for _, pattern in found.values()}) > 1:
-            self._say(
-                "the sides read the clock differently often, so what is counted may be of fewer iterations on one"
-            )
+            self._say("the sides read the clock a different number of times, so one may have run fewer iterations")
             return False
         self.costs.ops = numbers[-1] - numbers[0]
-        self._say(f"counted over {self.costs.ops:,} iterations, those of {numbers[-1]:,} less {numbers[0]:,}")
+        self._say(f"counted over {self.costs.ops:,} iterations: a run of {numbers[-1]:,} less a run of {numbers[0]:,}")
         for side, (prepared, parsed) in last.items():
             self.costs.add(prepared, found[side][0])
-            # What is said of the sums of a whole process does not hold of a difference.
+            # Warnings about the totals of a process do not apply to a difference.
             self._keep(prepared, replace(parsed, warnings=()), sides)
         return True
 
     def _iteration_counts(self, sides: Sequence[Side], seconds: float) -> tuple[int, ...]:
-        """Two numbers of iterations that every side can be made to run; () where one cannot."""
+        """Return two numbers of iterations that every side can run; () if a side cannot."""
         found = {self._numbers(side, seconds) for side in sides}
         return found.pop() if len(found) == 1 else ()
 
@@ -185,15 +182,15 @@ class ProfilerCalls:
 
     @property
     def _is_sampling(self) -> bool:
-        """Whether what functions cost are numbers of samples."""
+        """Whether costs are numbers of samples."""
         return self._profiler.way is Way.SAMPLES
 
     def _wants_more(self, sides: Sequence[Side]) -> bool:
-        """Whether a side has too few samples, as where the program had to wait for a core while it was timed."""
+        """Return whether a side has too few samples, for example because the program waited for a core when timed."""
         return self._is_sampling and min(self.costs.samples(side) for side in sides) < SAMPLES
 
     def _runs(self, sides: Sequence[Side], effort: Effort, done: int) -> int:
-        """Runs of the program in each of the calls to come, by how many samples those so far gave."""
+        """Return the runs of the program per remaining call, estimated from the samples so far."""
         if not self._profiler.repeats or not self._wants_more(sides):
             return effort.runs
         have = min(self.costs.samples(side) for side in sides)
@@ -201,7 +198,7 @@ class ProfilerCalls:
         return max(1, min(_MOST_RUNS, math.ceil(effort.runs * missing / max(1.0, have / done))))
 
     def _prepared(self, side: Side, effort: Effort, iterations: int = 0) -> tuple[Ready, Call | None]:
-        """What the profiler runs of a side, and the suite's call in it."""
+        """Return the profiler's call for a side, and the suite's call within it."""
         folder = self._folder / side.value
         folder.mkdir(parents=True, exist_ok=True)
         with_ = dict(self._declared.step.with_)
@@ -226,9 +223,9 @@ class ProfilerCalls:
         return prepared, suite
 
     def _suite_call(self, side: Side, folder: Path, iterations: int = 0) -> Call | None:
-        """The call that runs the benchmark alone, or a suite as a whole where it cannot; None where a command is run.
+        """Return the call that runs the benchmark alone, or else the whole suite; None if the step runs a command.
 
-        Raises Failure where it was not built.
+        Raises Failure if it was not built.
         """
         source = self._subject.source
         built = bool(source.tool and source.tool.is_built_first)
@@ -239,7 +236,7 @@ class ProfilerCalls:
         return replace(call, kept=kept, iterations=iterations) if call else None
 
     def _alone(self, side: Side, folder: Path, call: Call | None) -> Invocation | None:
-        """How a suite runs the benchmark, as it was built for that; None for a step that says its command."""
+        """Return how the built suite runs the benchmark; None for a step with a command of its own."""
         if call is None:
             return None
         source = self._subject.source
@@ -253,7 +250,7 @@ class ProfilerCalls:
         return replace(first, env={**prepared.env, **first.env}, cwd=str(prepared.cwd / first.cwd))
 
     def _together(self, prepared: Ready, parsed: Parsed, texts: Sequence[str]) -> Parsed:
-        """What all recordings of a side say; where they cannot be joined, the last call stands for them."""
+        """Return the joined recordings of a side, or the last one if they cannot be joined."""
         if len(texts) < 2 or prepared.tool is None or prepared.call is None:
             return parsed
         whole = prepared.call.folder / self._profiler.recording
@@ -268,5 +265,5 @@ class ProfilerCalls:
         self._run.warnings += [f"{self._subject.benchmark}, {prepared.side.value}: {text}" for text in said]
 
     def found(self) -> Found:
-        """What is stored of the step: profiles, hotspots, and what functions cost on both sides."""
+        """Return the facts to store for the step: profiles, hotspots, and the function costs of both sides."""
         return replace(self.evidence.found(), costs=self.costs.both_sides())

@@ -1,4 +1,4 @@
-"""The code layouts of one step's sides: made ahead, and put in place while nothing is timed."""
+"""Code layouts of both sides of one step: made in advance, and put in place while nothing is timed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from perfflow.session.code_layouts.sources import Build, Linked, Source, folder_
 from perfflow.trees.in_place import ASIDE, InPlace
 
 MADE = "made"
-"""Where a tree's folder for code layouts has those that are to be used."""
+"""Subfolder for the layouts to measure, in a tree's folder for code layouts."""
 
 
 class Drawn:
-    """What was drawn so far. Both sides may stand in one tree, where each then has the other's files as built."""
+    """The layouts of both sides. In a shared tree, the other side's files are as built while one side runs."""
 
     def __init__(self, builds: Mapping[Side, Build], calls: Callable[[Side], list[Ready]], draw: str) -> None:
-        """``calls``: what a side starts; ``draw``: what its layouts are drawn from, different for every run."""
+        """``calls``: the calls of a side; ``draw``: the seed text of its layouts, different for every run."""
         self._builds, self._calls, self._draw = builds, calls, draw
         self._sources: dict[Side, Source] = {}
         self._files: dict[tuple[Side, int], Mapping[Path, Path]] = {}
@@ -34,9 +34,9 @@ class Drawn:
         self.clear()
 
     def begin(self) -> float:
-        """Find out how layouts are made; returns the seconds that one of both sides takes to make.
+        """Find out how to make layouts; return the seconds to make one layout of every side.
 
-        Raises LayoutsRefusedError with the reason where none can be made.
+        Raises LayoutsRefusedError with the reason if none can be made.
         """
         for side, build in self._builds.items():
             if side not in self._sources:
@@ -47,13 +47,13 @@ class Drawn:
         return sum(source.seconds for source in self._sources.values())
 
     def make(self, numbers: Iterable[int], ends: float) -> int:
-        """Make layouts of each side until the moment ``ends``; returns the last number that all sides have.
+        """Make layouts of each side until the time ``ends``; return the last number that all sides have.
 
         Raises LayoutsRefusedError and OSError.
         """
         self.begin()
         last = 0
-        # Links of both sides go side by side: nothing is measured meanwhile. Builds may write to the same files.
+        # Nothing is measured meanwhile, so both sides can link at once. Builds cannot: they may write the same files.
         together = len(self._sources) if all(isinstance(item, Linked) for item in self._sources.values()) else 1
         with ThreadPoolExecutor(together) as pool:
             for number in numbers:
@@ -72,27 +72,27 @@ class Drawn:
         return self._sources[side].make(number, folder)
 
     def put(self, side: Side, number: int) -> None:
-        """Let a side's next process have its layout of this number; 0 is the program as it was built."""
+        """Put a side's layout of this number in place for its next process; 0 is the program as built."""
         places, wanted = self._places[side], (side, number) if number else None
         if self._standing.get(places) != wanted:
             places.put(self._files[side, number] if number else {})
             self._standing[places] = wanted
 
     def rest(self) -> None:
-        """Let what was built stand in its place again."""
+        """Put the files as built back in place."""
         for places in set(self._places.values()):
             places.reset()
         self._standing.clear()
 
     def drop(self, numbers: Iterable[int]) -> None:
-        """Remove layouts that no process needs any more."""
+        """Remove layouts that are no longer needed."""
         for number in numbers:
             for side in self._builds:
                 self._files.pop((side, number), None)
                 shutil.rmtree(self._made[side] / str(number), ignore_errors=True)
 
     def clear(self) -> None:
-        """Put everything back as it was built, and remove all layouts."""
+        """Restore all files as built, and remove all layouts."""
         for places in set(self._places.values()):
             places.restore()
         self._standing.clear()

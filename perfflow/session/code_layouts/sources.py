@@ -1,4 +1,4 @@
-"""Where the code layouts of one side come from: executables that are linked again, or builds of the workflow's own."""
+"""Sources of the code layouts of one side: relinked executables, or builds by the workflow itself."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from perfflow.workflow.layout_checks import SEED_VARIABLE, uses_seed
 _ELF = b"\x7fELF"
 _SEEDS = 2**31 - 1
 _NOT_WATCHED = "no link of "
-"""How the reason begins where a build was not watched, such as one of an earlier version."""
+"""Start of the reason if the links of a build were not recorded, such as a build by an earlier version."""
 TRIED = 3
-"""Builds of one's own that are alike before nothing is expected of a further one."""
+"""Number of identical builds by the workflow after which perfflow gives up."""
 
 
 class Source(Protocol):
@@ -46,27 +46,27 @@ class Source(Protocol):
 
     @property
     def seconds(self) -> float:
-        """What one layout takes to make, as far as is known."""
+        """Seconds to make one layout, as far as known."""
 
     @property
     def places(self) -> Collection[Path]:
-        """The files that its layouts replace, as far as is known before one is made."""
+        """Files that its layouts replace, as far as known before one is made."""
 
     def make(self, number: int, folder: Path) -> Mapping[Path, Path]:
-        """Make a layout; returns its files by the places they belong to. Raises LayoutsRefusedError and OSError."""
+        """Make a layout; return its files by the path that each replaces. Raises LayoutsRefusedError and OSError."""
 
 
 @dataclass
 class Linked:
-    """Executables of one side, each linked again in a random order of its functions."""
+    """Executables of one side, each relinked with its functions in random order."""
 
     relinkers: Mapping[Path, Relinker]
     draw: str
-    """What the order is drawn from: different for every run and side."""
+    """Seed text of the order, different for every run and side."""
 
     @property
     def seconds(self) -> float:
-        """What all of them take."""
+        """Seconds to link all of them."""
         return sum(item.seconds for item in self.relinkers.values())
 
     @property
@@ -85,33 +85,33 @@ class Linked:
 
 @dataclass
 class Rebuilt:
-    """Builds of the workflow's own, each with another seed; the files that a build changes are kept."""
+    """Builds by the workflow itself, each with another seed. The files that a build changes are kept."""
 
     build: Build
     seconds: float = 0.0
     originals: Mapping[Path, Path] = field(default_factory=dict)
-    """The outputs of the build as it is, and copies of them."""
+    """Outputs of the unchanged build (seed 0), and their copies."""
     tried: int = 0
-    """Layouts made; a run that goes on after a kill begins again with none of them."""
+    """Number of layouts made; a resumed run starts again at 0."""
     differs: bool = False
-    """Whether a layout differed from the build as it is."""
+    """Whether any layout differed from the unchanged build."""
 
     @property
     def places(self) -> Collection[Path]:
-        """The outputs of the build as it is."""
+        """Outputs of the unchanged build."""
         return self.originals.keys()
 
     def begin(self, folder: Path) -> None:
-        """Build with the seed 0 and keep all that it writes. Raises LayoutsRefusedError."""
+        """Build with seed 0 and keep all files that the build writes. Raises LayoutsRefusedError."""
         self.originals = self._kept(0, folder)
         if not self.originals:
-            text = f"the build wrote no file when it was started again with {SEED_VARIABLE}=0"
-            raise LayoutsRefusedError(f"{text}; it must link anew for each seed")
+            text = f"the build wrote no file when it ran again with {SEED_VARIABLE}=0"
+            raise LayoutsRefusedError(f"{text}; it must relink for each seed")
 
     def make(self, number: int, folder: Path) -> Mapping[Path, Path]:
-        """Build once more; only files that differ from those of the build as it is belong to the layout.
+        """Build once more; only files that differ from the unchanged build belong to the layout.
 
-        Both sides of a pair have the same seed: a test by pairs allows that, and one of a few layouts gets wider by it.
+        Both sides of a pair get the same seed. The paired test allows this; with few layouts the interval gets wider.
         """
         kept = self._kept(number, folder)
         found = {place: file for place, file in kept.items() if not self._is_original(place, file)}
@@ -119,7 +119,7 @@ class Rebuilt:
             file.unlink()
         self.tried += 1
         self.differs = self.differs or bool(found)
-        # A seed may happen to make the layout that the build as it is has.
+        # A seed may happen to give the layout of the unchanged build.
         if self.tried >= TRIED and not self.differs:
             text = f"the build makes the same files whatever {SEED_VARIABLE} is"
             raise LayoutsRefusedError(f"{text}; pass it on to the linker")
@@ -144,7 +144,7 @@ class Rebuilt:
 
 @dataclass(frozen=True)
 class Build:
-    """The steps that build what one side runs, to be run again while it is measured."""
+    """The steps that build one side's program, run again while the side is measured."""
 
     session: RunSession
     planned: Planned
@@ -153,25 +153,25 @@ class Build:
 
     @property
     def root(self) -> Path:
-        """The tree it builds in."""
+        """The tree that it builds in."""
         return self.session.tree_context_of(self.side).root
 
     @property
     def places(self) -> Sequence[Path]:
-        """The folders that it may write to: the tree, what is built beside it, and copies of a suite's executables."""
+        """Folders that it may write to: the tree, its build folder, and copies of a suite's executables."""
         slot = self.session.tree_context_of(self.side).slot
         kept = self.session.folder.step(self.planned.id) / "prepared" / self.side.value
         return (self.root, *([slot.build] if slot else []), kept)
 
     @property
     def has_seed(self) -> bool:
-        """Whether a step of it builds another layout for each seed."""
+        """Whether one of its steps builds another layout for each seed."""
         return any(
             uses_seed(self.session.context.plan.by_id[name].step) for name in building_steps(self.session.context.plan)
         )
 
     def __call__(self, seed: int) -> None:
-        """Build. Raises LayoutsRefusedError where a step fails."""
+        """Build with this seed. Raises LayoutsRefusedError if a step fails."""
         context = self.session.tree_context_of(self.side)
         outputs = {name: dict(found) for name, found in context.outputs.items()}
         session = self.session.nested(
@@ -181,7 +181,7 @@ class Build:
         )
         for name in building_steps(context.plan):
             item = context.plan.by_id[name]
-            # The machine is held already, by the step that measures.
+            # The measuring step holds the machine already.
             if not item.step.background and allows(session.context, item, blocked=False):
                 self._perform(item, seed, lambda item: session.performer_of(item)(session, item, _run_of(item)))
         self._perform(
@@ -192,7 +192,7 @@ class Build:
         try:
             what(item)
         except Failure as failure:
-            text = f"step {item.id} fails where it is run again with {SEED_VARIABLE}={seed}: {failure.reason}"
+            text = f"step {item.id} failed when it ran again with {SEED_VARIABLE}={seed}: {failure.reason}"
             raise LayoutsRefusedError(text) from failure
 
 
@@ -202,7 +202,7 @@ def _run_of(planned: Planned) -> StepRun:
 
 @dataclass(frozen=True)
 class _Unrecorded:
-    """Takes the place of the run's folder for builds that no result tells."""
+    """Replaces the run's folder for builds that do not appear in the result."""
 
     whole: Keeper
     scratch: Path
@@ -213,17 +213,17 @@ class _Unrecorded:
         return self.whole.path
 
     def append(self, event: Mapping[str, object]) -> None:
-        """Nothing."""
+        """Discard the event."""
 
     def step(self, step_id: str) -> Path:
-        """A folder for the step's output."""
+        """Return a folder for the step's output."""
         folder = self.whole.step(step_id) / "layouts"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
 
 def source_of(build: Build, prepared: Sequence[Ready], work: Path, draw: str) -> Source:
-    """Find out how to make layouts of what a side runs. Raises LayoutsRefusedError with the reason."""
+    """Find out how to make layouts of a side's program. Raises LayoutsRefusedError with the reason."""
     work.mkdir(parents=True, exist_ok=True)
     if build.has_seed:
         rebuilt = Rebuilt(build)
@@ -231,16 +231,16 @@ def source_of(build: Build, prepared: Sequence[Ready], work: Path, draw: str) ->
         return rebuilt
     found = list(dict.fromkeys(path for item in prepared for path in executables(item)))
     if not found:
-        text = "no executable of the tree is named in the command"
-        raise LayoutsRefusedError(f"{text}; name the program itself, or build layouts of your own by {SEED_VARIABLE}")
+        text = "the command names no executable of the tree"
+        raise LayoutsRefusedError(f"{text}; name the program itself, or build layouts yourself with {SEED_VARIABLE}")
     recordings = folder_of(build) / RECORDINGS
-    # Each has a folder of its own: the files that two links read may have the same names.
+    # Each executable has its own folder, because two links may read files of the same name.
     folders = {path: work / str(number) for number, path in enumerate(found)}
     return Linked({path: _relinker(build, path, recordings, folder) for path, folder in folders.items()}, draw)
 
 
 def _relinker(build: Build, executable: Path, recordings: Path, work: Path) -> Relinker:
-    """Also of an executable that an earlier build linked, which nobody watched: then it is linked once more."""
+    """Return the relinker of an executable. If no link of it was recorded, build once more to record it."""
     try:
         return relinker(executable, recordings, work)
     except LayoutsRefusedError as error:
@@ -260,22 +260,22 @@ def _relinker(build: Build, executable: Path, recordings: Path, work: Path) -> R
 
 
 def _copies(executable: Path, places: Iterable[Path]) -> list[Path]:
-    """The executable, and where its like was linked if this is a copy."""
+    """Return the executable and all identical files, one of which may be the original of this copy."""
     size = executable.stat().st_size
     alike = (path for place in places for path in _files(place) if path.stat().st_size == size)
     return [path for path in alike if path == executable or filecmp.cmp(path, executable, shallow=False)]
 
 
 def folder_of(build: Build) -> Path:
-    """The tree's folder for code layouts. Raises LayoutsRefusedError where its builds are not watched."""
+    """Return the tree's folder for code layouts. Raises LayoutsRefusedError if its builds are not recorded."""
     folder = build.session.tree_context_of(build.side).layouts
     if folder is None:
-        raise LayoutsRefusedError("the build was not watched; write `layouts:` on the step that measures")
+        raise LayoutsRefusedError("the links of the build were not recorded; set `layouts:` on the measuring step")
     return folder
 
 
 def executables(prepared: Ready) -> Iterator[Path]:
-    """The executables that a call's own words name, links resolved; of text for a shell as far as it can be read."""
+    """Yield the executables that the words of a call name, links resolved. Shell text is split as far as possible."""
     for word in _words(prepared):
         named = prepared.cwd / word
         found = named if named.is_file() else Path(find_program(word, prepared.env.get("PATH", ""), prepared.cwd) or "")
@@ -296,7 +296,7 @@ def _words(prepared: Ready) -> Sequence[str]:
 
 
 def _is_own(prepared: Ready, path: Path) -> bool:
-    """Whether it was built here, or is a copy of what was."""
+    """Return whether the executable was built here, or is a copy of one that was."""
     kept = [prepared.call.kept] if prepared.call and prepared.call.kept else []
     slot = [prepared.slot.path, prepared.slot.build] if prepared.slot else [prepared.cwd]
     return any(path.is_relative_to(root.resolve()) for root in (*slot, *kept))
@@ -315,13 +315,13 @@ def _digest(text: str) -> int:
 
 
 def _states(roots: Iterable[Path]) -> dict[Path, tuple[int, int, int]]:
-    """What tells one state of each file from another."""
+    """Return the modification time, size and inode of each file, to detect changes."""
     found = {path: path.lstat() for root in roots for path in _files(root)}
     return {path: (status.st_mtime_ns, status.st_size, status.st_ino) for path, status in found.items()}
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """The files of a folder; links are not followed, and git's and perfflow's own are left out."""
+    """Yield the files of a folder, without links and without the folders of git and perfflow."""
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name not in (".git", ".perfflow")]
         yield from (path for name in files if not (path := Path(folder, name)).is_symlink())

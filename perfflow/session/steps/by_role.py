@@ -1,4 +1,4 @@
-"""What performs the steps of each role."""
+"""The functions that perform the steps of each role."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perfflow.tools.adapter import Role
 
 
 def performer_of(planned: Planned) -> Perform:
-    """What performs a step; its module is imported with the first step that has it: few workflows use all of them."""
+    """Return the function that performs a step. Its module is imported on use, because few workflows use all roles."""
     match planned.role:
         case Role.WORK if planned.step.background:
             from perfflow.session.steps.service import serve
@@ -43,7 +43,7 @@ def performer_of(planned: Planned) -> Perform:
 
 
 def _no_candidate(_session: RunSession, _planned: Planned, _run: StepRun) -> None:
-    raise Failure("candidates are tried by `perfflow run` alone")
+    raise Failure("only `perfflow run` tries candidates")
 
 
 def _nothing_kept(_session: RunSession, _planned: Planned, run: StepRun) -> None:

@@ -1,4 +1,4 @@
-"""Correctness steps: the same output, asserted figures, or an exit status."""
+"""Correctness steps: compare outputs, assert figures, or check an exit status."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from perfflow.tools.shell import same_output
 
 
 def check(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """A correctness step: same output, asserted figures, or an exit status."""
+    """Perform a correctness step."""
     if planned.tool:
         of_tool = same_outputs if planned.tool.name == same_output.ADAPTER.name else _by_tool
         run.detail = of_tool(session, planned, run)
@@ -37,7 +37,7 @@ def check(session: RunSession, planned: Planned, run: StepRun) -> None:
 
 
 def _by_tool(session: RunSession, planned: Planned, run: StepRun) -> str:
-    """Run a checking tool once a side: it passes where its adapter finds nothing wrong, and its figures hold."""
+    """Run a checking tool once per side. It passes if its adapter finds no error and its figures meet ``assert``."""
     said = []
     for side in session.sides_of(planned):
         invoked = run_check(session.prepare(planned, side, run), run, partial(session.start, run=run))
@@ -50,7 +50,7 @@ def _by_tool(session: RunSession, planned: Planned, run: StepRun) -> str:
 
 
 def _assert_figures(session: RunSession, required: Mapping[str, Any], readings: tuple[Reading, ...]) -> str:
-    """Compare parsed figures with what ``assert`` requires. Raises Failure at the first that does not hold."""
+    """Compare parsed figures with the requirements of ``assert``. Raises Failure at the first violation."""
     said = []
     for name, text in required.items():
         metric = session.context.plan.criteria.metric(name)

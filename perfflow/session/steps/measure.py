@@ -1,4 +1,4 @@
-"""Steps that measure: every benchmark is sampled until it is decided."""
+"""Measuring steps: sample every benchmark until it is decided."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from perfflow.plan.layouts import layouts_asked
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import Subject
 from perfflow.session.bench import Bench
-from perfflow.session.own_code import SAME_CODE, are_set_alike
+from perfflow.session.own_code import SAME_CODE, differ_in_code_only
 from perfflow.session.session import RunSession
 from perfflow.workflow.layout_checks import OFF
 
 
 def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """Sample all benchmarks of a step until each is decided; each round is an event as soon as it is there."""
+    """Sample all benchmarks of a step until each is decided; store each round at once as an event."""
     bench = Bench(session, planned, run)
     bench.note_files()
     subjects = bench.subjects()
@@ -32,20 +32,20 @@ def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
     run.found = bench.evidence.found()
     if len(bench.sides) == 2:
         run.identical = bench.identical
-        if bench.same_code and are_set_alike(session, planned):
+        if bench.same_code and differ_in_code_only(session, planned):
             run.warnings.append(SAME_CODE)
     if bench.failures:
-        # Only now: what can be measured of the others is.
+        # Raised only now, so that the other benchmarks are measured first.
         first = next(iter(bench.failures.values()))
         reason = "; ".join(f"{name}: {failure.reason}" for name, failure in bench.failures.items())
         raise Failure(reason, timeout=first.timeout, exit_code=first.exit_code, log=first.log)
 
 
 def measure_over_layouts(bench: Bench, subjects: Sequence[Subject], ends: float) -> None:
-    """Measure what rests on one code layout over others too, where the workflow says so."""
+    """Measure benchmarks whose verdict rests on one code layout over others too, if the workflow requests it."""
     asked = layouts_asked(bench.planned, in_trees=bench.compares_trees)
     if asked != OFF and bench.session.context.plan.criteria.rules.layout_looks:
-        # Imported where it is needed: most runs draw no layouts.
+        # Imported on use: most runs draw no layouts.
         from perfflow.session.steps.over_layouts import decide_over_layouts
 
         decide_over_layouts(bench, subjects, ends, asked)

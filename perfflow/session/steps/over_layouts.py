@@ -1,4 +1,4 @@
-"""What rests on one code layout is measured again over fresh ones of both sides, and these decide."""
+"""Measure benchmarks whose verdict rests on one code layout again over new layouts of both sides, which then decide."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from perfflow.session.code_layouts.sources import Build
 from perfflow.workflow.layout_checks import AUTO
 
 FEW = 8
-"""Layouts of each side where one is dear to make: all C(16, 8) ways to share them out can be counted."""
+"""Layouts of each side if one is expensive to make: all C(16, 8) assignments to the sides can be enumerated."""
 RUNS_OF_FEW = 3
-"""Runs of each of them, where there is time."""
+"""Runs of each of them, if time allows."""
 DEAR = 2.0
-"""Seconds for one layout above which few are drawn."""
+"""Seconds to make one layout above which only few are drawn."""
 DEAR_IN_RUNS = 50
-"""The same in runs of the program, where as many as ``MANY`` would take longer than the budget."""
+"""The same limit in runs of the program; applies if making ``MANY`` layouts would take longer than the budget."""
 MANY = 56
 _SPENT = "the time for measuring was spent"
 
 
 def decide_over_layouts(bench: Bench, subjects: Sequence[Subject], ends: float, asked: int | str) -> None:
-    """Measure the benchmarks whose verdict rests on one layout over others, until the moment ``ends``.
+    """Measure the benchmarks whose verdict rests on one layout over others, until the time ``ends``.
 
-    ``asked``: the number of layouts of each side, or ``auto``. What was measured of the programs as they were built
-    stays, and decides where no layouts can be drawn.
+    ``asked``: the number of layouts of each side, or ``auto``. The samples of the programs as built are kept, and
+    decide if no layouts can be drawn.
     """
     able = bench.sampling.able(subjects)
     always = asked != AUTO or bench.session.over_layouts
@@ -54,16 +54,16 @@ class _Deciding:
     """The number of layouts that the workflow asks for."""
     ends: float
     several: bool
-    """Whether the step measures other benchmarks, too."""
+    """Whether the step measures several benchmarks."""
     done: int = 0
     """Layouts of each side that were measured."""
     first: int = field(init=False)
     """The number of the first round with layouts."""
     own_end: float = field(init=False)
-    """When the benchmarks' own budget is spent; making layouts does not count."""
+    """Time when the benchmarks' own budget is spent, not counting the time to make layouts."""
 
     def run(self) -> None:
-        """Draw layouts and measure; where none can be drawn, an event says why."""
+        """Draw layouts and measure; if none can be drawn, store the reason as an event."""
         bench = self.bench
         self.first = bench.sampling.next_number(self.subjects)
         self.own_end = time.monotonic() + bench.budget * len(self.subjects)
@@ -85,7 +85,7 @@ class _Deciding:
             bench.sampling.with_layouts_from(None)
 
     def _measure(self, drawn: Drawn) -> None:
-        # What an interrupted run has taken needs no layouts, and says which design it was.
+        # Samples of an interrupted run need no layouts, and show which design it used.
         few = self.bench.sampling.is_recalled(self.subjects[0], self.first, single=True)
         if not few and not self._recalled(self.first):
             seconds = drawn.begin() / len(self.bench.able)
@@ -100,7 +100,7 @@ class _Deciding:
         return seconds > DEAR or (in_runs and seconds * MANY > self.bench.budget)
 
     def _take_pairs(self, drawn: Drawn) -> None:
-        """A fresh layout of each side for every pair, made before each look at the data."""
+        """Take pairs with a new layout of each side per pair; make the layouts before each interim analysis."""
         rules = self.bench.session.context.plan.criteria.rules
         sampling, left = self.bench.sampling, list(self.subjects)
         looks = [self.asked] if self.asked is not None else [pairs for pairs, _ in rules.layout_looks]
@@ -118,7 +118,7 @@ class _Deciding:
                 return
 
     def _make(self, drawn: Drawn, look: int) -> int:
-        """Make the layouts up to a look, as far as the time goes; returns the last number."""
+        """Make the layouts up to an interim analysis, as time allows; return the last number."""
         missing = [n for n in range(self.done + 1, look + 1) if not self._recalled(self.first + n - 1)]
         if not missing:
             return look
@@ -141,9 +141,9 @@ class _Deciding:
         return True
 
     def _take_few(self, drawn: Drawn, layouts: int) -> None:
-        """A few layouts of each side, each run several times in rounds of random order.
+        """Measure a few layouts of each side, each several times in rounds of random order.
 
-        How many rounds there are depends on the time alone: the data are looked at once.
+        The number of rounds depends only on the time, and the data are analysed once.
         """
         sampling, in_round = self.bench.sampling, layouts * len(self.bench.able)
         made = False
@@ -163,7 +163,8 @@ class _Deciding:
         seconds, began = drawn.begin() * layouts, time.monotonic()
         if began + seconds > self.ends:
             about = format_quantity(seconds, Dimension.TIME)
-            raise LayoutsRefusedError(f"{layouts} of each side take about {about} to make, more than is left")
+            text = f"{layouts} layouts of each side take about {about} to make, longer than the remaining budget"
+            raise LayoutsRefusedError(text)
         drawn.make(range(1, layouts + 1), math.inf)
         self.own_end += time.monotonic() - began
 
@@ -185,7 +186,7 @@ class _Deciding:
         return [ready(session.tree_context_of(side), planned, side, folder, ops)]
 
     def _tell(self, reason: str) -> None:
-        """Say why what was measured as built decides."""
+        """Store why the samples of the programs as built decide."""
         for subject in self.subjects:
             name = subject.name if self.several else ""
             event = {"event": "layouts", "step": self.bench.planned.id, "benchmark": name, "reason": reason}

@@ -1,4 +1,4 @@
-"""Steps that find out what the machine itself can do: one call, whatever is compared."""
+"""Steps that measure the peak performance of the machine with one call, whatever is compared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perfflow.session.session import RunSession
 
 
 def survey(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """Run the tool once and keep the peaks that it found. Raises PreparationError and Failure."""
+    """Run the tool once and keep the peaks that it measured. Raises PreparationError and Failure."""
     session.build_first(planned, run, (Side.BASELINE,))
     prepared, invoked = session.invoke(planned, Side.BASELINE, run)
     evidence = Evidence(session, planned)

@@ -1,4 +1,4 @@
-"""Steps that profile: each side under the profiler; with a glob a step is about several benchmarks."""
+"""Profiling steps: run each side under a profiler. A step with a glob profiles several benchmarks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from perfflow.store.record import record_of
 
 
 def profile(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """Profile what the step names; what it is evidence of is on both sides of the change."""
+    """Profile the benchmarks that the step names, on every side."""
     if profiles_several(planned) or _takes_turns(session, planned):
         _profile_several(session, planned, run)
     else:
@@ -34,9 +34,9 @@ def profile(session: RunSession, planned: Planned, run: StepRun) -> None:
 
 
 def _takes_turns(session: RunSession, planned: Planned) -> bool:
-    """Whether one run a side may be too little: two sides are compared, by a tool whose shares have noise.
+    """Return whether one run per side may be too few: two sides are compared by a tool whose shares have noise.
 
-    Of a tool with figures the calls would have to be put together; one a side is kept of those.
+    A tool that reports figures gets one run per side, because figures of several runs would have to be combined.
     """
     both = len(session.sides_of(planned)) == 2
     tool = planned.tool
@@ -44,7 +44,7 @@ def _takes_turns(session: RunSession, planned: Planned) -> bool:
 
 
 def _profile_one(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """One run under the profiler for each side."""
+    """Profile each side with one run."""
     counts = operations(session.context, planned)
     readings: dict[Side, list[Reading]] = {}
     evidence = Evidence(session, planned)
@@ -61,7 +61,7 @@ def _profile_one(session: RunSession, planned: Planned, run: StepRun) -> None:
     for side in sides if _is_worth_a_second_run(session, planned, readings) else ():
         figures, prepared, parsed = _profiled(session, planned, run, side, counts)
         readings[side] += figures
-        # The files of the first run are gone.
+        # The second run has overwritten the files of the first.
         evidence.add(prepared, parsed)
     run.readings, run.found = readings, replace(evidence.found(), costs=costs.both_sides(), peaks=peaks)
 
@@ -69,7 +69,7 @@ def _profile_one(session: RunSession, planned: Planned, run: StepRun) -> None:
 def _profiled(
     session: RunSession, planned: Planned, run: StepRun, side: Side, counts: Sequence[int]
 ) -> tuple[list[Reading], Ready, Parsed]:
-    """The figures of one run, or of one for each count of operations; profiles are those of the last."""
+    """Return the figures of one run, or of one run per number of operations, and the profiles of the last run."""
     found = []
     for count in counts or (None,):
         prepared, invoked = session.invoke(planned, side, run, count)
@@ -78,7 +78,7 @@ def _profiled(
 
 
 def _is_worth_a_second_run(session: RunSession, planned: Planned, readings: Mapping[Side, list[Reading]]) -> bool:
-    """Whether figures that ought to repeat differ between the sides, or have a target: two runs show if they do."""
+    """Return whether exact figures differ between the sides or have a target, so that they need a second run."""
     if not planned.tool or not planned.tool.deterministic:
         return False
     criteria = session.context.plan.criteria
@@ -96,10 +96,11 @@ def _is_worth_a_second_run(session: RunSession, planned: Planned, readings: Mapp
 
 
 def _profile_several(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """Profile each benchmark that the step is about; what fails of one keeps none of the others back."""
+    """Profile each benchmark that the step names. A failure of one does not stop the others."""
     found = subjects(session, planned)
     if not found:
-        run.warnings.append(f"nothing that `{planned.benchmark}` names was measured, or regressed, so none is profiled")
+        text = f"nothing to profile: no benchmark that matches `{planned.benchmark}` was measured, or none regressed"
+        run.warnings.append(text)
     failures = []
     builds = ProfiledBuilds(session, run)
     for subject in found:
@@ -117,12 +118,12 @@ def _profile_several(session: RunSession, planned: Planned, run: StepRun) -> Non
 def _profile_subject(
     session: RunSession, planned: Planned, subject: Subject, run: StepRun, builds: ProfiledBuilds
 ) -> None:
-    """Profile with the best tool that is there and works. Raises Failure where none does."""
+    """Profile with the best installed tool that works. Raises Failure if none works."""
     seconds = _seconds(session, subject)
     failed: Failure | None = None
     broken = ""
     for found in choices(session, planned, subject):
-        choice = found.standing_in(f"{broken} failed") if broken and not found.note else found
+        choice = found.as_fallback(f"{broken} failed") if broken and not found.note else found
         if choice.note:
             run.warnings.append(f"{subject.benchmark}: {choice.note}")
         calls = ProfilerCalls(session, planned, subject, choice, run, builds)
@@ -140,10 +141,10 @@ def _profile_subject(
 
 
 def _seconds(session: RunSession, subject: Subject) -> float:
-    """How long one run of the benchmark's program takes; a second where that was not measured.
+    """Return the seconds of one run of the benchmark's program; 1 s if it was not measured.
 
-    What a program prints of itself may be the time of a small part of it, so there the step's time is shared by its
-    processes.
+    A program may print the time of a small part of its work. With ``parse``, the step's time is therefore divided by
+    its number of processes.
     """
     record = record_of(rundir.events(session.folder.path))
     source = subject.source

@@ -1,4 +1,4 @@
-"""Background steps: a service is started and waited for until it is ready; later steps run while it does."""
+"""Background steps: start a service and wait until it is ready. Later steps run while it runs."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from perfflow.session.steps.work import OUTPUT_VARIABLE, read_outputs
 from perfflow.tools.pattern_search import PatternTimeoutError
 from perfflow.workflow.service_checks import pattern_mistake, url_mistake
 
-PATIENCE = 60.0
-"""Seconds until a service must be ready, where no ``timeout`` says."""
+READY_TIMEOUT = 60.0
+"""Seconds until a service must be ready, without a ``timeout``."""
 _PAUSE = 0.05
-"""Seconds between two looks; a service that is ready has to live as long."""
+"""Seconds between two checks. A ready service must still run this much later."""
 _HIGHEST_PORT = 65535
 
 
 def serve(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """Start a service and return once it is ready. Raises Failure where it ends before, or is not ready in time.
+    """Start a service and return once it is ready. Raises Failure if it ends before, or is not ready in time.
 
-    Its outputs are ``pid``, what its ``ready`` tells (``port``, ``url``, the pattern's groups), and its own.
+    Its outputs are ``pid``, those of ``ready`` (``port``, ``url``, the pattern's groups), and those that it writes.
     """
     folder = session.folder.step(planned.id)
     context = _with_free_port(session.context)
     prepared = ready(context, planned, Side.BASELINE, folder)
     for name in ("outputs", "stdout", "stderr"):
         (folder / name).unlink(missing_ok=True)
-    patience = prepared.timeout or PATIENCE
-    probe = _probe(planned, variables_of(context, planned), folder, patience)
+    timeout = prepared.timeout or READY_TIMEOUT
+    probe = _probe(planned, variables_of(context, planned), folder, timeout)
     _require_free(probe)
     run.argv = list(prepared.shown)
     run.log = str((folder / "stdout").relative_to(session.folder.path))
     service = Service(
-        session.further_spawner(),
+        session.extra_spawner(),
         prepared.argv,
         env={**prepared.env, OUTPUT_VARIABLE: str(folder / "outputs")},
         cwd=prepared.cwd,
@@ -55,7 +55,7 @@ def serve(session: RunSession, planned: Planned, run: StepRun) -> None:
     started = Started(run, service, folder, session.context.secrets)
     session.services.add(started)
     try:
-        _await(started, probe, patience)
+        _await(started, probe, timeout)
     except Failure:
         session.services.remove(started)
         raise
@@ -67,15 +67,15 @@ def _with_free_port(context: TreeContext) -> TreeContext:
     return replace(context, inherited={**context.inherited, PORT_VARIABLE: str(free_port())})
 
 
-def _probe(planned: Planned, variables: Mapping[str, Any], folder: Path, patience: float) -> Probe:
-    """What tells that the service is ready, within so many seconds. Raises PreparationError."""
+def _probe(planned: Planned, variables: Mapping[str, Any], folder: Path, timeout: float) -> Probe:
+    """Return the check of whether the service is ready. ``timeout``: seconds. Raises PreparationError."""
     how = planned.step.ready
     if how is None:
         raise PreparationError("`ready` is missing")
     if how.port is not None:
         number = whole("ready.port", rendered(how.port, variables), least=1)
         if number > _HIGHEST_PORT:
-            raise PreparationError(f"`ready.port` is {number}, but ports end at {_HIGHEST_PORT}")
+            raise PreparationError(f"`ready.port` is {number}, but the highest port is {_HIGHEST_PORT}")
         return Port(number)
     if how.url is not None:
         url = str(rendered(how.url, variables))
@@ -85,28 +85,28 @@ def _probe(planned: Planned, variables: Mapping[str, Any], folder: Path, patienc
     pattern = str(rendered(how.regex, variables))
     if pattern_mistake(pattern):
         raise PreparationError(pattern_mistake(pattern))
-    return MatchedLine(pattern, (folder / "stdout", folder / "stderr"), patience)
+    return MatchedLine(pattern, (folder / "stdout", folder / "stderr"), timeout)
 
 
 def _require_free(probe: Probe) -> None:
-    """What answers already is not the service that is about to be started. Raises PreparationError."""
+    """Raise PreparationError if another process already listens at the service's address."""
     taken = None
     if isinstance(probe, Port) and any(accepts(host, probe.number) for host in LOOPBACK):
         taken = probe.number
     elif isinstance(probe, Address) and accepts(probe.host, probe.port):
         taken = probe.port
     if taken is not None:
-        hint = f"end what listens there, or let the service listen on ${PORT_VARIABLE}, a free one"
+        hint = f"end the process that listens there, or let the service listen on ${PORT_VARIABLE}, a free port"
         raise PreparationError(f"port {taken} is in use before the service is started; {hint}")
 
 
 def _await(started: Started, probe: Probe, seconds: float) -> None:
-    """Wait until the service is ready. Raises Failure, and KeyboardInterrupt where the run is stopped."""
+    """Wait until the service is ready. Raises Failure, and KeyboardInterrupt if the run is stopped."""
     service, name = started.service, started.planned.id
     ends = time.monotonic() + seconds
     is_ready = False
     while not service.wait(_PAUSE):
-        # One more look at whether it lives: one that finds its port taken ends soon after another has answered.
+        # Check once more that it runs: a service whose port is taken exits soon after another process answered.
         if is_ready:
             return
         try:
@@ -118,6 +118,6 @@ def _await(started: Started, probe: Probe, seconds: float) -> None:
             raise Failure(reason, timeout=True, log=started.log)
     if service.was_stopped:
         raise KeyboardInterrupt
-    hint = "; it has to stay in the foreground" if service.exit_code == 0 else ""
+    hint = "; it must stay in the foreground" if service.exit_code == 0 else ""
     reason = f"the service `{name}` {service.death} before it was ready{hint}"
     raise Failure(reason, exit_code=service.exit_code, log=started.log)

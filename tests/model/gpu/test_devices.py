@@ -1,4 +1,4 @@
-"""The table of GPUs: figures that must fit each other, sources for all of them, and never a wrong neighbour."""
+"""The table of GPUs: consistent figures, sources for all of them, and no match with a similar GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALL = {entry.name: entry for entry in devices()}
 
 
 def figure(entry: Device, *names: str) -> list[float]:
-    """The values of these figures, or none of them where one is missing."""
+    """The values of these figures, or none if one is missing."""
     found = [entry.figures[name].value for name in names if name in entry.figures]
     return found if len(found) == len(names) else []
 

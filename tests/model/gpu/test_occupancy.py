@@ -1,4 +1,4 @@
-"""The occupancy model: NVIDIA's cuda_occupancy.h and real reports of Nsight Compute as oracles, and what must hold."""
+"""The occupancy model: NVIDIA's cuda_occupancy.h and real reports of Nsight Compute as oracles, and invariants."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ every_limits = st.sampled_from(sorted(ARCHITECTURES)).map(limits_of)
 @given(launches, every_limits, st.sampled_from(["registers", "shared", "barriers"]), st.integers(1, 4096))
 def test_asking_for_more_never_holds_more_blocks(launch: Launch, limits: Limits, name: str, more: int) -> None:
     if name == "shared":
-        # A block over a given setting makes the driver take the next size, which can hold more of them.
+        # If a block exceeds the carveout, the driver takes the next size, which can hold more blocks.
         launch = replace(launch, carveout=None)
     greedier = replace(launch, **{name: getattr(launch, name) + more})
     assert occupancy(greedier, limits).blocks <= occupancy(launch, limits).blocks
@@ -147,7 +147,7 @@ def test_a_lift_is_more_occupancy_and_the_least_change_to_it(launch: Launch, lim
             if getattr(reached.launch, name) != getattr(launch, name)
         } == set(lift.changed)
         for name in set(lift.changed) & {"registers", "shared"}:
-            # One more of it, and the step is lost.
+            # With one more, the step is lost.
             over = replace(reached.launch, **{name: getattr(reached.launch, name) + 1})
             assert occupancy(over, limits).warps < reached.warps
 
@@ -178,7 +178,7 @@ def test_a_setting_of_shared_memory_that_is_the_limit_is_lifted_by_a_larger_one(
 
 
 def test_a_block_size_that_leaves_places_empty_is_lifted_by_another() -> None:
-    # 48 places and blocks of 20 warps: two of them leave 8 empty.
+    # 48 slots and blocks of 20 warps: two blocks leave 8 slots empty.
     found = occupancy(Launch(640, 16), limits_of("8.9"))
     assert (found.limiters, found.share) == ((Limiter.WARPS,), 40 / 48)
     assert [lift.text for lift in lifts(found)] == [

@@ -1,4 +1,4 @@
-"""A kernel under a GPU's roof, latency as ncu's rule tells it, and one kernel on several GPUs."""
+"""A kernel under a GPU's roof, latency by ncu's rule, and one kernel on several GPUs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_copy_has_a_place_without_any_arithmetic_and_registers_without_any_mem
     assert (spun.bound, spun.share, spun.intensity) == ("compute", 0.1, math.inf)
 
 
-# Speed of light in reports of Nsight Compute: SM, memory, waves, and the bound that its rule SOLBottleneck told.
+# Speed of light in reports of Nsight Compute: SM, memory, waves, and the bound by its rule SOLBottleneck.
 @pytest.mark.parametrize(
     ("evidence", "bound"),
     [

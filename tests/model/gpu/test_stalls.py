@@ -1,4 +1,4 @@
-"""Stall reasons: every one that Nsight Compute counts is known, and a real report's are ranked as it ranked them."""
+"""Stall reasons: all those of Nsight Compute are known, and those of a real report are ranked as it ranks them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_longest_wait_comes_first_and_work_last() -> None:
 
 def test_a_reason_presses_where_it_takes_much_and_schedulers_idle() -> None:
     assert [row.stall.name for row in pressing(ranked(COALESCED), issued=0.10)] == ["long_scoreboard"]
-    # Spread over many reasons none takes 30%.
+    # Of many reasons none exceeds 30%.
     assert pressing(ranked(STRIDED), issued=0.04) == ()
     assert pressing(ranked(COALESCED), issued=0.85) == ()
     assert pressing(ranked({"selected": 1.0, "not_selected": 2.0}), issued=0.5) == ()
