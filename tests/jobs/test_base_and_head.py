@@ -86,7 +86,7 @@ def test_what_did_not_regress_is_not_profiled(tree: Project) -> None:
     result = tree.run(FLOW, base="main")
     assert result.verdict == "pass"
     assert row(result, "one", "cost").decision == "improved"
-    assert step(result, "look").reason == "nothing that it profiles regressed"
+    assert step(result, "look").reason == "no benchmark that it profiles regressed"
 
 
 def test_the_tree_as_it_stands_is_head_unless_a_revision_is_named(tree: Project) -> None:

@@ -222,7 +222,7 @@ def test_base_and_head_that_are_the_same_code_are_measured_and_it_is_said(tree: 
     commit(tree, {"one": prints("100")})
     result = tree.run(flow(f"id: one, run: ./one, {PARSE}"), base="main")
     assert (result.verdict, row(result, "one", "cost").decision) == ("pass", "same")
-    assert "base and head are the same code: what differs between them is noise" in result.run.warnings
+    assert "base and head are the same code: any difference between them is noise" in result.run.warnings
 
 
 RESUMED = flow(f"id: one, run: ./one, runs: 10, {PARSE}", f"id: two, run: ./two, runs: 10, {PARSE}")
@@ -256,10 +256,10 @@ def test_a_gate_does_not_go_on_with_other_code(tree: Project) -> None:
     first = tree.finish(RESUMED, base="main")
     cut(first.folder, 3)
     tree.write("two", prints("101"), executable=True)
-    with pytest.raises(UserError, match="the code is not what it was") as raised:
+    with pytest.raises(UserError, match="the code has changed since") as raised:
         tree.finish(RESUMED, base="main", resume=first.folder)
     assert raised.value.problems[0].hint == "undo the change, or start a new run without --resume"
-    with pytest.raises(UserError, match="the run compares with main, not with topic"):
+    with pytest.raises(UserError, match="this run compares with main, not with topic"):
         tree.finish(RESUMED, base="topic", resume=first.folder)
 
 
