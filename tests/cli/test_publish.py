@@ -308,7 +308,7 @@ def test_a_limit_on_the_question_whose_the_token_is_makes_no_second_comment(
         done = publish(gated(), tmp_path, url)
         assert done.returncode == 3
         assert "GitHub limits the rate of requests: 403 API rate limit exceeded" in done.stderr
-        assert re.search("try again in (3000|29[0-9][0-9]) s; the token's rights are not the reason", done.stderr)
+        assert re.search("try again in (3000|29[0-9][0-9]) s; the token's permissions are not the reason", done.stderr)
         assert "workflow_run" not in done.stderr, "nothing is said of missing rights"
     assert len(state.comments) == 1
 

@@ -42,9 +42,9 @@ def test_ignored_files_of_a_candidate_are_rejected_with_it_and_removed(tree: Pro
     result = tree.run(text)
     found = tried(result)
     assert found["cheat"].decision == "rejected"
-    assert found["cheat"].reason == "it wrote ignored files override, which no branch can hold"
+    assert found["cheat"].reason == "it wrote ignored files override, which cannot be committed"
     assert found["failing"].reason == "its command failed: failing exited with 3"
-    assert found["folder"].reason == "it wrote ignored files new/, which no branch can hold"
+    assert found["folder"].reason == "it wrote ignored files new/, which cannot be committed"
     # It was built and measured as it would be without the ones before it.
     assert found["nothing-more"].reason.startswith("same: ")
     assert (found["good"].decision, found["good"].after) == ("accepted", 80)
@@ -56,7 +56,7 @@ def test_ignored_files_of_a_candidate_are_rejected_with_it_and_removed(tree: Pro
 def test_a_proposers_ignored_files_are_rejected_too(tree: Project) -> None:
     text = workflow("id: ask, propose: 'echo 10 > override'", more="    attempts: 1\n", head=IGNORED)
     found = tried(tree.run(text))["ask.1"]
-    assert found.reason == "no proposal: it wrote ignored files override, which no branch can hold"
+    assert found.reason == "no proposal: it wrote ignored files override, which cannot be committed"
 
 
 def test_a_command_may_build_what_the_build_makes_and_write_to_what_is_shared(tree: Project) -> None:

@@ -343,7 +343,7 @@ def test_a_folder_and_a_tool_are_items_too(team: Team) -> None:
     events = root / ".perfflow/runs/latest/events.jsonl"
     assert json.loads(events.read_text().splitlines()[0])["run"]["file"] == words[0]
     migrated = team.run("migrate", words[0], cwd=root)
-    assert "is not of this project and is not changed" in migrated.stderr
+    assert "is outside this project and is not changed" in migrated.stderr
 
 
 def test_a_library_begins_with_a_workflow_that_passes_its_test(tmp_path: Path) -> None:

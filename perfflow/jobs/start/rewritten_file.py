@@ -41,7 +41,7 @@ def write(found: Rewritten) -> None:
 def own_file(opened: Opened) -> tuple[Path, str]:
     """The file itself, where links lead, and its text. Raises UserError for one that is not the project's."""
     if opened.origin != PROJECT:
-        raise UserError.of(f"{opened.origin} is not of this project and is not changed")
+        raise UserError.of(f"{opened.origin} is outside this project and is not changed")
     real, named = Path(os.path.realpath(opened.path)), Path.cwd() / opened.path
     if real != Path(os.path.normpath(named)) and not real.is_relative_to(opened.root):
         raise UserError.of(f"{opened.path} is a link to {real}, which is outside the project", "name that file itself")
