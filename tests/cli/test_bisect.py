@@ -190,7 +190,7 @@ def test_a_merge_and_a_good_revision_beside_the_branch(around: Path) -> None:
     git(root, "checkout", "-q", "main")
     status, found = bisected(root, "--good", "other")
     assert (status, found["good"]["revision"]) == (0, ids[1])
-    assert any("stands for it" in note for note in found["notes"])
+    assert any("is used instead" in note for note in found["notes"])
     assert found["first_bad"]["revision"] == slow
     status, found = bisected(root, "--good", ids[1], "--first-parent")
     assert (status, found["first_bad"]["subject"]) == (0, "take the side")

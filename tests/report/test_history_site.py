@@ -65,7 +65,7 @@ def test_a_folder_is_written_again_and_another_is_left_alone(tmp_path: Path) -> 
     assert not (tmp_path / "site" / "benchmarks" / "gone.html").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.html").write_text("x")
-    with pytest.raises(UserError, match="holds something else"):
+    with pytest.raises(UserError, match="the folder has other files"):
         site.build(tmp_path, tmp_path / "mine", Asked(), _silent)
     assert (tmp_path / "mine" / "thesis.html").read_text() == "x"
 

@@ -72,8 +72,8 @@ class Best:
         back = f"{_number(self.days, 'day')} and {_number(self.commits, 'commit')} back"
         now = f"{self.lost:.1%} worse" if self.lost >= 0.0005 else "no worse"
         said = (
-            f"base: {self.revision[:12]}, the best of {_number(self.of, 'revision')} of the last {days_of(self.spec)} days "
-            f"in this machine's history: {series.benchmark} {series.metric} was {quantity(self.value, series)} "
+            f"base: {self.revision[:12]}, the best of {_number(self.of, 'revision')} of the last {days_of(self.spec)} "
+            f"days in this machine's history: {series.benchmark} {series.metric} was {quantity(self.value, series)} "
             f"on {self.measured[:10]}, {back}, and the level is {now} now"
         )
         if not self.others:

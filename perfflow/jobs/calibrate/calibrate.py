@@ -247,7 +247,7 @@ class _Calibrator:
             return
         planned = self.bench.planned
         if self.bench.deterministic:
-            yield Finding(planned.id, planned.benchmark, "", exact=True, why="its tool says the same every time")
+            yield Finding(planned.id, planned.benchmark, "", exact=True, why="its tool gives the same value every time")
         else:
             criteria = self.bench.session.context.plan.criteria
             found = findings(planned.id, self.trials, criteria, self.bench.budget, self.seed)
