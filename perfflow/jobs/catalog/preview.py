@@ -54,7 +54,7 @@ def preview(
                 found.append(_step(context, item, opened.path))
                 length += sum(len(word) for argv in found[-1]["argv"].values() for word in argv)
             if length > LONGEST:
-                text = f"the commands of {opened.path} come to more than {LONGEST:,} characters"
+                text = f"the commands of {opened.path} have more than {LONGEST:,} characters in all"
                 raise UserError.of(text, "show fewer steps with --only STEP")
     if expected is not None:
         known = {name: item.to_json() | {"text": item.text()} for name, item in expected.items() if item}

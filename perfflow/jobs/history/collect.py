@@ -155,7 +155,7 @@ def is_kept(result: Result) -> bool:
 
 
 def add(root: Path, summaries: Iterable[RunSummary], tell: Tell) -> int:
-    """Add runs; return how many are new or changed. If the store cannot be reached, they wait and ``tell`` is called."""
+    """Add runs; return how many are new or changed. Without a connection, the runs wait and ``tell`` is called."""
     waiting = list(summaries)
     try:
         with opened(root, tell) as history:

@@ -1,4 +1,4 @@
-"""What became of the items of a lock on this machine. Asks no network."""
+"""The state of a lock's items on this machine. Uses no network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perfflow.model.later import dataclass
 
 @dataclass(frozen=True)
 class Standing:
-    """One item: where its files are, whether its commands were shown here, and what is wrong with its files."""
+    """One item: the folder of its files, whether its commands were shown on this machine, and problems of its files."""
 
     name: str
     pin: Pin
@@ -29,7 +29,7 @@ class Standing:
 
 
 def standings(root: Path) -> list[Standing]:
-    """Every item of a project's lock, in order. Raises UserError for a lock that cannot be read."""
+    """Return all items of a project's lock, in order. Raises UserError for a lock that cannot be read."""
     library = Library(root)
     return [_standing(library, name, pin) for name, pin in sorted(lock_file.read(root).items())]
 

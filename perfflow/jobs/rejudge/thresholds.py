@@ -1,4 +1,4 @@
-"""Other thresholds for a stored run: ``concern=3%,action=5%``, ``core/**:action=5%``, or a file's ``thresholds:``."""
+"""Read thresholds for a stored run: ``concern=3%,action=5%``, ``core/**:action=5%``, or a file's ``thresholds:``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORM = "write concern=3%,action=5%,floor=1%, 'GLOB:action=5%', or a file with `t
 
 @dataclass(frozen=True)
 class Given:
-    """One threshold as it was given; ``glob`` is '' for all benchmarks. ``source`` starts what is said of it."""
+    """One threshold as given; ``glob`` is '' for all benchmarks. ``source`` is the prefix of messages about it."""
 
     glob: str
     key: str
@@ -34,10 +34,10 @@ class Given:
 def with_thresholds(
     criteria: Criteria, specs: Sequence[str], benchmarks: Collection[str]
 ) -> tuple[Criteria, list[str]]:
-    """Return the criteria with the thresholds that ``specs`` name replaced one by one, and notes.
+    """Return the criteria with the thresholds in ``specs`` replaced one by one, and notes.
 
-    What they do not name stays as the run had it, the globs of its workflow included. A glob that matches none of the
-    ``benchmarks`` is a mistake where it was typed; in a file, which may serve many workflows, it is a note.
+    All other thresholds stay as the run had them, including those of its globs. A glob that matches none of the
+    ``benchmarks`` is an error on the command line, and a note in a file, which may serve many workflows.
     Raises UserError.
     """
     given = [item for spec in specs for item in _read(spec)]
@@ -65,7 +65,7 @@ def with_thresholds(
 
 
 def _read(spec: str) -> Iterator[Given]:
-    """A file exists or has a file's ending; everything else is text."""
+    """Yield the thresholds of one option. It is a file if it exists or ends in .yaml or .yml; otherwise it is text."""
     path = Path(spec)
     if path.is_file() or path.suffix in (".yaml", ".yml"):
         yield from _of_file(path)
@@ -86,7 +86,7 @@ def _of_file(path: Path) -> Iterator[Given]:
     data = document.data()
     mapping = data.get("thresholds") if isinstance(data, dict) else None
     if not isinstance(mapping, dict) or not mapping:
-        raise UserError.of(f"--thresholds {path}: there is no `thresholds:` mapping in it", FORM)
+        raise UserError.of(f"--thresholds {path}: the file has no `thresholds:` mapping", FORM)
     for name, value in mapping.items():
         shares = value if isinstance(value, dict) else {name: value}
         for key, text in shares.items():
@@ -105,7 +105,7 @@ def _share(item: Given) -> float | Problem:
 
 
 def _order(plain: Thresholds, globs: Mapping[str, Mapping[str, float]], given: Sequence[Given]) -> Iterator[Problem]:
-    """A concern above the action would never be seen; what a glob leaves open is that of all benchmarks."""
+    """Yield an error for each glob whose concern is above its action. Missing ones are those of all benchmarks."""
     for glob in dict.fromkeys(item.glob for item in given):
         own = [item for item in given if item.glob == glob]
         found = order_problem(replace(plain, **globs.get(glob, {})), {item.key for item in own})

@@ -55,7 +55,7 @@ def test_a_job_that_the_engine_ended_is_lost() -> None:
 
 def test_what_will_never_start_is_not_waited_for() -> None:
     hopeless = Status(Phase.QUEUED, reason="BadConstraints", hopeless=True)
-    assert outcome_of(seen(status=hopeless), LIMITS) == (Outcome.REFUSED, "it would never start: BadConstraints")
+    assert outcome_of(seen(status=hopeless), LIMITS) == (Outcome.REFUSED, "it can never start: BadConstraints")
     waiting = Status(Phase.QUEUED, reason="Priority")
     assert outcome_of(seen(status=waiting, queued=99), LIMITS)[0] is Outcome.WAIT
     assert outcome_of(seen(status=waiting, queued=101), LIMITS)[0] is Outcome.REFUSED
