@@ -1,4 +1,4 @@
-"""What is done about a job, by its files first and by what the engine says second."""
+"""The decision about a job, by its files first and the engine's report second."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_what_will_never_start_is_not_waited_for() -> None:
     waiting = Status(Phase.QUEUED, reason="Priority")
     assert outcome_of(seen(status=waiting, queued=99), LIMITS)[0] is Outcome.WAIT
     assert outcome_of(seen(status=waiting, queued=101), LIMITS)[0] is Outcome.REFUSED
-    # Somebody performs it all the same.
+    # A worker has claimed it, so it is running despite the engine's report.
     assert outcome_of(seen(status=hopeless, silent=1), LIMITS)[0] is Outcome.WAIT
 
 

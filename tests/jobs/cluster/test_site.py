@@ -1,4 +1,4 @@
-"""The file that says where jobs can go."""
+"""The file ``executors.yaml``, which lists where jobs can go."""
 
 from __future__ import annotations
 
