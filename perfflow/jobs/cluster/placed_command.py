@@ -12,7 +12,7 @@ from perfflow.jobs.cluster.executor import EngineError
 from perfflow.jobs.cluster.job_folder import LOG, RUN, STDOUT, JobFolder, Work
 from perfflow.jobs.cluster.placed_run import Placement, source_of, where_of
 from perfflow.jobs.cluster.placing import Placing
-from perfflow.jobs.cluster.slurm import accepted
+from perfflow.jobs.cluster.slurm import why_unsuitable
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.later import dataclass
 from perfflow.model.version import VERSION
@@ -105,7 +105,7 @@ def _group(opened: Opened, placement: Placement, only: Collection[str]) -> Group
     measuring = [item for item in steps if item.role not in (Role.WORK, Role.CANDIDATE, Role.COMPARE)]
     try:
         place = place_of_all(opened.plan, measuring)
-        why = accepted(place, placement.executor.nodes())
+        why = why_unsuitable(place, placement.executor.nodes())
     except (ConflictError, ExpressionError) as error:
         raise UserError.of(str(error), "choose steps of one place with --only") from error
     except EngineError as error:

@@ -18,7 +18,7 @@ from perfflow.jobs.cluster.job_folder import BUILD, KEPT, RUN, Work
 from perfflow.jobs.cluster.outcome import Limits
 from perfflow.jobs.cluster.placing import Placing, Where
 from perfflow.jobs.cluster.site import Site
-from perfflow.jobs.cluster.slurm import Slurm, accepted
+from perfflow.jobs.cluster.slurm import Slurm, why_unsuitable
 from perfflow.machine.facts import facts
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.later import dataclass
@@ -95,7 +95,7 @@ def shared_out(opened: Opened, steps: frozenset[str], placement: Placement, *, i
         nodes = placement.executor.nodes()
 
         def machines(place: Place) -> int:
-            return max(1, sum(node.usable and not accepted(place, [node]) for node in nodes))
+            return max(1, sum(node.usable and not why_unsuitable(place, [node]) for node in nodes))
 
         found = groups(opened.plan, steps, known, Lengths(least, most, machines), in_trees=in_trees)
     except EngineError as error:
@@ -104,7 +104,7 @@ def shared_out(opened: Opened, steps: frozenset[str], placement: Placement, *, i
     except (ConflictError, ExpressionError) as error:
         raise UserError.of(str(error)) from error
     for group in found:
-        why = accepted(group.place, nodes)
+        why = why_unsuitable(group.place, nodes)
         if why:
             text = f"executor {placement.name}: {', '.join(group.steps)} cannot run: {why}"
             raise UserError.of(text, "correct `runs-on`, or name another executor", Exit.UNMEASURED)

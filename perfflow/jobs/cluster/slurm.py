@@ -176,7 +176,7 @@ def _last_line(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
-def accepted(place: Place, nodes: Sequence[Node]) -> str:
+def why_unsuitable(place: Place, nodes: Sequence[Node]) -> str:
     """Return why no node of a cluster suits a place; '' if one does."""
     if place.node and place.node not in [node.name for node in nodes]:
         return f"there is no node {place.node}; nodes: {', '.join(node.name for node in nodes)}"

@@ -10,7 +10,7 @@ import pytest
 
 from perfflow.jobs.cluster.executor import EngineError, Node, Phase, Status, Submission
 from perfflow.jobs.cluster.site import Site
-from perfflow.jobs.cluster.slurm import Slurm, accepted
+from perfflow.jobs.cluster.slurm import Slurm, why_unsuitable
 from perfflow.plan.runs_on import ANYWHERE, Place
 
 Program = Callable[[str, str], Path]
@@ -162,4 +162,4 @@ NODES = (Node("n1", ("a", "b"), "", "idle", usable=True), Node("n2", ("c",), "gp
     ],
 )
 def test_a_place_that_is_none_is_told_before_anything_is_queued(place: Place, why: str) -> None:
-    assert accepted(place, NODES) == why
+    assert why_unsuitable(place, NODES) == why
