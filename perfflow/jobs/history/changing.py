@@ -13,7 +13,7 @@ from typing import Any
 
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.hotspots import HotspotShift, hotspot_shifts
-from perfflow.jobs.history.trends import Asked, Trend, commit_order, trends
+from perfflow.jobs.history.trends import HistoryFilter, Trend, commit_order, trends
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.report.history_tables import weight_of
@@ -138,7 +138,7 @@ class Told:
         }
 
 
-def all_changes(root: Path, asked: Asked, tell: Tell) -> list[Told]:
+def all_changes(root: Path, asked: HistoryFilter, tell: Tell) -> list[Told]:
     """Return the changes of all requested series, newest first."""
     with opened(root, tell) as history:
         order = commit_order(root, history.revisions())

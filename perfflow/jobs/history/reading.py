@@ -10,7 +10,7 @@ from typing import Any
 
 from perfflow.jobs.history.changing import Change, Told, changes_of, told
 from perfflow.jobs.history.collect import opened
-from perfflow.jobs.history.trends import NEWEST, Asked, Trend, commit_order, parameters_of, trends
+from perfflow.jobs.history.trends import NEWEST, HistoryFilter, Trend, commit_order, parameters_of, trends
 from perfflow.model.errors import UserError
 from perfflow.model.plain_data import to_json
 from perfflow.report import history_tables
@@ -29,7 +29,7 @@ _COLUMNS = (
 _CHANGE_COLUMNS = ("benchmark", "metric", "before", "after", "change", "confidence", "at", "commits")
 
 
-def index(root: Path, asked: Asked, tell: Tell) -> list[IndexRow]:
+def index(root: Path, asked: HistoryFilter, tell: Tell) -> list[IndexRow]:
     """Return a row for each requested series, with its last change."""
     found = _read(root, asked, tell)
     return [_index_row(trend, found) for trend in found]
@@ -67,7 +67,7 @@ def index_table(rows: Sequence[IndexRow]) -> Table:
     return history_tables.index(rows)
 
 
-def chosen(root: Path, asked: Asked, tell: Tell) -> list[Trend]:
+def chosen(root: Path, asked: HistoryFilter, tell: Tell) -> list[Trend]:
     """Return the trends of a benchmark, or of all whose names contain the text. Raises UserError if there are none."""
     found = _read(root, asked, tell, newest=None)
     exact = [trend for trend in found if trend.series.benchmark == asked.benchmark]
@@ -79,13 +79,13 @@ def chosen(root: Path, asked: Asked, tell: Tell) -> list[Trend]:
     raise UserError.of(f"the history has no matching runs of {clean_name(asked.benchmark)!r}", hint)
 
 
-def _read(root: Path, asked: Asked, tell: Tell, newest: int | None = NEWEST) -> list[Trend]:
+def _read(root: Path, asked: HistoryFilter, tell: Tell, newest: int | None = NEWEST) -> list[Trend]:
     found, _ = followed_trends(root, asked, tell, newest)
     return found
 
 
 def followed_trends(
-    root: Path, asked: Asked, tell: Tell, newest: int | None = None
+    root: Path, asked: HistoryFilter, tell: Tell, newest: int | None = None
 ) -> tuple[list[Trend], dict[str, int]]:
     """Return the requested trends, with all points or the ``newest``, and the order of their commits."""
     with opened(root, tell) as history:
@@ -200,7 +200,7 @@ def trend_as_json(trend: Trend) -> dict[str, Any]:
     }
 
 
-def csv_of(root: Path, asked: Asked, tell: Tell) -> str:
+def csv_of(root: Path, asked: HistoryFilter, tell: Tell) -> str:
     """Return CSV with one row for each value, values in base units."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")

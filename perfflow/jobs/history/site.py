@@ -11,7 +11,7 @@ from pathlib import Path
 from perfflow.jobs.history.changing import Change, changes_of
 from perfflow.jobs.history.parallel import in_parallel
 from perfflow.jobs.history.reading import change_row, followed_trends
-from perfflow.jobs.history.trends import Asked, Trend, parameters_of
+from perfflow.jobs.history.trends import HistoryFilter, Trend, parameters_of
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import Followed
 from perfflow.report.html.history_site import FOLDER, MOST_DRAWN, render_benchmark, render_index
@@ -23,7 +23,7 @@ MARK = ".perfflow-history"
 """A file that marks a folder as built by perfflow, so that it may be overwritten."""
 
 
-def build(root: Path, folder: Path, asked: Asked, tell: Tell) -> int:
+def build(root: Path, folder: Path, asked: HistoryFilter, tell: Tell) -> int:
     """Write the pages and return their number. Raises UserError for a folder with other files."""
     found, order = followed_trends(root, asked, tell)
     project, of_benchmark = root.resolve().name, defaultdict[str, list[Trend]](list)

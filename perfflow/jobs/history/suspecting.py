@@ -16,7 +16,7 @@ from typing import Any
 
 from perfflow.jobs.history.changing import logs_of
 from perfflow.jobs.history.collect import opened
-from perfflow.jobs.history.trends import Asked, Trend, commit_order, trends
+from perfflow.jobs.history.trends import HistoryFilter, Trend, commit_order, trends
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.report.history_tables import SuspicionRow
@@ -102,7 +102,7 @@ class Suspicion:
         )
 
 
-def suspicions(root: Path, asked: Asked, tell: Tell, now: str) -> list[Suspicion]:
+def suspicions(root: Path, asked: HistoryFilter, tell: Tell, now: str) -> list[Suspicion]:
     """Check the newest points of all requested series, and review earlier suspicions.
 
     The findings are stored in the history. ``now`` is the current time (RFC 3339).

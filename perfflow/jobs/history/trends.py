@@ -31,7 +31,7 @@ _DEVIATION = 1.4826 / math.sqrt(2)
 
 
 @dataclass(frozen=True)
-class Asked:
+class HistoryFilter:
     """The requested benchmarks and points; '' and None stand for all. ``benchmark`` is a name or a part of one."""
 
     benchmark: str = ""
@@ -76,7 +76,9 @@ def moment(text: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def trends(history: History, asked: Asked, order: Mapping[str, int], newest: int | None = NEWEST) -> Iterator[Trend]:
+def trends(
+    history: History, asked: HistoryFilter, order: Mapping[str, int], newest: int | None = NEWEST
+) -> Iterator[Trend]:
     """Yield the requested trends by benchmark and metric, each with the requested points.
 
     Raises UserError if values are to be converted to another machine and that is not possible.
@@ -85,7 +87,9 @@ def trends(history: History, asked: Asked, order: Mapping[str, int], newest: int
     return _with_rebased(history, asked, order, list(found)) if asked.rebase else found
 
 
-def _with_rebased(history: History, asked: Asked, order: Mapping[str, int], own: Sequence[Trend]) -> Iterator[Trend]:
+def _with_rebased(
+    history: History, asked: HistoryFilter, order: Mapping[str, int], own: Sequence[Trend]
+) -> Iterator[Trend]:
     """Yield one machine's trends, with another machine's values where both have enough revisions in common."""
     known = list(history.machines())
     old = machine_named(asked.rebase, "--rebase", known)
@@ -106,7 +110,9 @@ def _with_rebased(history: History, asked: Asked, order: Mapping[str, int], own:
             yield trend
 
 
-def _of_machines(history: History, asked: Asked, order: Mapping[str, int], newest: int | None) -> Iterator[Trend]:
+def _of_machines(
+    history: History, asked: HistoryFilter, order: Mapping[str, int], newest: int | None
+) -> Iterator[Trend]:
     for series in history.series():
         # Metrics without a direction are only shown if the user names them.
         if asked.metric != series.metric and (asked.metric or series.better == "none"):
@@ -120,7 +126,7 @@ def _of_machines(history: History, asked: Asked, order: Mapping[str, int], newes
             yield Trend(series, tuple(in_order(points, order)))
 
 
-def _is_wanted(point: Measured, asked: Asked) -> bool:
+def _is_wanted(point: Measured, asked: HistoryFilter) -> bool:
     # Candidates were not the code of their revision, so they are not part of its history.
     if point.kind == CANDIDATE or (asked.branch and point.branch != asked.branch):
         return False
