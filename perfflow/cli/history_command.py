@@ -13,7 +13,7 @@ from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit, UserError
 
 if TYPE_CHECKING:
-    from perfflow.jobs.history.changing import Told
+    from perfflow.jobs.history.changing import LocatedChange
     from perfflow.jobs.history.suspecting import Suspicion
     from perfflow.jobs.history.trends import HistoryFilter
 
@@ -151,7 +151,7 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
     return status
 
 
-def _show_changes(changed: Sequence[Told], found: Sequence[Suspicion]) -> None:
+def _show_changes(changed: Sequence[LocatedChange], found: Sequence[Suspicion]) -> None:
     """The changes, and apart from them what is suspected of the newest runs. What ended before was told then."""
     from perfflow.cli.output import say
     from perfflow.jobs.history import reading

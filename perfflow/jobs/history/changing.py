@@ -92,7 +92,7 @@ def _drifted(trend: Trend, drift: Any) -> Change:
 
 
 @dataclass(frozen=True)
-class Told:
+class LocatedChange:
     """A change with its benchmark, its commits (newest first), and the command that bisects it."""
 
     trend: Trend
@@ -138,13 +138,13 @@ class Told:
         }
 
 
-def all_changes(root: Path, asked: HistoryFilter, tell: Tell) -> list[Told]:
+def all_changes(root: Path, asked: HistoryFilter, tell: Tell) -> list[LocatedChange]:
     """Return the changes of all requested series, newest first."""
     with opened(root, tell) as history:
         order = commit_order(root, history.revisions())
         found = list(trends(history, asked, order, None))
     found_changes = [
-        replace(told(root, trend, change, order), hotspots=_hotspots(root, trend, change))
+        replace(located_change(root, trend, change, order), hotspots=_hotspots(root, trend, change))
         for trend in found
         for change in changes_of(trend)
     ]
@@ -156,7 +156,7 @@ def _hotspots(root: Path, trend: Trend, change: Change) -> tuple[HotspotShift, .
     return hotspot_shifts(root, trend.series.benchmark, before, after, change.change)
 
 
-def told(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> Told:
+def located_change(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> LocatedChange:
     """Return a change with the commits between its points, as far as the repository has them."""
     points = trend.points
     good = next((point.revision for point in reversed(points[: change.at]) if point.revision in order), "")
@@ -170,7 +170,7 @@ def told(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> Tol
         if between and workflow
         else ""
     )
-    return Told(trend, change, commits, f"{good[:12]}..{bad[:12]}" if between else "", command)
+    return LocatedChange(trend, change, commits, f"{good[:12]}..{bad[:12]}" if between else "", command)
 
 
 @cache

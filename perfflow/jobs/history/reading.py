@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfflow.jobs.history.changing import Change, Told, changes_of, told
+from perfflow.jobs.history.changing import Change, LocatedChange, changes_of, located_change
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import NEWEST, HistoryFilter, Trend, commit_order, parameters_of, trends
 from perfflow.model.errors import UserError
@@ -109,17 +109,17 @@ def runs_table(trend: Trend) -> Table:
     return history_tables.runs(trend.series, trend.points, marks)
 
 
-def changes_table(found: Sequence[Told]) -> Table:
+def changes_table(found: Sequence[LocatedChange]) -> Table:
     """Return changes as a table, in their order."""
     return history_tables.changes([_row(item) for item in found])
 
 
 def change_row(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> ChangeRow:
     """Return a change of one trend as a row of a table."""
-    return _row(told(root, trend, change, order))
+    return _row(located_change(root, trend, change, order))
 
 
-def _row(item: Told) -> ChangeRow:
+def _row(item: LocatedChange) -> ChangeRow:
     spot = item.hotspots[0].text() if item.hotspots else ""
     return ChangeRow(
         item.trend.series,
@@ -133,7 +133,7 @@ def _row(item: Told) -> ChangeRow:
     )
 
 
-def changes_csv(found: Sequence[Told]) -> str:
+def changes_csv(found: Sequence[LocatedChange]) -> str:
     """Return CSV with one row for each change, values in base units."""
     stream = io.StringIO()
     spots = ("; ".join(each.text() for each in item.hotspots) for item in found)
