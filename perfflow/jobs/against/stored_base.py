@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from perfflow.jobs.compare.compare_stored import CompareOptions, Shown, compare_stored, require_comparable
+from perfflow.jobs.compare.compare_stored import CompareOptions, ComparisonNames, compare_stored, require_comparable
 from perfflow.jobs.run.run import FinishedRun
 from perfflow.machine.facts import facts
 from perfflow.model.later import dataclass
@@ -53,5 +53,5 @@ def compare_head(opened: Opened, head: FinishedRun, asked: StoredBase) -> Finish
     ended = ending_of(head.result) if head.result.verdict == "fail" else ""
     found = replace(found, warnings=(*found.warnings, *([ended] if ended else ())))
     workflow = opened.plan.workflow
-    shown = Shown(workflow.name, workflow.component or workflow.name, tuple(asked.command))
-    return compare_stored(asked.base, found, CompareOptions(asked.out, asked.across_machines, opened.root, shown))
+    names = ComparisonNames(workflow.name, workflow.component or workflow.name, tuple(asked.command))
+    return compare_stored(asked.base, found, CompareOptions(asked.out, asked.across_machines, opened.root, names))

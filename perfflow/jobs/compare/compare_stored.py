@@ -35,7 +35,7 @@ STEP = "compare"
 
 
 @dataclass(frozen=True)
-class Shown:
+class ComparisonNames:
     """The names of a comparison that a gate makes: its workflow, the title of its report, and the command line."""
 
     workflow: str
@@ -47,13 +47,13 @@ class Shown:
 class CompareOptions:
     """Where the run's folder is created, and whether machines may differ.
 
-    ``out`` None: a new run of the project at ``root``. ``shown`` None: the names that `perfflow compare` uses.
+    ``out`` None: a new run of the project at ``root``. ``names`` None: the names that `perfflow compare` uses.
     """
 
     out: Path | None
     across_machines: bool = False
     root: Path = Path()
-    shown: Shown | None = None
+    names: ComparisonNames | None = None
 
 
 def compare_stored(first: Stored, second: Stored, asked: CompareOptions) -> FinishedRun:
@@ -71,9 +71,9 @@ def compare_stored(first: Stored, second: Stored, asked: CompareOptions) -> Fini
     cautions = [*_cautions(first, second, differing), *renamed, *other_code, *left_out, *other]
     with rundir.create(asked.root, asked.out) as folder, kept(folder.path, can_resume=False):
         run = _run_info(folder, first, second, across=bool(differing))
-        if asked.shown:
-            shown = asked.shown
-            run |= {"workflow": shown.workflow, "component": shown.component, "command": list(shown.command)}
+        if asked.names:
+            names = asked.names
+            run |= {"workflow": names.workflow, "component": names.component, "command": list(names.command)}
         for event in _events(run | {"warnings": cautions}, first, second):
             folder.append(event)
         record = record_of(rundir.events(folder.path))
