@@ -82,7 +82,7 @@ class DetachedError(Exception):
         self.folder = folder
 
 
-def shared_out(opened: Opened, steps: frozenset[str], placement: Placement, *, in_trees: bool) -> list[Group]:
+def groups_for(opened: Opened, steps: frozenset[str], placement: Placement, *, in_trees: bool) -> list[Group]:
     """Return the groups of a run. Raises UserError if no machine suits a group, or the engine does not respond."""
     kind = durations.RunKind(opened.plan.workflow.name, dict(opened.plan.params), facts()["identity"], in_trees)
     seen = durations.seen(opened.root, kind)

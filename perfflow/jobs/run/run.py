@@ -242,7 +242,7 @@ def _groups(chosen: _Chosen, request: RunRequest) -> list[Group]:
                 "the code has changed since the run began", "undo the change, or start a new run without --resume"
             )
         return list(earlier.groups) if earlier else []
-    return placed_run.shared_out(chosen.opened, chosen.steps, request.placement, in_trees=chosen.is_gate)
+    return placed_run.groups_for(chosen.opened, chosen.steps, request.placement, in_trees=chosen.is_gate)
 
 
 def _expected(opened: Opened) -> tuple[list[Expectation], list[str]]:
