@@ -32,7 +32,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observation:
     """What is known about an attempt, times in s.
 
     ``silent``: since its claim changed; None while it is not claimed. ``over``: since the engine reported its end.
@@ -46,7 +46,7 @@ class Seen:
     queued: float
 
 
-def outcome_of(seen: Seen, limits: Limits) -> tuple[Outcome, str]:
+def outcome_of(seen: Observation, limits: Limits) -> tuple[Outcome, str]:
     """Return what to do about an attempt, and why."""
     if seen.ended is not None:
         if seen.ended.state == "stopped":

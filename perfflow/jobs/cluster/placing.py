@@ -17,7 +17,7 @@ from typing import Any
 
 from perfflow.jobs.cluster.executor import EngineError, Executor, Phase, Status, Submission
 from perfflow.jobs.cluster.job_folder import BUILD, RUN, WORK, JobFolder, Work
-from perfflow.jobs.cluster.outcome import Limits, Outcome, Seen, outcome_of
+from perfflow.jobs.cluster.outcome import Limits, Observation, Outcome, outcome_of
 from perfflow.model.later import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.plan.groups import Group
@@ -60,7 +60,7 @@ class Attempt:
     over: float | None = None
     told: str = ""
 
-    def seen(self, now: float) -> Seen:
+    def observation(self, now: float) -> Observation:
         """Return what is known about the job now."""
         beat = self.folder.last_beat()
         if beat != self.beat:
@@ -71,7 +71,7 @@ class Attempt:
             self.over = now
         silent = None if beat is None else now - self.beaten
         over = 0.0 if self.over is None else now - self.over
-        return Seen(self.folder.ended(), self.status, silent, over, now - self.began)
+        return Observation(self.folder.ended(), self.status, silent, over, now - self.began)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Placing:
         while self._open:
             self._ask()
             for attempt in list(self._open.values()):
-                outcome, why = outcome_of(attempt.seen(time.monotonic()), self._where.limits)
+                outcome, why = outcome_of(attempt.observation(time.monotonic()), self._where.limits)
                 if outcome is Outcome.WAIT:
                     self._say_where(attempt)
                     continue

@@ -6,7 +6,7 @@ import pytest
 
 from perfflow.jobs.cluster.executor import Phase, Status
 from perfflow.jobs.cluster.job_folder import Ended, Worker
-from perfflow.jobs.cluster.outcome import Limits, Outcome, Seen, outcome_of
+from perfflow.jobs.cluster.outcome import Limits, Observation, Outcome, outcome_of
 
 LIMITS = Limits(pending=100, grace=10)
 RUNNING = Status(Phase.RUNNING)
@@ -20,8 +20,8 @@ def seen(
     silent: float | None = None,
     over: float = 0,
     queued: float = 0,
-) -> Seen:
-    return Seen(ended, status, silent, over, queued)
+) -> Observation:
+    return Observation(ended, status, silent, over, queued)
 
 
 @pytest.mark.parametrize("phase", Phase)
