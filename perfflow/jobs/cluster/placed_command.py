@@ -31,7 +31,7 @@ EXPECTED = 1800.0
 
 
 @dataclass(frozen=True)
-class Performed:
+class CommandResult:
     """The result of a command: its output, its exit status, its node, and the folder of its run, if it made one.
 
     ``files``: the folder of all files of the job, to be discarded after they are read.
@@ -55,7 +55,7 @@ def perform(
     only: Collection[str],
     revisions: Mapping[str, str],
     tell: Callable[[str], None],
-) -> Performed:
+) -> CommandResult:
     """Run ``words``, a command of perfflow, on a machine where the steps ``only`` (empty: all) may run.
 
     revisions: by name, the commits that it needs beside the user's tree. ^C ends the job.
@@ -115,11 +115,11 @@ def _group(opened: Opened, placement: Placement, only: Collection[str]) -> Group
     return Group("g1", tuple(item.id for item in steps), place, EXPECTED)
 
 
-def _performed(folder: Path, why: str) -> Performed:
+def _performed(folder: Path, why: str) -> CommandResult:
     job = max((folder / placing.GROUPS / "g1").iterdir(), key=lambda path: int(path.name))
     ended = JobFolder(job).ended()
     if ended is None or ended.status is None or not (job / STDOUT).is_file():
         text = f"the job did not finish: {why or 'it left no result'}"
         raise UserError.of(text, f"its log: {job / LOG}", Exit.UNMEASURED)
     printed = (job / STDOUT).read_text(encoding="utf-8", errors="replace")
-    return Performed(printed, ended.status, job / RUN, ended.worker.node, folder)
+    return CommandResult(printed, ended.status, job / RUN, ended.worker.node, folder)
