@@ -23,7 +23,7 @@ from perfflow.trees.slots import Slot, Slots
 _SHARE = "if it needs an ignored file, list the file under `worktree: {share: [...]}`"
 
 
-class Kept:
+class AcceptedState:
     """The code and settings accepted so far, built in ``slot``. The other slot is for the next candidate."""
 
     def __init__(self, session: RunSession, stage: StagePlan, slots: Slots, original: State) -> None:

@@ -20,7 +20,7 @@ from perfflow.execute.prepare import PreparationError
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
 from perfflow.jobs.optimize import ledger
-from perfflow.jobs.optimize.accepted_state import Kept
+from perfflow.jobs.optimize.accepted_state import AcceptedState
 from perfflow.jobs.optimize.apply_change import Change, RejectedError, change_of, edited, patched, settings_of
 from perfflow.jobs.optimize.propose import brief_of, proposing
 from perfflow.model.errors import UserError
@@ -77,7 +77,7 @@ class Optimizer(TreeWork):
         self._session, self._folder, self._stage, self._repository = session, session.folder, stage, repository
         self._workflow = workflow
         self._slots: Slots | None = None
-        self._kept: Kept | None = None
+        self._kept: AcceptedState | None = None
         self._record = Record()
         self._ledger: list[Try] = []
         self._stop = ""
@@ -324,7 +324,7 @@ class Optimizer(TreeWork):
 
     # -- state of the stage
 
-    def _begun(self) -> Kept:
+    def _begun(self) -> AcceptedState:
         """Return the accepted state. On first use, record the original and redo what an interrupted run accepted."""
         if self._kept is None:
             original = self._note_original()
@@ -332,7 +332,7 @@ class Optimizer(TreeWork):
             self._require_goal()
             try:
                 self._slots = open_slots(self._repository, self._session.context.plan.workflow.worktree.share)
-                self._kept = Kept(self._session, self._stage, self._slots, original)
+                self._kept = AcceptedState(self._session, self._stage, self._slots, original)
                 self._recall(self._kept)
             except UserError as error:
                 raise _failure(error) from error
@@ -369,7 +369,7 @@ class Optimizer(TreeWork):
             if not any(covers(glob, *key) for key in known):
                 raise Failure(f"`guard: {glob}` matches nothing that was measured ({names})")
 
-    def _recall(self, kept: Kept) -> None:
+    def _recall(self, kept: AcceptedState) -> None:
         """Redo the accepted changes of the interrupted run from its diffs."""
         for found in self._record.tried():
             self._ledger.append(found)
@@ -387,7 +387,7 @@ class Optimizer(TreeWork):
             if self._targets_met(self._record.trials.get(found.id, Record())):
                 self._stop = MET
 
-    def _recall_rival(self, kept: Kept, found: Try) -> None:
+    def _recall_rival(self, kept: AcceptedState, found: Try) -> None:
         """Restore an acceptable alternative, unless the interrupted run had already chosen one of its step."""
         planned = next((item for item in self._stage.candidates if item.id == found.id), None)
         settled = any(name.partition("[")[0] == found.id.partition("[")[0] for name in self._record.kept)
