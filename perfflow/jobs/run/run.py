@@ -214,7 +214,7 @@ class _Chosen:
 def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
     """Choose steps and trees. Raises UserError for unknown names and for unusable trees."""
     steps = select(opened.plan, request.stages, request.only, request.start)
-    trees = tree_jobs.asked(
+    trees = tree_jobs.run_trees(
         opened, steps, request.base, request.head, request.resume, elsewhere=request.placement is not None
     )
     expected, cautions = _expected(opened) if request.look_at_noise else ([], [])

@@ -53,7 +53,7 @@ def with_builds(opened: Opened, selected: frozenset[str]) -> frozenset[str]:
     return selected.union(building_steps(opened.plan)) if in_trees else selected
 
 
-def _asked_again(opened: Opened, trees: Mapping[str, Any], base: str | None) -> RunTrees:
+def _resumed_trees(opened: Opened, trees: Mapping[str, Any], base: str | None) -> RunTrees:
     """Return base and head of a resumed run, as the run found them, even if the base has moved since.
 
     An empty ``base`` stands for the run's own. Raises UserError if another base is requested or head has changed.
@@ -74,7 +74,7 @@ def _asked_again(opened: Opened, trees: Mapping[str, Any], base: str | None) -> 
     return RunTrees(opened.path, repository, one, other)
 
 
-def asked(
+def run_trees(
     opened: Opened,
     selected: frozenset[str],
     base: str | None,
@@ -91,7 +91,7 @@ def asked(
     """
     before = resuming.trees(resume) if resume else {}
     if _are_two(before):
-        return _asked_again(opened, before, base)
+        return _resumed_trees(opened, before, base)
     if base is not None and resume is not None:
         raise UserError.of(f"{resume}: this run does not compare base and head", "leave out --base")
     candidates = any(item.role is Role.CANDIDATE and item.id in selected for item in opened.plan.steps)
