@@ -37,7 +37,7 @@ class Work:
     """The work of a job: some steps of a run, in a clone of the code.
 
     ``root`` is the project that submitted it. ``source`` is the repository or bundle with the code, and ``states`` are
-    its commits by name. ``settings`` are those of ``--set``. ``comparing``: see ``jobs.run.run.Part``. Times are in s.
+    its commits by name. ``settings`` are those of ``--set``. ``comparing``: see ``jobs.run.run.RunPart``. Times in s.
     """
 
     root: str

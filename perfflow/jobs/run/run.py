@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """The part of a run that one machine measures: the benchmarks of distributed suites, by step.
 
     ``comparing``: how many benchmarks the whole run compares. It decides whether each is screened first.
@@ -98,7 +98,7 @@ class RunRequest:
     """Whether steps that must be measured on other machines may be skipped."""
     placement: Placement | None = None
     """How other machines perform the steps; None for a run on this machine."""
-    part: Part | None = None
+    part: RunPart | None = None
     """The part that this machine measures of a run on several machines; None for a whole run."""
     typed: bool = False
     """Whether the workflow was made from the command line, so that its texts may contain what a shell expanded."""
