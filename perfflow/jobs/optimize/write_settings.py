@@ -91,7 +91,7 @@ def _environments(draft: Draft) -> Iterator[Loc]:
     yield from ((*draft.document.written(loc), "env") for loc in draft.steps.values() if loc[1] in seeing)
 
 
-def kept(result: Result) -> tuple[dict[str, Any], dict[str, str]]:
+def accepted_settings(result: Result) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the parameters and environment of all accepted candidates; later ones win."""
     params: dict[str, Any] = {}
     env: dict[str, str] = {}
@@ -102,7 +102,7 @@ def kept(result: Result) -> tuple[dict[str, Any], dict[str, str]]:
     return params, env
 
 
-def why_not(result: Result) -> str:
+def why_not_applied(result: Result) -> str:
     """Return why accepted settings are not written, for the reasons that also prevent a branch; '' if they can be."""
     failed = [item.id for item in result.verification if item.status == "failed"]
     if result.run.interrupted:
