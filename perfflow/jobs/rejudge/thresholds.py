@@ -21,7 +21,7 @@ FORM = "write concern=3%,action=5%,floor=1%, 'GLOB:action=5%', or a file with `t
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenThreshold:
     """One threshold as given; ``glob`` is '' for all benchmarks. ``source`` is the prefix of messages about it."""
 
     glob: str
@@ -64,7 +64,7 @@ def with_thresholds(
     return replace(criteria, thresholds=plain, per_glob=globs), notes
 
 
-def _read(spec: str) -> Iterator[Given]:
+def _read(spec: str) -> Iterator[GivenThreshold]:
     """Yield the thresholds of one option. It is a file if it exists or ends in .yaml or .yml; otherwise it is text."""
     path = Path(spec)
     if path.is_file() or path.suffix in (".yaml", ".yml"):
@@ -75,10 +75,10 @@ def _read(spec: str) -> Iterator[Given]:
         key, equals, text = part.partition("=")
         if not equals or not key.strip():
             raise UserError.of(f"--thresholds {spec}: {part.strip()!r} is not a threshold", FORM)
-        yield Given(glob, key.strip(), text.strip(), f"--thresholds {spec}: ")
+        yield GivenThreshold(glob, key.strip(), text.strip(), f"--thresholds {spec}: ")
 
 
-def _of_file(path: Path) -> Iterator[Given]:
+def _of_file(path: Path) -> Iterator[GivenThreshold]:
     library = Library(project.root_of(path.parent) or Path.cwd())
     document = read_with_parents(path, library.resolve, library.readable(path))
     if wrong := tuple(item for item in document.problems if item.severity is Severity.ERROR):
@@ -91,10 +91,10 @@ def _of_file(path: Path) -> Iterator[Given]:
         shares = value if isinstance(value, dict) else {name: value}
         for key, text in shares.items():
             loc = ("thresholds", name, key) if isinstance(value, dict) else ("thresholds", name)
-            yield Given(name if isinstance(value, dict) else "", key, str(text), place=document.place(loc))
+            yield GivenThreshold(name if isinstance(value, dict) else "", key, str(text), place=document.place(loc))
 
 
-def _share(item: Given) -> float | Problem:
+def _share(item: GivenThreshold) -> float | Problem:
     if item.key not in THRESHOLD_KEYS:
         hint = for_unknown_key(item.key, THRESHOLD_KEYS)
         return Problem(f"{item.source}unknown threshold `{item.key}`", hint, item.place)
@@ -104,7 +104,9 @@ def _share(item: Given) -> float | Problem:
         return Problem(f"{item.source}{error}", error.hint, item.place)
 
 
-def _order(plain: Thresholds, globs: Mapping[str, Mapping[str, float]], given: Sequence[Given]) -> Iterator[Problem]:
+def _order(
+    plain: Thresholds, globs: Mapping[str, Mapping[str, float]], given: Sequence[GivenThreshold]
+) -> Iterator[Problem]:
     """Yield an error for each glob whose concern is above its action. Missing ones are those of all benchmarks."""
     for glob in dict.fromkeys(item.glob for item in given):
         own = [item for item in given if item.glob == glob]
