@@ -29,7 +29,7 @@ from perfflow.jobs.history import collect, importing, site
 from perfflow.jobs.history.changing import changes_of
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.reading import index
-from perfflow.jobs.history.trends import Asked, trends
+from perfflow.jobs.history.trends import HistoryFilter, trends
 from perfflow.store.history.connections import Connection, PostgresConnection, SqliteConnection
 from perfflow.store.history.database import Measured
 from tests.store.history.databases import server
@@ -187,7 +187,7 @@ def _read(store: Store) -> None:
     each = Took(took.cpu / TIMES, took.wall / TIMES)
     share = f"{took.cpu / peer.cpu:.1f}x bare queries"
     print(f"index: {each} for the newest {INDEX_POINTS} points of {len(ids)} series, {share}")
-    _, took = store.timed(lambda: index(store.root, Asked(), print))
+    _, took = store.timed(lambda: index(store.root, HistoryFilter(), print))
     print(f"rows of `perfflow history`, with the changes of the newest 200 points: {took}")
 
 
@@ -198,12 +198,12 @@ def _index_points(root: Path) -> list[list[Measured]]:
 
 def _search(store: Store) -> None:
     with opened(store.root, print) as history:
-        series, took = store.timed(lambda: list(trends(history, Asked(), {}, None)))
+        series, took = store.timed(lambda: list(trends(history, HistoryFilter(), {}, None)))
     print(f"all points: {took}")
     _, one = store.timed(lambda: changes_of(series[0]))
     _, took = store.timed(lambda: [changes_of(trend) for trend in series])
     print(f"changes: {one} for one series of {len(series[0].points):,} points, {took} for all")
-    number, took = store.timed(lambda: site.build(store.root, store.root / "site", Asked(), print))
+    number, took = store.timed(lambda: site.build(store.root, store.root / "site", HistoryFilter(), print))
     size = (store.root / "site" / "index.html").stat().st_size
     print(f"build: {took} for {number} pages, index {size / 1000:,.0f} kB")
 

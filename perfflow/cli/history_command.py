@@ -13,9 +13,9 @@ from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit, UserError
 
 if TYPE_CHECKING:
-    from perfflow.jobs.history.changing import Told
+    from perfflow.jobs.history.changing import LocatedChange
     from perfflow.jobs.history.suspecting import Suspicion
-    from perfflow.jobs.history.trends import Asked
+    from perfflow.jobs.history.trends import HistoryFilter
 
 
 _OF_PAIRS = ("settings", "budget", "trust", "lock_timeout")
@@ -151,7 +151,7 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
     return status
 
 
-def _show_changes(changed: Sequence[Told], found: Sequence[Suspicion]) -> None:
+def _show_changes(changed: Sequence[LocatedChange], found: Sequence[Suspicion]) -> None:
     """The changes, and apart from them what is suspected of the newest runs. What ended before was told then."""
     from perfflow.cli.output import say
     from perfflow.jobs.history import reading
@@ -179,7 +179,7 @@ def _show_suspicions(found: Sequence[Suspicion], *, as_json: bool) -> None:
         _show(suspicions([item.row() for item in found]))
 
 
-def _suspicions(asked: Asked, workflow: str | None, options: Mapping[str, Any]) -> tuple[list[Suspicion], int]:
+def _suspicions(asked: HistoryFilter, workflow: str | None, options: Mapping[str, Any]) -> tuple[list[Suspicion], int]:
     """What is suspected, after those of ``workflow`` were measured in pairs, and the exit status of that."""
     from perfflow.cli.durations import seconds
     from perfflow.cli.progress import shown
@@ -224,9 +224,9 @@ def build(folder: Path, branch: str, machine: str, rebase: str) -> None:
     """
     from perfflow.cli.output import say
     from perfflow.jobs.history import site
-    from perfflow.jobs.history.trends import Asked
+    from perfflow.jobs.history.trends import HistoryFilter
 
-    number = site.build(_root(), folder, Asked(branch=branch, machine=machine, rebase=rebase), _note)
+    number = site.build(_root(), folder, HistoryFilter(branch=branch, machine=machine, rebase=rebase), _note)
     say(f"{number} pages: {folder / 'index.html'}")
 
 
@@ -281,10 +281,10 @@ def _added(new: int, given: int, what: str) -> None:
     say(f"{new} {what}{'' if new == 1 else 's'} added{known}")
 
 
-def _asked(*, since: str = "", **filters: str) -> Asked:
-    from perfflow.jobs.history.trends import Asked, moment
+def _asked(*, since: str = "", **filters: str) -> HistoryFilter:
+    from perfflow.jobs.history.trends import HistoryFilter, moment
 
-    return Asked(since=moment(since) if since else None, **filters)
+    return HistoryFilter(since=moment(since) if since else None, **filters)
 
 
 def _show(table: Any) -> None:

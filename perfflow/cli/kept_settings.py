@@ -15,7 +15,7 @@ def told(result: Result, file: write_settings.Target, *, apply: bool) -> int:
 
     ``file`` is the workflow as it was when the run began.
     """
-    params, env = write_settings.kept(result)
+    params, env = write_settings.accepted_settings(result)
     command = taking_over(result)
     if apply and command:
         tell(f"--apply: code is left on its branch; to take it over: {command}\n")
@@ -23,7 +23,7 @@ def told(result: Result, file: write_settings.Target, *, apply: bool) -> int:
         if apply:
             tell("--apply: no settings were kept, so nothing is written\n")
         return int(Exit.PASS)
-    why = write_settings.why_not(result)
+    why = write_settings.why_not_applied(result)
     try:
         if apply and not why:
             found = write_settings.apply(file, params, env)

@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfflow.jobs.library.checking import Standing
+    from perfflow.jobs.library.checking import ItemState
     from perfflow.jobs.library.pinning import Pinned
 
 
@@ -109,11 +109,11 @@ def list_(as_json: bool) -> None:
 
     from perfflow.cli.output import say, say_page
     from perfflow.cli.style import style_of
-    from perfflow.jobs.library.checking import standings
+    from perfflow.jobs.library.checking import item_states
     from perfflow.report.table import mark, name, table
     from perfflow.report.text_table import laid_out
 
-    rows = standings(_root())
+    rows = item_states(_root())
     if as_json:
         say(json.dumps({"items": [_as_json(row) for row in rows]}, ensure_ascii=False, indent=1))
     elif not rows:
@@ -142,10 +142,10 @@ def verify() -> int:
     Exit: 0 all is as perfflow.lock says, 1 something was changed or is missing, 2 perfflow.lock cannot be read.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.library.checking import standings
+    from perfflow.jobs.library.checking import item_states
     from perfflow.report.sanitize import visible
 
-    rows = standings(_root())
+    rows = item_states(_root())
     for row in rows:
         say(f"{visible(row.name)}: {row.word}, {len(row.pin.files)} file{'' if len(row.pin.files) == 1 else 's'}")
         for text in row.wrong if row.folder.is_dir() else ():
@@ -238,7 +238,7 @@ def _commands(done: Pinned, name: str) -> Iterator[str]:
         yield from (f"    {visible(line)}" for line in text.splitlines())
 
 
-def _as_json(row: Standing) -> dict[str, Any]:
+def _as_json(row: ItemState) -> dict[str, Any]:
     return {
         "reference": row.name,
         "commit": row.pin.commit,

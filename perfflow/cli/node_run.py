@@ -46,7 +46,7 @@ def _measured(job: JobFolder) -> int:
     from platformdirs import user_cache_path
 
     from perfflow.jobs.cluster.job_folder import BUILD, KEPT
-    from perfflow.jobs.run.run import Part, RunRequest, run
+    from perfflow.jobs.run.run import RunPart, RunRequest, run
     from perfflow.model.errors import Exit, UserError
     from perfflow.session.first_event import digest
     from perfflow.session.opening import open_workflow
@@ -76,11 +76,11 @@ def _measured(job: JobFolder) -> int:
             keep_going=work.keep_going,
             base=base,
             head=work.states[HEAD] if base else None,
-            part=Part(work.parts, work.comparing),
+            part=RunPart(work.parts, work.comparing),
             report=False,
         )
         built = _built(work, opened, clone, request, job.path / BUILD)
-        part = Part(work.parts, work.comparing, built.outputs)
+        part = RunPart(work.parts, work.comparing, built.outputs)
         finished = run(opened, replace(request, part=part), NoProgress())
         kept = finished.result.trees.get("candidate") or {}
         if kept.get("branch"):

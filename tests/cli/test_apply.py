@@ -97,7 +97,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_run(project: Path)
 
 def test_a_workflow_of_the_library_is_refused(project: Path) -> None:
     message, hint = refused("lib:python-cpu")
-    assert message == "--apply: lib:python-cpu is not of this project and is not changed"
+    assert message == "--apply: lib:python-cpu is outside this project and is not changed"
     assert "extends: lib:python-cpu" in hint
 
 
@@ -121,7 +121,8 @@ def test_candidates_of_another_file_do_not_matter_where_the_values_are_the_own(p
 
 def test_without_candidates_there_is_nothing_to_apply(project: Path) -> None:
     (project / "flow.yaml").write_text(FLOW.partition("  optimize:")[0])
-    assert refused("flow.yaml")[0] == "--apply: no candidate of an optimize stage is run, so nothing could be kept"
+    said = refused("flow.yaml")[0]
+    assert said == "--apply: this run has no candidate of an optimize stage, so nothing could be kept"
 
 
 def test_a_link_stays_a_link_and_its_file_is_written(project: Path) -> None:
@@ -159,5 +160,5 @@ def test_nothing_is_written_where_nothing_was_kept_or_a_check_failed(
     checks = [item.model_copy(update={"status": "failed"}) for item in optimized().verification]
     result = optimized().model_copy(update={"verification": checks, "optimizations": [_entry({"nap": "1"})]})
     assert kept_settings.told(result, file, apply=True) == 0
-    assert "--apply: nothing is written: tests failed on what was kept" in capsys.readouterr().err
+    assert "--apply: nothing is written: tests failed with the accepted changes" in capsys.readouterr().err
     assert (project / "flow.yaml").read_text() == FLOW

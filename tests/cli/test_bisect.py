@@ -190,7 +190,7 @@ def test_a_merge_and_a_good_revision_beside_the_branch(around: Path) -> None:
     git(root, "checkout", "-q", "main")
     status, found = bisected(root, "--good", "other")
     assert (status, found["good"]["revision"]) == (0, ids[1])
-    assert any("stands for it" in note for note in found["notes"])
+    assert any("is used instead" in note for note in found["notes"])
     assert found["first_bad"]["revision"] == slow
     status, found = bisected(root, "--good", ids[1], "--first-parent")
     assert (status, found["first_bad"]["subject"]) == (0, "take the side")
@@ -380,7 +380,7 @@ def test_an_interruption_keeps_what_was_found(around: Path) -> None:
     assert git(root, "worktree", "list").count("\n") == 1
     words = ["bisect", "flow.yaml", "--good", ids[0], "--resume", "--progress", "off", "--json"]
     other = perfflow(*words, "--benchmark", "work", cwd=root)
-    assert (other.returncode, "is not that of this run" in other.stderr) == (2, True)
+    assert (other.returncode, "differ from those of this run" in other.stderr) == (2, True)
     done = perfflow(*words, cwd=root)
     assert done.returncode == 0, done.stderr
     again = json.loads(done.stdout)

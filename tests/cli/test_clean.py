@@ -165,4 +165,4 @@ def test_clones_that_jobs_left_go_unless_one_works_in_them(tmp_path: Path, proje
         done = perfflow("clean", "trees", cwd=project, env=env)
 
     assert [home.is_dir() for home in homes] == [False, True, True]
-    assert "a job works in one" in done.stdout
+    assert "a job is using one" in done.stdout

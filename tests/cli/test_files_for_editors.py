@@ -34,7 +34,7 @@ def test_fmt_names_what_is_wrong_and_writes_nothing(tmp_path: Path) -> None:
     done = perfflow("fmt", "flow.yaml", "lib:rust-hotpath", "nowhere.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert "flow.yaml:3:1: error" in done.stderr
-    assert "is not of this project and is not changed" in done.stderr
+    assert "is outside this project and is not changed" in done.stderr
     assert "nowhere.yaml: no such file" in done.stderr
     assert (tmp_path / "flow.yaml").read_text() == twice
 

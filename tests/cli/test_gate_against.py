@@ -44,7 +44,7 @@ def test_a_slow_drift_that_each_gate_lets_pass_fails_against_the_best(root: Path
     assert gate(root, "--base", "HEAD~1").returncode == 0
     done = gate(root, "--against", "best-30d")
     assert done.returncode == 1, done.stderr
-    said = f"base: {commits[0][:12]}, the best of 5 revisions that the history of this machine has of the last 30 days"
+    said = f"base: {commits[0][:12]}, the best of 5 revisions of the last 30 days in this machine's history"
     assert f"note: {said}" in done.stderr
     assert "cost instructions was 1000 on " in done.stderr
     assert "0 days and 4 commits back, and the level is 16.0% worse now" in " ".join(done.stderr.split())
@@ -146,7 +146,7 @@ def test_the_history_of_a_clone_that_was_cut_off(root: Path) -> None:
         (["--against", "best"], "is not best-Nd"),
         (["--against", "best-0d"], "write --against best-30d"),
         (["--against", "best-30d", "--base", "main"], "leave out all but one"),
-        (["--against", "best-30d"], "the history has no value of costs that this machine measured in the last 30 days"),
+        (["--against", "best-30d"], "the history has no value of costs from the last 30 days, by this machine"),
         (["--against", "best-30d", "--dry-run"], "`perfflow run` adds values"),
     ],
 )
@@ -165,7 +165,7 @@ def test_nothing_but_head_or_other_machines(root: Path) -> None:
     remember(root, commits[1:], {"cost": [104]}, exact=True)
     done = gate(root, "--against", "best-30d")
     assert done.returncode == 2
-    assert "for nothing but the code of head" in done.stderr
+    assert "only for the code of head" in done.stderr
 
 
 def test_a_gate_that_was_interrupted_goes_on_with_its_base(root: Path) -> None:

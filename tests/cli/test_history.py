@@ -108,7 +108,7 @@ def test_runs_that_lie_elsewhere_are_found_again(tmp_path: Path) -> None:
     (root / ".perfflow/history.sqlite").write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
     done = perfflow("history", "--metric", "time", "--json", cwd=root)
     assert [row["runs"] for row in json.loads(done.stdout)] == [1]
-    assert "1 runs that `--out` put elsewhere are no longer there" in done.stderr
+    assert "1 runs outside the project (`--out`) no longer exist" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_page_of_another_action_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "cut short" in done.stderr
     (tmp_path / "data.js").write_text("alert(1)")
-    assert "no window.BENCHMARK_DATA" in perfflow("history", "import", "data.js", cwd=tmp_path).stderr
+    assert "has no window.BENCHMARK_DATA" in perfflow("history", "import", "data.js", cwd=tmp_path).stderr
 
 
 def test_an_empty_history_says_how_to_begin(tmp_path: Path) -> None:

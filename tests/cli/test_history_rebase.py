@@ -90,10 +90,10 @@ def test_the_terminal_and_the_pages_say_so(project: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--rebase", "old"), "--rebase needs the machine that values are brought to"),
+        (("--rebase", "old"), "--rebase needs the machine to convert values to"),
         (("--rebase", "older", "--machine", "new"), "--rebase older is not a machine of the history"),
         (("--rebase", "old", "--machine", "old"), "are the same"),
-        (("--rebase", "old", "--machine", "new", "--since", "2026-01-01T00:23"), "measured 3 revisions"),
+        (("--rebase", "old", "--machine", "new", "--since", "2026-01-01T00:23"), "have 3 revisions"),
     ],
     ids=["no target", "unknown", "same", "too few"],
 )

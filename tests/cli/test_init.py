@@ -189,7 +189,7 @@ def test_what_is_there_is_not_overwritten(suffix: str, tmp_path: Path) -> None:
     (tmp_path / "workflows" / f"mine{suffix}").write_text("# mine\n")
     done = perfflow("init", "--command", "true", "--name", "mine", cwd=tmp_path)
     assert done.returncode == 2
-    assert "is there already" in done.stderr
+    assert "already exists" in done.stderr
     assert [path.read_text() for path in (tmp_path / "workflows").iterdir()] == ["# mine\n"]
 
 

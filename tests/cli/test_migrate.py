@@ -215,7 +215,7 @@ def test_several_files_are_all_looked_at(tmp_path: Path, perfflow: Perfflow) -> 
 def test_what_ships_with_perfflow_is_not_changed(tmp_path: Path, perfflow: Perfflow) -> None:
     done = perfflow("migrate", "lib:two-commands", cwd=tmp_path)
     assert done.returncode == 2
-    assert "lib:two-commands is not of this project and is not changed" in done.stderr
+    assert "lib:two-commands is outside this project and is not changed" in done.stderr
 
 
 def test_the_warning_names_the_command(tmp_path: Path, perfflow: Perfflow) -> None:

@@ -66,7 +66,7 @@ def test_each_candidate_says_what_it_would_change(project: Path, arguments: list
         "    3. plain  (io)  [alone]",
         "       patch plain.patch: 2 lines in x.py",
         "    4. other  (concurrency)  [alone]",
-        "       ref threads: what changed there since it left HEAD",
+        "       ref threads: its changes since its merge base with HEAD",
         "    5. edit  (algorithm)  [alone]",
         "       bash --noprofile --norc -eo pipefail -c 'touch was-run'",
         "    6. agent  (caching)  [alone]",

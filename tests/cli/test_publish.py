@@ -202,7 +202,7 @@ def test_a_comment_that_cannot_be_folded_is_no_failure(hub: tuple[Hub, str], tmp
     state.closed["POST /graphql"] = 403
     done = publish(gated(), tmp_path, url)
     assert done.returncode == 0
-    assert "could not be folded" in done.stdout
+    assert "could not be minimized" in done.stdout
 
 
 def test_a_run_that_passes_makes_no_first_comment_unless_told(hub: tuple[Hub, str], tmp_path: Path) -> None:
@@ -264,8 +264,8 @@ def test_what_is_refused_or_out_of_reach_is_no_pass(hub: tuple[Hub, str], tmp_pa
         ([], {"GITHUB_REPOSITORY": ""}, "--repo OWNER/NAME"),
         (["--repo", "../x"], {}, "write OWNER/NAME"),
         (["--sha", "main"], {}, "full hash"),
-        ([], {"GITHUB_API_URL": "http://example.org"}, "over https alone"),
-        ([], {"GITHUB_API_URL": "file:///etc"}, "over https alone"),
+        ([], {"GITHUB_API_URL": "http://example.org"}, "only sent over https"),
+        ([], {"GITHUB_API_URL": "file:///etc"}, "only sent over https"),
     ],
 )
 def test_bad_usage_sends_nothing(words: list[str], env: dict[str, str], said: str, tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_a_limit_on_the_question_whose_the_token_is_makes_no_second_comment(
         done = publish(gated(), tmp_path, url)
         assert done.returncode == 3
         assert "GitHub limits the rate of requests: 403 API rate limit exceeded" in done.stderr
-        assert re.search("try again in (3000|29[0-9][0-9]) s; the token's rights are not the reason", done.stderr)
+        assert re.search("try again in (3000|29[0-9][0-9]) s; the token's permissions are not the reason", done.stderr)
         assert "workflow_run" not in done.stderr, "nothing is said of missing rights"
     assert len(state.comments) == 1
 

@@ -125,7 +125,7 @@ def test_changed_input_data_is_named(project: Path) -> None:
     (project / "input.txt").write_text("another\n")
     done = perfflow("receipt", "verify", cwd=project)
     assert done.returncode == 0
-    assert "input data: input.txt: the input file is another one than the run had" in done.stdout
+    assert "input data: input.txt: the input file has changed since the run" in done.stdout
 
 
 def test_the_environment_of_a_baseline_is_compared(project: Path) -> None:

@@ -155,7 +155,7 @@ def test_a_service_of_a_tree_is_refused_in_a_bisection(tmp_path: Path) -> None:
         git(tmp_path, "commit", "-qm", f"number {number}")
     done = perfflow("bisect", "flow.yaml", "--good", "main~2", "--bad", "main", cwd=tmp_path)
     assert done.returncode == 2
-    assert "the service `server` would outlive the tree of the commit it was started from" in done.stderr
+    assert "the service `server` would keep running after the tree of its commit is replaced" in done.stderr
 
 
 def test_a_plan_shows_what_runs_in_the_background(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_every_tool_can_be_shown(name: str, tmp_path: Path) -> None:
     [
         ("massiv", "did you mean 'massif'?"),
         ("two-comands", "did you mean 'two-commands'?"),
-        ("zzzzzzzz", "`perfflow list` names them all"),
+        ("zzzzzzzz", "`perfflow list` shows all names"),
         ("lib:two-comands", "did you mean lib:two-commands?"),
         ("no.yaml", "no.yaml: no such file"),
     ],

@@ -1,4 +1,4 @@
-"""The gate names the function that got slower and the commit that did it, on git projects of real programs."""
+"""The gate names the function that got slower and the commit that changed it, on git projects of real programs."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ int main(void) {
     return 0;
 }
 """
-"""``parse`` and ``fold`` take some 10 ms each, in the size that is timed."""
+"""With the size for timing, ``parse`` and ``fold`` take about 10 ms each."""
 COUNTED, SIZE = 2_000, 100_000
-"""Where valgrind counts, a small part of the work is the same share of it."""
+"""Sizes for Valgrind, which needs less work for the same shares, and for timing."""
 
 
 @pytest.fixture
 def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A repository on the branch ``topic``, which is at ``main``."""
+    """A new repository on the branch ``main``."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     git(project.folder, "init", "-q", "-b", "main")
     project.write(".gitignore", ".perfflow\nflow.yaml\nwork\n__pycache__\n")
@@ -79,7 +79,7 @@ def c_source(**amounts: int) -> str:
 
 
 def c_history(project: Project, **planted: int) -> list[str]:
-    """The base on main, then three commits of the topic, of which the second does what is ``planted``."""
+    """Commit a base on main and three commits on topic, of which the second has the ``planted`` amounts."""
     size = planted.get("SIZE", COUNTED)
     project.write("src/work.c", c_source(SIZE=size))
     commit(project, "base")
@@ -145,7 +145,7 @@ def test_one_profile_names_the_function_its_file_and_the_commit_for_a_time_and_f
 
 @pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
 def test_a_program_that_prints_a_small_part_of_its_time_is_profiled_by_all_of_it(tree: Project) -> None:
-    """By what it prints it would be run ten thousands of times in one recording, too long for any text to be read."""
+    """By the printed time, one recording would run it tens of thousands of times, and its text could not be read."""
     tree.write("printed", "0.00100 ms\n")
     c_history(tree, PARSE=150, SIZE=SIZE)
     tree.write("printed", "0.00200 ms\n")
@@ -219,7 +219,7 @@ def test_of_several_benchmarks_only_those_are_profiled_that_regressed(tree: Proj
     - {{id: none, uses: dhat, benchmark: other/c, with: {{command: ls}}}}"""
     result = tree.run(flow(measuring, profile="{uses: massif, benchmark: 'core/*'}"), base="main")
     assert {item.benchmark for item in result.profiles if item.kind == "massif"} == {"core/a", "core/b"}
-    # Each has a table of its own, though one step profiled both.
+    # Each benchmark has its own table, although one step profiled both.
     tables = [table.benchmark for table in page_of(result).profiles if table.source == "massif"]
     assert tables == ["core/a", "core/b"]
     assert {item.benchmark for item in result.attributions if item.tool == "massif"} == {"core/a", "core/b"}

@@ -1,4 +1,4 @@
-"""The gate on real git projects whose cost is a number in a file."""
+"""The gate on real git projects. The cost of a benchmark is a number in a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ stages:
 
 @pytest.fixture
 def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """``main`` went on after the branch ``topic`` was made, which is checked out."""
+    """A repository with the branch ``topic`` checked out. ``main`` has a newer commit than the branch point."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     git(project.folder, "init", "-q", "-b", "main")
     project.write(".gitignore", "built\n.perfflow\nflow.yaml\n")
@@ -86,7 +86,7 @@ def test_what_did_not_regress_is_not_profiled(tree: Project) -> None:
     result = tree.run(FLOW, base="main")
     assert result.verdict == "pass"
     assert row(result, "one", "cost").decision == "improved"
-    assert step(result, "look").reason == "nothing that it profiles regressed"
+    assert step(result, "look").reason == "no benchmark that it profiles regressed"
 
 
 def test_the_tree_as_it_stands_is_head_unless_a_revision_is_named(tree: Project) -> None:
@@ -98,7 +98,7 @@ def test_the_tree_as_it_stands_is_head_unless_a_revision_is_named(tree: Project)
 
 
 def test_a_step_alone_is_measured_on_what_was_built_of_both_trees(tree: Project) -> None:
-    """Not on what an earlier gate left in the slots, which was of other code."""
+    """The slots contain an earlier gate's build of other code, which must not be measured."""
     commit(tree, "120\n120\n")
     assert row(tree.run(FLOW, base="main"), "two", "cost").decision == "regressed"
     commit(tree, "100\n100\n")

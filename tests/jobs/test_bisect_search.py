@@ -1,4 +1,4 @@
-"""The search by itself, on a straight history: which commit is tried next, and how many tries that takes."""
+"""The search alone, on a linear history: which commit is tried next, and how many tries are needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfflow.verdict.bisection import Holds
 
 
 def order(bad: str, good: Sequence[str]) -> list[Candidate]:
-    """As git orders a straight history whose commits are numbered."""
+    """Return the order of git for a linear history with numbered commits."""
     first, last = max(map(int, good)) + 1, int(bad)
     count = last - first + 1
     found = [Candidate(str(n), min(n - first + 1, last - n)) for n in range(first, last + 1)]
@@ -51,7 +51,7 @@ def test_what_cannot_be_tried_costs_no_further_tries_in_a_history_with_room() ->
         search, heard = walked(40, told)
         left = set(map(int, search.left()))
         assert first in left
-        # All else that is left is what cannot be tried, right before it.
+        # The other remaining commits are those right before it, which cannot be tried.
         assert left - {first} <= broken
         assert sum(what is not Holds.SKIPPED for what in heard) <= 8
 

@@ -1,4 +1,4 @@
-"""The order of the revisions that a history holds: that of the graph, and no more of it is walked than needed."""
+"""The order of a history's revisions follows the commit graph, and git walks no more of it than needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DAY = 86_400
 
 
 def _repository(root: Path, days: Sequence[float]) -> list[str]:
-    """Commits one after the other, each of a day; returns their ids, the first one first."""
+    """Create one commit for each day in ``days``; return their ids, oldest first."""
     git(root, "init", "-q", "-b", "main")
     dates = [1_700_000_000 + int(day * _DAY) for day in days]
     stream = [
@@ -39,8 +39,8 @@ def test_parents_come_first_and_what_is_not_there_is_left_out(tmp_path: Path) ->
 
 
 def test_commits_older_than_the_oldest_are_not_walked(tmp_path: Path) -> None:
-    """The first commit is gone, as in a repository whose whole history nobody can walk in time."""
-    # By their dates two of those that are asked for would stand the other way round.
+    """The first commit is deleted, so that walking the whole history fails."""
+    # Two of the requested commits have dates in the opposite order.
     commits = _repository(tmp_path, [*range(25), 25.5, 25.2, *range(27, 30)])
     first = commits[0]
     (tmp_path / ".git/objects" / first[:2] / first[2:]).unlink()
@@ -54,6 +54,6 @@ def test_clocks_that_go_backwards_change_nothing(tmp_path: Path) -> None:
     commits = _repository(tmp_path, [0, 1, 2, 30, 31, 4, 5, 40])
     order = commit_order(tmp_path, [commits[7], commits[2], commits[5], commits[3]])
     assert sorted(order, key=order.__getitem__) == [commits[2], commits[3], commits[5], commits[7]]
-    # The bound is the date of the fifth: those before it that are younger are met in a walk of all.
+    # The limit is the date of the fifth commit. Its younger ancestors are only found by walking the whole graph.
     order = commit_order(tmp_path, [commits[5], commits[4], commits[3]])
     assert sorted(order, key=order.__getitem__) == [commits[3], commits[4], commits[5]]

@@ -1,4 +1,4 @@
-"""How long a run may take, told before it begins, and how far a suite is while it goes on."""
+"""The expected duration of a run before it starts, and the progress of a suite while it runs."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_suite_says_how_many_of_its_benchmarks_had_their_turn(project: Project
 
 
 def test_a_plan_starts_nothing_to_tell_the_time(project: Project) -> None:
-    """The list of a suite would come from the project's own program."""
+    """Listing a suite's benchmarks would start the project's own program."""
     program: Path = project.write("suite", "#!/bin/sh\ntouch was-run\n", executable=True)
     opened = project.open(f"stages: {{baseline: [{{id: s, uses: google-benchmark, with: {{command: {program}}}}}]}}")
     assert told(opened) == {"s": "at most 20 s per benchmark"}
@@ -143,7 +143,7 @@ def test_a_plan_starts_nothing_to_tell_the_time(project: Project) -> None:
 
 
 def _stored(opened: Opened, half: float, **changed: Any) -> None:
-    """Add a run of a benchmark called nap: 25 samples, and an interval of so much on either side."""
+    """Add a run of the benchmark nap: 25 samples, median 1 s, and an interval of ``half`` s on either side."""
     plan = opened.plan
     point = Point("baseline", "nap", "time", "p50", "s", "lower", 1.0, 1.0 - half, 1.0 + half, 25)
     fields = {"machine": str(facts()["identity"]), "workflow": plan.workflow.name, **changed}
@@ -162,7 +162,7 @@ def test_the_history_tells_the_noise_and_how_many_pairs_it_takes(project: Projec
     _stored(opened, 0.097)
     known = expected(opened, ["nap"])["nap"]
     assert known
-    # Two medians of 25 samples differ by +-9.7% * sqrt(2); 7.53 times as many samples make it 5%.
+    # Two medians of 25 samples differ by ±9.7% * sqrt(2); 7.53 times as many samples reduce this to 5%.
     assert known.noise
     assert known.noise.share == pytest.approx(0.097 * 5 / 1.96 / 1.2533)
     assert known.text() == "at most 20 s; noise 19.7%, about 189 pairs to detect 5%"

@@ -1,4 +1,4 @@
-"""Accepted regressions in a gate: each counts until the base has it."""
+"""Accepted regressions in a gate: each entry counts until the base contains it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_an_entry_counts_until_it_is_merged(tree: Project) -> None:
     result = gated(tree, accepted)
     assert result.verdict == "fail"
     assert "b cost: the base has what was accepted until 2999-01-01 already: a correct parser" in result.reasons
-    # A new entry for a further change is another one, although the old one stays.
+    # A new entry for a further change counts, although the old entry stays in the file.
     assert gated(tree, f"accepted: [{ENTRY}, {ENTRY.replace('30%', '25%')}]\n{STEPS}").verdict == "pass"
 
 

@@ -1,4 +1,4 @@
-"""What one of a gate's two trees lacks, what fails on one of them, trade-offs, confirmations, and going on."""
+"""Benchmarks that exist or fail in only one of a gate's trees, trade-offs, confirmations, and resuming."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_program_that_fails_on_one_side_is_neither_new_nor_removed(
     topic(tree, {"one": f"#!/bin/sh\n{head}\n", "two": prints("150")})
     text = flow(f"id: one, run: ./one, {PARSE}", f"id: two, run: ./two, {PARSE}")
     result = tree.run(text, base="main")
-    # What regressed beside it is judged, and comes first.
+    # The regressed benchmark beside it is judged, and its reason comes first.
     assert result.verdict == "fail"
     assert f"step one: on {where}: one exited with 3" in result.reasons
     assert [item.name for item in result.benchmarks] == ["two"]
@@ -131,7 +131,7 @@ def test_a_suite_is_listed_on_both_sides(tree: Project) -> None:
     decisions = {item.name: item.decision for item in result.benchmarks if item.gating}
     assert (decisions.pop("lost"), decisions.pop("added")) == ("removed", "new")
     assert decisions.keys() == {"kept"}
-    # By CPU time, or by wall time where the single run of it had to wait for a core.
+    # By CPU time, or by wall time if its single run had to wait for a core.
     (reason,) = [reason for reason in result.reasons if "lost" in reason]
     assert reason in [f"not measured on the candidate: lost {clock}" for clock in ("cpu", "time")]
 
@@ -206,7 +206,7 @@ def test_a_regression_is_confirmed_as_often_as_asked(tree: Project) -> None:
 
 
 def test_what_does_not_show_again_is_refuted(tree: Project) -> None:
-    # Slow on head for its first ten runs: one to warm up, and those that are looked at first.
+    # On head, the first ten runs are slow: the warm-up and all runs before the confirmation.
     slow_at_first = """#!/bin/sh
 n=$(cat built 2>/dev/null || echo 0); echo $((n + 1)) > built
 test $n -lt 10 && echo 120 || echo 100
@@ -222,14 +222,14 @@ def test_base_and_head_that_are_the_same_code_are_measured_and_it_is_said(tree: 
     commit(tree, {"one": prints("100")})
     result = tree.run(flow(f"id: one, run: ./one, {PARSE}"), base="main")
     assert (result.verdict, row(result, "one", "cost").decision) == ("pass", "same")
-    assert "base and head are the same code: what differs between them is noise" in result.run.warnings
+    assert "base and head are the same code: any difference between them is noise" in result.run.warnings
 
 
 RESUMED = flow(f"id: one, run: ./one, runs: 10, {PARSE}", f"id: two, run: ./two, runs: 10, {PARSE}")
 
 
 def cut(folder: Path, samples: int) -> None:
-    """Leave the events as kill -9 would, so many samples being taken."""
+    """Cut the events after ``samples`` samples, as kill -9 would leave them."""
     lines = (folder / "events.jsonl").read_text().splitlines(keepends=True)
     places = [number for number, line in enumerate(lines) if '"event":"sample"' in line]
     (folder / "events.jsonl").write_text("".join(lines[: places[samples - 1] + 1]))
@@ -256,10 +256,10 @@ def test_a_gate_does_not_go_on_with_other_code(tree: Project) -> None:
     first = tree.finish(RESUMED, base="main")
     cut(first.folder, 3)
     tree.write("two", prints("101"), executable=True)
-    with pytest.raises(UserError, match="the code is not what it was") as raised:
+    with pytest.raises(UserError, match="the code has changed since") as raised:
         tree.finish(RESUMED, base="main", resume=first.folder)
     assert raised.value.problems[0].hint == "undo the change, or start a new run without --resume"
-    with pytest.raises(UserError, match="the run compares with main, not with topic"):
+    with pytest.raises(UserError, match="this run compares with main, not with topic"):
         tree.finish(RESUMED, base="topic", resume=first.folder)
 
 

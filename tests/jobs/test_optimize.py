@@ -1,4 +1,4 @@
-"""The optimize stage on real git projects whose cost is a number in a file, so that effects are known exactly."""
+"""The optimize stage on real git projects. A benchmark's cost is a number in a file, so effects are known exactly."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_what_is_proven_is_kept_and_nothing_remains_of_the_rest(tree: Project) -
     assert found["same"].reason.startswith("same: ")
     assert found["wrong"].reason == "correctness does not hold: step tests: tests exited with 1"
     assert found["broken"].reason == "it does not build: step make: make exited with 1"
-    # Its patch was made for a tree without `good`.
+    # Its patch was made for the tree without the change of `good`.
     assert "does not apply" in found["trade"].reason
     assert state(tree.folder) == before
     kept = result.trees["candidate"]
@@ -251,7 +251,7 @@ def test_code_that_needs_an_ignored_file_is_told_to_share_it(tree: Project) -> N
     assert result.verdict == "fail"  # the target is missed as well
     assert tried(result)["x"].decision == "skipped"
     (why,) = (reason for reason in result.reasons if reason.startswith("step x: "))
-    assert "cannot be compared in another folder" in why
+    assert "does not work in a separate folder" in why
     assert "worktree: {share:" in why
     shared = head.replace("\nname: work", "\nname: work\nworktree: {share: [built.h]}")
     assert tried(tree.run(workflow("id: x, run: 'sed -i 1s/100/80/ costs'", head=shared)))["x"].decision == "accepted"
@@ -267,7 +267,7 @@ def test_the_result_alone_gives_the_same_ledger(tree: Project) -> None:
 
 
 def test_a_build_that_goes_by_files_is_not_fooled_by_settings(tree: Project) -> None:
-    """make calls what an earlier candidate's flags built up to date."""
+    """The build compares file times, so it takes a program built with an earlier candidate's settings as up to date."""
     head = HEAD.replace("cp costs built", 'test built -nt costs || echo "${COST:-100}" > built').replace(
         "sed -n 2p", "sed -n 1p"
     )
@@ -304,7 +304,7 @@ def test_what_is_forbidden_may_be_written_in_any_way(tree: Project, glob: str) -
 def test_a_goal_about_nothing_is_an_error_before_anything_is_tried(tree: Project, key: str) -> None:
     result = tree.run(workflow("id: x, run: 'sed -i 1s/100/80/ costs'", more=f"    {key}\n"))
     (why,) = (reason for reason in result.reasons if reason.startswith("step x: "))
-    assert "is about nothing that was measured (fast, other)" in why
+    assert "matches nothing that was measured (fast, other)" in why
 
 
 def test_a_candidate_that_cannot_be_prepared_is_rejected_and_the_next_is_tried(tree: Project) -> None:
@@ -330,7 +330,7 @@ def test_a_benchmark_that_fails_on_the_code_as_it_stands_is_no_candidates_fault(
         workflow("id: x, run: 'sed -i 1s/100/80/ costs'", head=HEAD.replace("'sed -n 1p built'", "'cat built.data'"))
     )
     (why,) = (reason for reason in result.reasons if reason.startswith("step x: "))
-    assert "on the code it is compared with" in why
+    assert "failed on the baseline" in why
     assert "worktree: {share:" in why
 
 
@@ -347,7 +347,7 @@ def test_what_prepares_the_measuring_runs_in_every_tree(tree: Project) -> None:
     [("other cost", "rejected"), ("** cost", "rejected"), ("fast cost", "accepted"), ("other loss", "accepted")],
 )
 def test_a_guard_may_be_one_metric_of_a_benchmark(tree: Project, guard: str, decision: str) -> None:
-    """The candidate's cost of `other` is 10% more; its `loss` stays. Eight pairs would not do for two metrics."""
+    """The candidate raises the cost of `other` by 10% and keeps its `loss`. Two metrics need more than eight pairs."""
     loss = "sed -n 2p built; echo loss=1', parse: {regex: ['^(?P<cost>\\d+)', 'loss=(?P<loss>\\d+)'], "
     head = HEAD.replace("sed -n 2p built', runs: 8,\n       parse: {regex: '(?P<cost>\\d+)', ", loss)
     head = head.replace(
@@ -360,7 +360,7 @@ def test_a_guard_may_be_one_metric_of_a_benchmark(tree: Project, guard: str, dec
 
 
 def test_variants_are_compared_where_they_stand_and_not_between_trees(tree: Project) -> None:
-    """Their sides would be of two trees: what looks like a candidate's effect is the variants'."""
+    """Between two trees, the difference between the variants would look like the candidate's effect."""
     step = """    - id: suite
       run: 'echo x >> "$RUNS"; echo sum/old 8; echo sum/new 4'
       parse: {regex: '(?P<benchmark>\\S+) (?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}
@@ -376,5 +376,5 @@ def test_variants_are_compared_where_they_stand_and_not_between_trees(tree: Proj
     row = next(item for item in result.benchmarks if item.name == "sum")
     assert row.change is not None
     assert row.change.value == pytest.approx(-0.5)
-    # One of warm-up, and a process for each pair.
+    # One warm-up run, and one process for each pair.
     assert runs.read_text().count("x") == 7

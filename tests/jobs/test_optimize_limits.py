@@ -1,4 +1,4 @@
-"""What a candidate may not get away with, and what is not done for its sake, on real git projects."""
+"""Limits of candidates on real git projects: ignored files, guards, checks, and repeated work."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def test_ignored_files_of_a_candidate_are_rejected_with_it_and_removed(tree: Pro
     result = tree.run(text)
     found = tried(result)
     assert found["cheat"].decision == "rejected"
-    assert found["cheat"].reason == "it wrote ignored files override, which no branch can hold"
+    assert found["cheat"].reason == "it wrote ignored files override, which cannot be committed"
     assert found["failing"].reason == "its command failed: failing exited with 3"
-    assert found["folder"].reason == "it wrote ignored files new/, which no branch can hold"
-    # It was built and measured as it would be without the ones before it.
+    assert found["folder"].reason == "it wrote ignored files new/, which cannot be committed"
+    # The earlier candidates left no files, so it was built and measured as if it were the first.
     assert found["nothing-more"].reason.startswith("same: ")
     assert (found["good"].decision, found["good"].after) == ("accepted", 80)
     row = next(item for item in result.benchmarks if item.name == "fast")
@@ -56,7 +56,7 @@ def test_ignored_files_of_a_candidate_are_rejected_with_it_and_removed(tree: Pro
 def test_a_proposers_ignored_files_are_rejected_too(tree: Project) -> None:
     text = workflow("id: ask, propose: 'echo 10 > override'", more="    attempts: 1\n", head=IGNORED)
     found = tried(tree.run(text))["ask.1"]
-    assert found.reason == "no proposal: it wrote ignored files override, which no branch can hold"
+    assert found.reason == "no proposal: it wrote ignored files override, which cannot be committed"
 
 
 def test_a_command_may_build_what_the_build_makes_and_write_to_what_is_shared(tree: Project) -> None:
@@ -136,7 +136,7 @@ def test_what_is_guarded_gates_in_the_last_comparison(tree: Project) -> None:
     assert {row.metric for row in plain.benchmarks if row.gating} == {"time"}
 
 
-# -- what is said, and how it is taken over
+# -- messages, and the printed command that applies the changes
 
 
 def test_where_the_same_files_are_executed_it_is_asked_whether_it_was_built(tree: Project) -> None:
@@ -153,7 +153,7 @@ def test_where_the_same_files_are_executed_it_is_asked_whether_it_was_built(tree
     found = tried(tree.run(text))
     assert found["note"].reason.endswith(" (both sides execute the same files: was it built?)")
     assert found["note"].reason.startswith("same: ")
-    # Settings are not built.
+    # A candidate that only changes settings has nothing to build.
     assert found["set"].reason.endswith(" (both sides execute the same files)")
 
 
@@ -179,7 +179,7 @@ def test_the_printed_command_takes_over_what_was_kept(tree: Project, change: str
     assert subjects == ["perf: two (+25.0%)", "perf: one (+20.0%)"]
 
 
-# -- what runs on every candidate
+# -- steps that run for every candidate
 
 
 def lines_of(file: Path) -> int:
@@ -204,5 +204,5 @@ def test_work_after_the_stage_runs_once_unless_a_check_needs_it(
     result = tree.run(workflow(f"id: good, {CHEAPER}", head=HEAD.rstrip() + later))
     assert tried(result)["good"].decision == "accepted"
     assert {item.id: item.status for item in result.steps}["smoke"] == "done"
-    # On what stands, on the candidate, and at the end on what was kept.
+    # On the original, on the candidate, and at the end on the accepted state.
     assert {file.name: lines_of(file) for file in seen.iterdir()} == {"upload": 1, "named": 3, "told": 3}

@@ -343,7 +343,7 @@ def test_a_folder_and_a_tool_are_items_too(team: Team) -> None:
     events = root / ".perfflow/runs/latest/events.jsonl"
     assert json.loads(events.read_text().splitlines()[0])["run"]["file"] == words[0]
     migrated = team.run("migrate", words[0], cwd=root)
-    assert "is not of this project and is not changed" in migrated.stderr
+    assert "is outside this project and is not changed" in migrated.stderr
 
 
 def test_a_library_begins_with_a_workflow_that_passes_its_test(tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ def test_a_library_begins_with_a_workflow_that_passes_its_test(tmp_path: Path) -
     assert "  exit status 0; expected 1" in lines
     assert "  benchmarks: program; expected other" in lines
     assert "  steps: program, repeatable; expected program" in lines
-    assert "  no file under tests/ names it" in lines
+    assert "  no test under tests/ runs it" in lines
     assert lines[-1] == "2 of 6 passed"
     assert sorted(item.name for item in (tmp_path / "team").iterdir()) == ["README.md", "tests", "workflows"]
     empty = perfflow("library", "test", ".", cwd=tmp_path)

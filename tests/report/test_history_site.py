@@ -10,7 +10,7 @@ import pytest
 
 from perfflow.jobs.history import parallel, site
 from perfflow.jobs.history.collect import opened
-from perfflow.jobs.history.trends import Asked
+from perfflow.jobs.history.trends import HistoryFilter
 from perfflow.model.errors import UserError
 from perfflow.report.html.history_site import path_of as site_path
 from tests.report.histories import changed, quiet
@@ -59,14 +59,14 @@ def test_an_empty_history_has_an_index() -> None:
 def test_a_folder_is_written_again_and_another_is_left_alone(tmp_path: Path) -> None:
     with opened(tmp_path, _silent) as history:
         history.add([summary(1), summary(2)])
-    assert site.build(tmp_path, tmp_path / "site", Asked(), _silent) == 3
+    assert site.build(tmp_path, tmp_path / "site", HistoryFilter(), _silent) == 3
     (tmp_path / "site" / "benchmarks" / "gone.html").write_text("of a benchmark that is no more")
-    assert site.build(tmp_path, tmp_path / "site", Asked(), _silent) == 3
+    assert site.build(tmp_path, tmp_path / "site", HistoryFilter(), _silent) == 3
     assert not (tmp_path / "site" / "benchmarks" / "gone.html").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.html").write_text("x")
-    with pytest.raises(UserError, match="holds something else"):
-        site.build(tmp_path, tmp_path / "mine", Asked(), _silent)
+    with pytest.raises(UserError, match="the folder has other files"):
+        site.build(tmp_path, tmp_path / "mine", HistoryFilter(), _silent)
     assert (tmp_path / "mine" / "thesis.html").read_text() == "x"
 
 
@@ -75,7 +75,7 @@ def test_many_pages_made_by_several_processes_are_the_same(tmp_path: Path, monke
         history.add(summary(number, 1.0 + number, benchmarks=2 * parallel.FEWEST) for number in range(3))
     for name, processors in (("one", {0}), ("two", {0, 1})):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, processors=processors: processors)
-        assert site.build(tmp_path, tmp_path / name, Asked(), _silent) == 2 * parallel.FEWEST + 1
+        assert site.build(tmp_path, tmp_path / name, HistoryFilter(), _silent) == 2 * parallel.FEWEST + 1
     one, two = (sorted((tmp_path / name).rglob("*.html")) for name in ("one", "two"))
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
 
@@ -84,12 +84,12 @@ def test_a_page_that_another_process_cannot_write_is_told(tmp_path: Path, monkey
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     with opened(tmp_path, _silent) as history:
         history.add([summary(0, benchmarks=2 * parallel.FEWEST)])
-    assert site.build(tmp_path, tmp_path / "site", Asked(), _silent) == 2 * parallel.FEWEST + 1
+    assert site.build(tmp_path, tmp_path / "site", HistoryFilter(), _silent) == 2 * parallel.FEWEST + 1
     page = next((tmp_path / "site" / "benchmarks").iterdir())
     page.unlink()
     page.mkdir()
     with pytest.raises(UserError, match="cannot write"):
-        site.build(tmp_path, tmp_path / "site", Asked(), _silent)
+        site.build(tmp_path, tmp_path / "site", HistoryFilter(), _silent)
 
 
 def test_each_point_and_interval_is_drawn_where_it_belongs() -> None:

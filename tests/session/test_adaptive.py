@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perfflow.jobs.rejudge.rejudge import rejudge
-from perfflow.jobs.run.run import Part
+from perfflow.jobs.run.run import RunPart
 from perfflow.model.result import Benchmark
 from perfflow.model.rules import CURRENT, Rules
 from perfflow.plan.groups import Benchmarks
@@ -274,7 +274,7 @@ stages:
     two = ("core/spin/1", "core/spin/2")
     parts = {"named": Benchmarks(two), "rest": Benchmarks((), two)}
     found = {
-        kind: {row.name for row in project.run(text, part=Part({"suite": part}, 13)).benchmarks}
+        kind: {row.name for row in project.run(text, part=RunPart({"suite": part}, 13)).benchmarks}
         for kind, part in parts.items()
     }
 

@@ -1,7 +1,7 @@
-"""The base of ``gate --against best-30d``: the revision that was best by the history of this machine.
+"""The base of ``gate --against best-30d``: the best revision in the history of this machine.
 
-The stored values only choose the revision. It is then measured afresh, in pairs with head, so a lucky value in the
-history fails nobody.
+The stored values only choose the revision. It is then measured again, in pairs with head, so a lucky value in the
+history cannot fail a gate.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from perfflow.verdict.gating import deciding_metrics
 Tell = Callable[[str], None]
 _SPEC = late_pattern(r"best-([1-9][0-9]{0,3})d")
 _NOISES = 2
-"""What a benchmark has lost counts beyond so many times its noise: else the noisiest would always choose."""
+"""A benchmark's loss counts only beyond this multiple of its noise. Otherwise the noisiest would always choose."""
 _DEVIATION = 1.4826 / math.sqrt(1.5)
-"""Of the median distance of a normal value from the middle between two others to their standard deviation."""
+"""Factor from the median distance of a normal value to the middle of two others, to their standard deviation."""
 _WIDTH = 2 * 1.96
 """Standard errors in a 95% interval."""
 _DEEPEN = "git fetch --unshallow gets the whole history"
@@ -46,10 +46,11 @@ _DEEPEN = "git fetch --unshallow gets the whole history"
 
 @dataclass(frozen=True)
 class Best:
-    """The revision that was chosen, and why: which benchmark chose it, its stored value there, and since when.
+    """The chosen revision, and why: the benchmark that decided, its stored value, and how old the revision is.
 
-    ``value`` is in base units, ``lost`` the share by which the newest level is worse than the best, ``days`` and
-    ``commits`` how far back it is. ``of`` revisions were looked at; ``others`` of ``benchmarks`` have another best.
+    ``value`` is in base units. ``lost`` is the share by which the newest level is worse than the best. ``days`` and
+    ``commits`` are the revision's age. It was chosen from ``of`` revisions. ``others`` of ``benchmarks`` were best at
+    another revision.
     """
 
     spec: str
@@ -66,14 +67,14 @@ class Best:
 
     @property
     def text(self) -> str:
-        """What a report says of it."""
+        """The sentence for the report."""
         series = self.series
         back = f"{_number(self.days, 'day')} and {_number(self.commits, 'commit')} back"
         now = f"{self.lost:.1%} worse" if self.lost >= 0.0005 else "no worse"
         said = (
-            f"base: {self.revision[:12]}, the best of {_number(self.of, 'revision')} that the history of this machine "
-            f"has of the last {self.spec.removeprefix('best-')[:-1]} days: {series.benchmark} {series.metric} was "
-            f"{quantity(self.value, series)} on {self.measured[:10]}, {back}, and the level is {now} now"
+            f"base: {self.revision[:12]}, the best of {_number(self.of, 'revision')} of the last {days_of(self.spec)} "
+            f"days in this machine's history: {series.benchmark} {series.metric} was {quantity(self.value, series)} "
+            f"on {self.measured[:10]}, {back}, and the level is {now} now"
         )
         if not self.others:
             return said
@@ -82,7 +83,7 @@ class Best:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the result says of the base beside its revision."""
+        """The facts about the base for the result, beside its revision."""
         names = ("value", "measured", "days", "commits", "lost")
         series = {name: getattr(self.series, name) for name in ("benchmark", "metric", "unit")}
         return {"name": self.spec, "best": series | {name: getattr(self, name) for name in names}}
@@ -90,9 +91,9 @@ class Best:
 
 @dataclass(frozen=True)
 class _Line:
-    """The commits that head comes from, the oldest first, and those that cannot be the base since they are head's code.
+    """Head's history, oldest commit first, and the commits that cannot be the base because their code is head's.
 
-    ``shallow``: the older ones are not in this clone.
+    ``shallow``: this clone lacks the older commits.
     """
 
     places: Mapping[str, int]
@@ -109,11 +110,11 @@ class _Followed:
     values: tuple[float, ...]
     levels: tuple[float, ...]
     best: int
-    """Which of the revisions is the best that can be the base."""
+    """Index of the best revision that can be the base."""
 
     @property
     def lost(self) -> float:
-        """By which share the newest level is worse than the best one."""
+        """The share by which the newest level is worse than the best one."""
         best, newest = self.levels[self.best], self.levels[-1]
         old, new = (best, newest) if self.trend.series.better == "lower" else (newest, best)
         if old == 0:
@@ -122,13 +123,13 @@ class _Followed:
 
     @property
     def rank(self) -> tuple[float, float]:
-        """What it has lost for sure, and as it seems."""
+        """The loss beyond the noise, then the whole loss."""
         exact = is_exact(self.trend.series.statistic)
         return self.lost - (0 if exact else _NOISES * _noise(self.trend, self.values)), self.lost
 
 
 def days_of(spec: str) -> int:
-    """The days of ``best-Nd``. Raises UserError for another word."""
+    """Return the number of days in ``best-Nd``. Raises UserError for any other text."""
     found = _SPEC.fullmatch(spec)
     if not found:
         hint = "write --against best-30d: the revision with the best value of the last 30 days in the history"
@@ -137,10 +138,10 @@ def days_of(spec: str) -> int:
 
 
 def best_revision(opened: Opened, selected: Collection[str], spec: str, head: str | None, tell: Tell) -> Best:
-    """Choose the base: the revision that is best for the deciding metric which has lost most since its best.
+    """Choose the base: take the deciding metric that has lost most since its best, and return its best revision.
 
-    Only commits that head (a revision, None for the tree as it stands) comes from count, and values that this machine
-    measured of this workflow with these parameters. Raises UserError where there is none, or its commit is not here.
+    Only head's own history counts, and only values of this machine, workflow and parameters.
+    head: a revision; None for the working tree. Raises UserError if there is no such value or its commit is missing.
     """
     days = days_of(spec)
     repository = repositories.look_at(opened.root)
@@ -182,14 +183,14 @@ def _line(opened: Opened, repository: Repository, head: str | None) -> _Line:
         raise UserError.of("the repository has no commit yet", "commit the state that the gate should compare with")
     lines = repository.git().run("rev-list", "--date-order", "--reverse", "--format=%H %T", tip).decode().splitlines()
     trees = dict(line.split(" ") for line in lines if not line.startswith("commit "))
-    # Compared with itself, head would always pass.
+    # Head compared with itself would always pass.
     changed = not head and bool(project.describe(opened.root, looking=True).get("dirty"))
     same = frozenset() if changed else frozenset(name for name, tree in trees.items() if tree == trees[tip])
     return _Line({name: place for place, name in enumerate(trees)}, same, repository.shallow)
 
 
 def _series(opened: Opened, since: datetime, line: _Line, tell: Tell) -> tuple[list[Trend], int]:
-    """The values of this machine that count, and how many series are of other machines."""
+    """Return the eligible values of this machine, and the number of series of other machines."""
     identity, params = facts()["identity"], params_text(opened.plan.params)
     found, elsewhere = [], 0
     with opened_history(opened.root, tell) as history:
@@ -207,15 +208,15 @@ def _series(opened: Opened, since: datetime, line: _Line, tell: Tell) -> tuple[l
 
 
 def _counts(point: Measured, since: datetime, line: _Line) -> bool:
-    # Of a shallow clone, a commit that is not there may be one that head comes from.
+    # In a shallow clone, an unknown commit may be an ancestor of head.
     known = point.revision in line.places or (line.shallow and bool(point.revision))
     return known and point.kind != CANDIDATE and not point.dirty and moment(point.started) >= since
 
 
 def _deciding(opened: Opened, selected: Collection[str], found: Sequence[Trend]) -> Iterator[Trend]:
-    """Of each benchmark that is to be measured the metrics that a gate rests on, and those that have a target."""
+    """Yield, for each benchmark to be measured, the metrics that decide a gate and the metrics with a target."""
     steps = [item for item in opened.plan.steps if item.id in selected and item.role is Role.MEASURE]
-    # What compares two commands or variants where it stands says nothing of base and head.
+    # Steps that compare two commands or variants do not compare base with head.
     steps = [item for item in steps if not (item.step.candidate or item.step.variants)]
     by_name: dict[str, dict[str, Trend]] = defaultdict(dict)
     for trend in sorted(found, key=lambda trend: trend.points[-1].started):
@@ -231,7 +232,7 @@ def _deciding(opened: Opened, selected: Collection[str], found: Sequence[Trend])
 
 
 def may_measure(item: Planned, name: str) -> bool:
-    """Whether a step may measure a benchmark; in the name of a suite's step ``*`` stands for the suite's own ids."""
+    """Return whether a step may measure a benchmark. In a suite step's pattern, ``*`` stands for the suite's ids."""
     before, star, after = item.pattern.partition("*")
     if star:
         return name.startswith(before) and name.endswith(after)
@@ -239,7 +240,7 @@ def may_measure(item: Planned, name: str) -> bool:
 
 
 def _as_comparison(opened: Opened, trend: Trend) -> Comparison:
-    """The newest value, as what decides between clocks takes it."""
+    """Return the newest value in the form that ``deciding_metrics`` takes."""
     series, point = trend.series, trend.points[-1]
     summary = Summary(point.value, point.low, point.high, point.n, (point.value,))
     metric = opened.plan.criteria.metric(series.metric)
@@ -257,15 +258,15 @@ def _followed(trend: Trend, line: _Line) -> _Followed | None:
     able = [at for at, revision in enumerate(revisions) if revision not in line.same_code]
     if not able or trend.series.better == "none":
         return None
-    # Of equals the newest, from which head differs by the least.
+    # Of equal values the newest, since it differs least from head.
     best = min(able, key=lambda at: (sign * smooth[at], sign * values[at], -at))
     return _Followed(trend, revisions, values, smooth, best)
 
 
 def _noise(trend: Trend, values: Sequence[float]) -> float:
-    """The standard deviation of a value as a share: by how it lies between its neighbours, and by its own interval.
+    """Return the relative standard deviation of a value, estimated from its neighbours and from its own interval.
 
-    Steps and drifts add nothing to the median distance from the middle between two neighbours.
+    The median distance from the middle of the two neighbours is not affected by steps and drifts.
     """
     threes = zip(values, values[1:], values[2:], strict=False)
     apart = [abs(at - (before + behind) / 2) / at for before, at, behind in threes if at]
@@ -278,10 +279,10 @@ def _noise(trend: Trend, values: Sequence[float]) -> float:
 def _nothing(opened: Opened, spec: str, of: Collection[str], elsewhere: int, *, shallow: bool) -> UserError:
     name, days = opened.plan.workflow.name, days_of(spec)
     if of:
-        text = f"of the last {days} days the history has values of {name} for nothing but the code of head"
+        text = f"the history of the last {days} days has values of {name} only for the code of head"
         return UserError.of(text, "the next commit can be compared with it; --base REV compares with any revision")
-    text = f"the history has no value of {name} that this machine measured in the last {days} days of a commit of head"
+    text = f"the history has no value of {name} from the last {days} days, by this machine, for a commit of head"
     others = "; values of other machines are never compared" if elsewhere else ""
     deepen = f"; {_DEEPEN}" if shallow else ""
-    hint = "`perfflow run` adds values of the commit that is checked out, --base REV compares with any revision"
+    hint = "`perfflow run` adds values of the checked-out commit; --base REV compares with any revision"
     return UserError.of(f"{text}{others}", f"{hint}{deepen}")

@@ -1,4 +1,4 @@
-"""A suspicion of the newest points is followed by a run of both revisions in pairs, which confirms or withdraws it."""
+"""Confirm or withdraw suspicions about the newest points by measuring both revisions in pairs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Measure = Callable[[RunRequest], FinishedRun]
 
 @dataclass(frozen=True)
 class Pairs:
-    """How the revisions are measured: what the workflow was called, the parameters that were set, and times in s.
+    """How the revisions are measured: the workflow's name as typed, the parameters that were set, and times in s.
 
-    ``budget`` is for all measuring of one run, None without a limit.
+    ``budget``: for all measurements of one run; None for no limit.
     """
 
     workflow: str
@@ -36,9 +36,10 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What became of the suspicions, in their order, and whether all that was measured in pairs could be.
+    """The suspicions with their new states, in the same order.
 
-    ``interrupted``: the last run was, and what it was about stays open.
+    ``measured``: how many were to be measured. ``failed``: the ids of runs that could not measure everything.
+    ``interrupted``: the last run was interrupted, and its suspicions stay open.
     """
 
     suspicions: tuple[Suspicion, ...]
@@ -48,9 +49,9 @@ class Confirmed:
 
 
 def confirm(opened: Opened, found: Sequence[Suspicion], pairs: Pairs, measure: Measure) -> Confirmed:
-    """Measure the revisions of each open suspicion of a workflow in pairs; one run for all that have the same two.
+    """Measure the revisions of each open suspicion in pairs, with one run for suspicions of the same two revisions.
 
-    Only what this machine measured, of these parameters, is settled by it.
+    Only suspicions of this machine, workflow and parameters are settled.
     """
     after, failed, interrupted = list(found), list[str](), False
     by_ends: dict[tuple[str, str], list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""``gate --base-results NAME``: head is measured alone and compared with a stored set, as two stored sets are."""
+"""``gate --base-results NAME``: measure head alone and compare it with a stored set, without pairs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from perfflow.jobs.compare.compare_stored import CompareOptions, Shown, compare_stored, require_comparable
+from perfflow.jobs.compare.compare_stored import CompareOptions, ComparisonNames, compare_stored, require_comparable
 from perfflow.jobs.run.run import FinishedRun
 from perfflow.machine.facts import facts
 from perfflow.model.later import dataclass
@@ -21,7 +21,7 @@ _LEFT_OUT = (Role.CANDIDATE, Role.COMPARE)
 
 @dataclass(frozen=True)
 class StoredBase:
-    """What head is compared with, the command that was typed, and where the comparison goes, None for a new run."""
+    """The stored set to compare head with, the command line, and the comparison's folder (None for a new run)."""
 
     base: Stored
     command: Sequence[str]
@@ -30,7 +30,7 @@ class StoredBase:
 
 
 def require_usable(opened: Opened, asked: StoredBase) -> None:
-    """Raise UserError where a comparison with head would, as far as that is known before head is measured."""
+    """Raise UserError if a comparison with head would, as far as this is known before head is measured."""
     data = opened.plan.workflow.data
     head = Stored("head", OWN, VERSION, {}, facts())
     head = replace(head, data=receipt_files.data_hashes(opened.root, data))
@@ -39,19 +39,19 @@ def require_usable(opened: Opened, asked: StoredBase) -> None:
 
 
 def measured_steps(opened: Opened, selected: Collection[str]) -> list[str]:
-    """The steps that measure head: no candidates, nor what compares them, as in any gate."""
+    """Return the steps that measure head: as in any gate, no candidates and no comparisons of candidates."""
     return [item.id for item in opened.plan.steps if item.id in selected and item.role not in _LEFT_OUT]
 
 
 def compare_head(opened: Opened, head: FinishedRun, asked: StoredBase) -> FinishedRun:
-    """Compare a run of head with the stored set. The result has no verdict, and says that it is unpaired.
+    """Compare a run of head with the stored set. The result has no verdict and is marked as unpaired.
 
     Raises UserError as ``compare_stored`` does.
     """
     found = stored_of(head.result, head.result.run.id)
-    # What is wrong with head alone is nothing that the comparison shows.
+    # The comparison does not show failures of head itself, so they become a warning.
     ended = ending_of(head.result) if head.result.verdict == "fail" else ""
     found = replace(found, warnings=(*found.warnings, *([ended] if ended else ())))
     workflow = opened.plan.workflow
-    shown = Shown(workflow.name, workflow.component or workflow.name, tuple(asked.command))
-    return compare_stored(asked.base, found, CompareOptions(asked.out, asked.across_machines, opened.root, shown))
+    names = ComparisonNames(workflow.name, workflow.component or workflow.name, tuple(asked.command))
+    return compare_stored(asked.base, found, CompareOptions(asked.out, asked.across_machines, opened.root, names))

@@ -1,4 +1,4 @@
-"""Good against bad, then one commit after another against good, until the first bad one is left or no more is known."""
+"""``perfflow bisect``: compare good with bad, then commits between them with good, to find the first bad commit."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ from perfflow.verdict.bisection import (
 )
 
 GOOD = "good"
-"""Section of the run's folder for what was built of the good revision; the bad one's is the run's own."""
+"""Section of the run's folder for the good revision's build. The bad revision's build is in the run's own folder."""
 FOR_THE_ENDS = 0.5
-"""Share of the budget that comparing good with bad may take."""
+"""The share of the budget for comparing good with bad."""
 SPENT = "the budget is spent"
-OPEN = "of the commits between nothing could be found out"
+OPEN = "none of the commits between them could be decided"
 STOPPED = "interrupted"
 
 
 @dataclass(frozen=True)
 class FinishedBisection:
-    """A bisection that ended or was interrupted, and where its files are."""
+    """A bisection that ended or was interrupted, and its folder."""
 
     found: Bisected
     folder: Path
@@ -72,10 +72,10 @@ def bisect(
     progress: Progress,
     tell: Callable[[Tried], None],
 ) -> FinishedBisection:
-    """Find the commit that brought a regression; ^C ends in an interrupted result.
+    """Find the commit that caused a regression. ^C ends the bisection with an interrupted result.
 
-    ``tell`` hears of each revision. Raises UserError for bad usage before anything is executed, and where a file of the
-    run or of its trees cannot be written.
+    ``tell`` is called with each revision's result. Raises UserError for bad usage before anything is executed, and if a
+    file of the run or of its trees cannot be written.
     """
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
     ends, steps = endpoints(repository, asked), steps_of(opened.plan, asked)
@@ -94,7 +94,7 @@ def bisect(
 
 
 def write_pages(found: Bisected, folder: Path) -> None:
-    """Write the report, as Markdown and as a page to look at."""
+    """Write the report as Markdown and as an HTML page."""
     from perfflow.report import bisect_page, markdown
     from perfflow.report.html import document
 
@@ -105,14 +105,14 @@ def write_pages(found: Bisected, folder: Path) -> None:
 def _begun(
     opened: Opened, asked: BisectRequest, ends: Endpoints, steps: Steps, folder: RunFolder, progress: Progress
 ) -> RunSession:
-    """The session of a bisection whose first event is stored, or that goes on with another one."""
+    """Start a bisection and store its first event, or resume it; return its session."""
     context = users_tree(opened, folder, resume.seed(folder.path) if asked.resume else asked.seed)
     selected = [item.id for item in steps.all(opened.plan)]
     if asked.resume:
         folder.append({"event": "resumed", "time": now(), "selected": sorted(selected)})
     else:
         opening = opening_event(opened, context, selected, asked.command, asked.budget)
-        # `perfflow report` makes a result of good against bad.
+        # With these trees `perfflow report` can judge good against bad.
         opening["trees"] |= {
             "baseline": {"kind": "revision", "revision": ends.good.revision, "name": asked.good},
             "candidate": {"kind": "revision", "revision": ends.bad.revision, "name": asked.bad, "dirty": False},
@@ -131,7 +131,7 @@ def _write(found: Bisected, context: TreeContext, command: Sequence[str]) -> Non
 
 @dataclass
 class _Bisection:
-    """One bisection as it goes on."""
+    """One bisection in progress."""
 
     opened: Opened
     asked: BisectRequest
@@ -142,7 +142,7 @@ class _Bisection:
     trials: Trials
 
     def run(self) -> Bisected:
-        """Walk to an outcome; what was found of each revision is an event as soon as it is known."""
+        """Bisect to an outcome. Each revision's result is stored as an event as soon as it is known."""
         good, bad = self.ends.good, self.ends.bad
         found = Bisected(Outcome.INTERRUPTED, self.opened.plan.workflow.name, good, bad, notes=tuple(self.ends.notes))
         self.session.progress.began(self.session.folder.path, self.steps.all(self.opened.plan))
@@ -164,7 +164,7 @@ class _Bisection:
             self.session.close()
 
     def _set_up(self) -> str:
-        """Run the setup, once, in the user's tree; returns what is missing or failed."""
+        """Run the setup once, in the user's tree; return what is missing or failed, or ''."""
         selected = frozenset(item.id for item in self.steps.all(self.opened.plan))
         for absent in not_startable(self.session.context, selected):
             if absent.blocks:
@@ -175,7 +175,7 @@ class _Bisection:
     # -- good against bad
 
     def _ends_compared(self, trees: SlotsInTurn, found: Bisected) -> Bisected:
-        """Measure both ends, unless an interrupted bisection did, and choose the regression.
+        """Compare good with bad, unless the interrupted bisection did, and choose the regression.
 
         Raises NotMeasuredError.
         """
@@ -218,14 +218,14 @@ class _Bisection:
         notes = list(found.notes)
         if others:
             names = ", ".join(f"{item.benchmark} {item.metric}" for item in others)
-            notes.append(f"the worst of {len(proven)} that regressed; --benchmark looks for another: {names}")
+            notes.append(f"this is the worst of {len(proven)} regressions; --benchmark chooses another: {names}")
         tried = tuple(self.trials.done)
         return replace(found, regression=chosen, others=tuple(others), notes=tuple(notes), tried=tried)
 
-    # -- what lies between
+    # -- the commits between
 
     def _searched(self, trees: SlotsInTurn, found: Bisected, regression: Regression) -> Bisected:
-        """Try one commit after another. Raises NotMeasuredError where the good revision cannot be measured any more."""
+        """Try one commit after another. Raises NotMeasuredError if the good revision can no longer be measured."""
         search = Search(self._order, found.bad.revision, [found.good.revision])
         for item in self.trials.done:
             if item.commit not in (found.good, found.bad):

@@ -1,4 +1,4 @@
-"""The good revision built in one slot, and one revision after another built in the other and measured against it."""
+"""Build the good revision in one slot, and measure other revisions in the other slot against it."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from perfflow.trees.snapshots import at
 from perfflow.verdict.acceptance import Goal
 
 SHORT = 9
-"""Letters of a revision in a line of progress."""
+"""Characters of a revision in a line of progress."""
 _LONGEST_LINE = 120
 
 
 class NotMeasuredError(Exception):
-    """A revision cannot be built or measured; the text says which step failed, and how. ``good``: the good one's."""
+    """A revision cannot be built or measured. The text names the failed step and its error. ``good``: the good one."""
 
     def __init__(self, reason: str, *, good: bool = False) -> None:
         super().__init__(reason)
@@ -45,17 +45,17 @@ class NotMeasuredError(Exception):
 
 @dataclass
 class Measuring:
-    """The role of a step that measures: the benchmarks that are asked for, by the metric that is; all without."""
+    """Performs the measuring steps of a bisection, limited to one benchmark and metric if they are set."""
 
     benchmark: str = ""
     metric: str = ""
     attempt: int = 0
-    """Each has coins of its own."""
+    """The number of the comparison. Each one has its own random order of sides."""
     spent: float = 0.0
-    """Seconds of all measuring so far."""
+    """Seconds of all measurements so far."""
 
     def __call__(self, session: RunSession, planned: Planned, run: StepRun) -> None:
-        """Sample until all is decided. Raises Failure and PreparationError."""
+        """Sample until every benchmark is decided. Raises Failure and PreparationError."""
         if self.metric:
             planned = replace(planned, step=planned.step.model_copy(update={"metric": self.metric}))
         bench = Bench(session, planned, run)
@@ -80,7 +80,7 @@ class Measuring:
 
 @dataclass(frozen=True)
 class Limits:
-    """What ends the sampling of one comparison: its criteria, a goal, and seconds for it, None without a limit."""
+    """When the sampling of one comparison stops: its criteria, a goal, and a limit in seconds (None for no limit)."""
 
     criteria: Criteria
     goal: Goal | None = None
@@ -89,7 +89,7 @@ class Limits:
 
 @dataclass
 class SlotsInTurn:
-    """Both slots of one bisection. The good revision stays where it is from ``show_good`` on."""
+    """Both slots of one bisection. The good revision stays in its slot after ``show_good``."""
 
     session: RunSession
     slots: Slots
@@ -109,7 +109,7 @@ class SlotsInTurn:
     def compare(
         self, context: TreeContext, commit: Described, keeper: Keeper, steps: Collection[str], limits: Limits
     ) -> None:
-        """Measure a revision that was built in pairs with the good one. Raises NotMeasuredError."""
+        """Measure a built revision in pairs with the good one. Raises NotMeasuredError."""
         if self._good is None:
             raise NotMeasuredError("the good revision is not built", good=True)
         own = replace(context, plan=replace(context.plan, criteria=limits.criteria))
@@ -136,7 +136,7 @@ class SlotsInTurn:
 
     def _perform(self, session: RunSession, steps: Collection[str]) -> None:
         _require_done(perform_all(session, steps))
-        # The glance at the machine was taken once, by whichever session measured first.
+        # The machine's noise is checked once, by the first session that measures.
         self.session.noise = self.session.noise or session.noise
 
 
@@ -148,6 +148,6 @@ def _require_done(runs: Iterable[StepRun]) -> None:
 
 
 def _last_words(run: StepRun) -> str:
-    """The last line that a failed step printed, and its log; '' where it printed nothing."""
+    """Return the last line that a failed step printed, and its log; '' if it printed nothing."""
     said = [line.strip() for line in run.tail if line.strip()]
     return f': "{shortened(said[-1], _LONGEST_LINE)}" (log: {run.log})' if said else ""

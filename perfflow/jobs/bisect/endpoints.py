@@ -1,4 +1,4 @@
-"""What was asked for → the two revisions between which is searched, and the steps that tell them apart."""
+"""The user's request for a bisection, its good and bad revisions, and the steps that measure them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from perfflow.workflow.roles import CANDIDATES_STAGE
 
 @dataclass(frozen=True)
 class BisectRequest:
-    """What the user asked for beside the workflow. ``benchmark`` is a name or a glob; '' for what regressed most.
+    """The user's options. ``benchmark`` is a name or a glob; '' stands for the benchmark that regressed most.
 
-    ``budget``: seconds for all measuring together, None without a limit.
+    ``budget``: seconds for all measurements together; None for no limit.
     """
 
     good: str
@@ -34,7 +34,7 @@ class BisectRequest:
     first_parent: bool = False
     out: Path | None = None
     resume: Path | None = None
-    """Folder of an interrupted bisection to go on with."""
+    """Folder of an interrupted bisection to resume."""
     seed: int | None = None
     lock_timeout: float = 1800.0
     command: Sequence[str] = ()
@@ -42,7 +42,7 @@ class BisectRequest:
 
 @dataclass(frozen=True)
 class Endpoints:
-    """A good revision that the bad one descends from, and what there is to say about how it was found."""
+    """A bad revision and its good ancestor, with notes about how that was found."""
 
     good: Described
     bad: Described
@@ -50,17 +50,17 @@ class Endpoints:
 
 
 def endpoints(repository: Repository, asked: BisectRequest) -> Endpoints:
-    """Find both revisions. Raises UserError for unknown ones, and where nothing can lie between them."""
+    """Find both revisions. Raises UserError for unknown revisions, and if no change can lie between them."""
     good, bad = (described(repository, repository.revision(name)) for name in (asked.good, asked.bad))
     parted = repository.merge_base(good.revision, bad.revision)
     if good.revision == bad.revision:
         raise UserError.of("--good and --bad are the same commit", "name an older one as --good")
     if parted == bad.revision:
-        hint = f"the older one is the good one: --good {asked.bad} --bad {asked.good}"
+        hint = f"the older one must be the good one: --good {asked.bad} --bad {asked.good}"
         raise UserError.of(f"{asked.bad} is an ancestor of {asked.good}", hint)
     notes = []
     if parted != good.revision:
-        notes.append(f"{asked.good} is not an ancestor of {asked.bad}: {parted[:12]}, where they parted, stands for it")
+        notes.append(f"{asked.good} is not an ancestor of {asked.bad}: their merge base {parted[:12]} is used instead")
         good = described(repository, parted)
     if repository.tree(good.revision) == repository.tree(bad.revision):
         raise UserError.of(f"{asked.good} and {asked.bad} have the same files", "nothing can have changed between them")
@@ -69,27 +69,27 @@ def endpoints(repository: Repository, asked: BisectRequest) -> Endpoints:
 
 @dataclass(frozen=True)
 class Steps:
-    """Ids of steps: those that run once, those that build each tree, and those that measure it."""
+    """Ids of the steps that run once, that build each tree, and that measure it."""
 
     setup: tuple[str, ...]
     building: tuple[str, ...]
     measuring: tuple[str, ...]
 
     def all(self, plan: Plan) -> list[Planned]:
-        """All of them, in the order of the plan."""
+        """Return all these steps, in the order of the plan."""
         return [item for item in plan.steps if item.id in {*self.setup, *self.building, *self.measuring}]
 
 
 def steps_of(plan: Plan, asked: BisectRequest) -> Steps:
-    """Choose the steps. Raises UserError where none measures, or none can measure what was asked for."""
+    """Choose the steps. Raises UserError if no step measures, and for an unknown metric or an unusable service."""
     selected = select(plan, (), asked.only, None)
     stages = list(plan.workflow.stages)
     later = set(stages[stages.index(CANDIDATES_STAGE) + 1 :]) if CANDIDATES_STAGE in stages else set()
-    # A step that compares two commands where it stands has a comparison of its own.
+    # A step that compares two commands has its own baseline, so it cannot compare two revisions.
     able = [i for i in plan.steps if i.role is Role.MEASURE and i.stage not in later and i.step.candidate is None]
     measuring = tuple(item.id for item in able if item.id in selected)
     if not measuring:
-        hint = f"steps that can: {', '.join(item.id for item in able)}" if able else "only what is measured can be"
+        hint = f"steps that can: {', '.join(item.id for item in able)}" if able else "add a step that measures"
         raise UserError.of("none of the steps can be measured on two revisions", hint)
     if asked.metric and asked.metric not in {*METRICS, *plan.criteria.metrics}:
         known = ", ".join([*METRICS, *plan.criteria.metrics])
@@ -98,6 +98,6 @@ def steps_of(plan: Plan, asked: BisectRequest) -> Steps:
     building = building_steps(plan)
     service = next((name for name in building if plan.by_id[name].step.background), None)
     if service:
-        text = f"the service `{service}` would outlive the tree of the commit it was started from"
+        text = f"the service `{service}` would keep running after the tree of its commit is replaced"
         raise UserError.of(text, "measure with a command that starts and stops it, or start it in the `setup` stage")
     return Steps(setup, building, measuring)

@@ -1,4 +1,4 @@
-"""A stored bisection shown again: its page made anew from bisect.json. Nothing is measured or judged."""
+"""Show a stored bisection again, and write its page from bisect.json. Nothing is measured or judged."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from perfflow.verdict import stored_bisection
 
 
 def show_again(folder: Path) -> FinishedBisection:
-    """Read what a bisection found, and write its page again where that can be written.
+    """Read a stored bisection, and write its page again if the folder can be written.
 
-    Raises UserError while it is running, where it was killed before bisect.json was written, and for a damaged file.
+    Raises UserError while it is running, if it was killed before bisect.json was written, and for a damaged file.
     """
     rundir.require_ended(folder)
     path = folder / FILE
@@ -27,16 +27,16 @@ def show_again(folder: Path) -> FinishedBisection:
         if not resume.were_compared(folder):
             text = f"{folder}: the bisection was killed before good was compared with bad"
             raise UserError.of(text, f"nothing was found; {resume.AGAIN}") from error
-        hint = "go on with it by `perfflow bisect` and --resume; with --out DIR good is judged against bad"
+        hint = "resume it with `perfflow bisect` and --resume, or use --out DIR to judge good against bad"
         raise UserError.of(f"{folder}: the bisection has no {FILE}: it was killed", hint) from error
     except OSError as error:
-        raise UserError.of(f"{path}: {error.strerror}", "a bisection is shown from it") from error
+        raise UserError.of(f"{path}: {error.strerror}", "this file is needed to show the bisection") from error
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         text = f"{path}: not what this version of perfflow writes ({type(error).__name__}: {error})"
-        raise UserError.of(text, "the file was changed by hand, or by another version?") from error
+        raise UserError.of(text, "was the file changed by hand, or by another version?") from error
     try:
         write_pages(found, folder)
     except OSError:
-        # What may only be read has its page already, and what is printed is the same.
+        # A read-only folder keeps its old page; the printed text is the same.
         return FinishedBisection(found, folder)
     return FinishedBisection(found, folder)

@@ -1,4 +1,4 @@
-"""Whether an interrupted bisection can be resumed: the same question, the same workflow, the same machine."""
+"""Check that an interrupted bisection can be resumed: same options, same workflow, same machine."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ AGAIN = "start a new one without --resume"
 
 
 def require_same(path: Path, opened: Opened, ends: Endpoints, asked: BisectRequest) -> None:
-    """Raise UserError where what was found in a folder is no answer to what is asked now."""
+    """Raise UserError if the bisection in a folder had other revisions, options, workflow or machine."""
     record = _opened(path)
     before = [tree_of(record.trees, side).revision for side in Side]
     if before != [ends.good.revision, ends.bad.revision]:
         raise UserError.of(f"{path}: this run is not a bisection of these two revisions", AGAIN)
     if record.run.digest != digest(opened) or record.run.bisect != question(asked):
-        raise UserError.of(f"{path}: the workflow or what is asked for is not that of this run", AGAIN)
+        raise UserError.of(f"{path}: the workflow or the options differ from those of this run", AGAIN)
     if not were_compared(path):
         raise UserError.of(f"{path}: it was interrupted before good was compared with bad", AGAIN)
     here = facts()
@@ -38,18 +38,18 @@ def require_same(path: Path, opened: Opened, ends: Endpoints, asked: BisectReque
 
 
 def were_compared(path: Path) -> bool:
-    """Whether good and bad of a bisection were compared: one that was ended before cannot be resumed."""
+    """Return whether good and bad were compared. A bisection that ended before that cannot be resumed."""
     bad = tree_of(_opened(path).trees, Side.CANDIDATE).revision
     return any(event.get("event") == TRIED and event.get("revision") == bad for event in rundir.events(path))
 
 
 def seed(path: Path) -> int:
-    """The seed of the run in a folder."""
+    """Return the seed of the run in a folder."""
     return _opened(path).run.seed
 
 
 def question(asked: BisectRequest) -> BisectQuestion:
-    """What the answer depends on beside the revisions, as the run's first event keeps it."""
+    """Return the options that the answer depends on, beside the revisions, as the run's first event stores them."""
     return BisectQuestion(tuple(asked.only), asked.benchmark, asked.metric, asked.first_parent)
 
 

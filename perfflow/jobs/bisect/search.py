@@ -1,4 +1,4 @@
-"""Which commit is tried next, and what is left when none can be: pure, git's order is handed in."""
+"""Choose the commit to try next, and the commits that are left. Pure: git's order is passed in."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from perfflow.trees.bisection import Candidate
 from perfflow.verdict.bisection import Holds
 
 Order = Callable[[str, Sequence[str]], list[Candidate]]
-"""(bad, good ones) → the commits that may be the first bad one, the best one to try first."""
+"""(bad, good ones) → the commits that may be the first bad one. The best commit to try is first."""
 
 
 @dataclass
 class Search:
-    """The commits that are left: those of ``bad`` that no good one has."""
+    """The remaining commits: those in the history of ``bad``, but of no good commit."""
 
     order: Order
     bad: str
     good: list[str]
     passed_over: set[str] = field(default_factory=set)
-    """Commits of which nothing could be found out."""
+    """Commits that could not be decided."""
 
     def left(self) -> list[str]:
-        """The commits that may be the first bad one, ``bad`` among them."""
+        """Return the commits that may be the first bad one, including ``bad``."""
         return [item.commit for item in self.order(self.bad, self.good)]
 
     def next(self) -> str | None:
-        """The commit to try next; None where one is left, or nothing can be found out of the others.
+        """Return the commit to try next; None if one is left, or none of the others can be decided.
 
-        After commits that could not be tried another one is taken that is some way off, as they tend to stand together,
-        but only so far off that no further try is needed in the worst case.
+        Commits that cannot be tried are often neighbours, so after them a more distant commit is chosen. The distance
+        never adds a try in the worst case.
         """
         ordered = [item for item in self.order(self.bad, self.good) if item.commit != self.bad]
         able = [item for item in ordered if item.commit not in self.passed_over]
@@ -44,11 +44,11 @@ class Search:
         return equal[min((1 << passed) - 1, len(equal) - 1)].commit
 
     def steps(self) -> int:
-        """How many tries are left in the worst case."""
+        """Return the number of tries that are left in the worst case."""
         return (len(self.left()) - 1).bit_length()
 
     def learn(self, commit: str, what: Holds) -> None:
-        """Take in what was found of a commit."""
+        """Record the result of a commit."""
         if what in (Holds.YES, Holds.PART):
             self.bad = commit
         elif what is Holds.NO:
@@ -58,5 +58,5 @@ class Search:
 
 
 def _tries(count: int, item: Candidate) -> int:
-    """Tries that the larger part needs after this one."""
+    """Return the number of tries that the larger part needs after this one."""
     return (count - item.distance - 1).bit_length()

@@ -1,4 +1,4 @@
-"""One revision after another: built, measured against the good one, and what was found of it kept as an event."""
+"""Build one revision after another, measure each against the good one, and store its result as an event."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from perfflow.verdict.bisection import Holds, Regression, holds, row_of
 from perfflow.verdict.comparison import Comparison
 
 ATTEMPTS = 2
-"""Comparisons of one revision: where the last look of the first leaves it open, fresh pairs alone decide."""
+"""The most comparisons of one revision. If the first leaves it undecided, new pairs alone decide."""
 TRIED = "tried"
-"""The event that keeps what was found of a revision."""
+"""The event that stores the result of a revision."""
 
 
 @dataclass
 class Trials:
-    """What was found of each revision so far; ``tell`` hears of each."""
+    """The results of all revisions so far; ``tell`` is called with each new one."""
 
     folder: RunFolder
     repository: Repository
     criteria: Criteria
     tell: Callable[[Tried], None]
     secrets: Secrets = field(default_factory=Secrets)
-    """What must not be stored."""
+    """Texts that must not be stored."""
     done: list[Tried] = field(default_factory=list)
     _by_tree: dict[str, Tried] = field(default_factory=dict)
 
     def note(self, item: Tried) -> Tried:
-        """Keep what was found of a revision."""
+        """Store the result of a revision, and pass it to ``tell``."""
         item = replace(item, reason=masked(item.reason, self.secrets))
         self._take(item)
         self.folder.append({"event": TRIED, **item.to_json()})
@@ -50,13 +50,13 @@ class Trials:
         return item
 
     def recall(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Take over what an interrupted bisection had found. Raises LookupError for events of another shape."""
+        """Restore the results of an interrupted bisection. Raises LookupError for events of another shape."""
         for event in events:
             if event.get("event") == TRIED:
                 self._take(_from_json(self.repository, event))
 
     def of(self, revision: str) -> Tried | None:
-        """What is known of a revision."""
+        """Return the result of a revision; None if it was not tried."""
         return next((item for item in self.done if item.commit.revision == revision), None)
 
     def _take(self, item: Tried) -> None:
@@ -64,10 +64,10 @@ class Trials:
         self._by_tree.setdefault(self.repository.tree(item.commit.revision), item)
 
     def make(self, trees: SlotsInTurn, commit: Described, regression: Regression, seconds: float | None) -> Tried:
-        """Build one commit and measure it against good, unless another one with the same files was.
+        """Build one commit and measure it against good, unless a commit with the same files was measured.
 
-        ``seconds`` is all the time there is for measuring it, None without a limit. Raises NotMeasuredError where the
-        good revision cannot be measured any more, and UserError where the disk refuses.
+        seconds: time limit for measuring it; None for no limit. Raises NotMeasuredError if the good revision can no
+        longer be measured, and UserError if the disk cannot be written.
         """
         known = self._by_tree.get(self.repository.tree(commit.revision))
         if known:
@@ -83,19 +83,19 @@ class Trials:
         except UserError as error:
             if error.exit is Exit.UNMEASURED:
                 raise
-            # A submodule that lacks a commit, a shared path that is in the way: this revision cannot be shown.
+            # This revision cannot be checked out: a submodule lacks a commit, or a shared path is in the way.
             found = Tried(commit, Holds.SKIPPED, reason=error.problems[0].message)
         return self.note(replace(found, seconds=worked()))
 
     def _measured(self, trees: SlotsInTurn, commit: Described, regression: Regression, seconds: float | None) -> Tried:
         name = commit.revision[:12]
         section = Section(self.folder, name, Record())
-        # What an interrupted try left is not mixed with what comes now.
+        # Separates this try from the events of an interrupted one.
         section.append({"event": "begun"})
         context = trees.show(commit, section)
         criteria, goal = regression.criteria(self.criteria), regression.goal()
         ends = math.inf if seconds is None else trees.measuring.spent + seconds
-        found = Tried(commit, Holds.UNPROVEN, reason="there was no time to measure it")
+        found = Tried(commit, Holds.UNPROVEN, reason="no time was left to measure it")
         for attempt in range(ATTEMPTS):
             left = ends - trees.measuring.spent
             if left <= 0:
@@ -108,7 +108,7 @@ class Trials:
             trees.compare(context, commit, section, [regression.step], limits)
             row = row_of(section.record, self.criteria, regression)
             if row is None:
-                reason = f"{regression.benchmark} {regression.metric} is not measured there"
+                reason = f"{regression.benchmark} {regression.metric} is not measured at this commit"
                 return Tried(commit, Holds.SKIPPED, reason=reason)
             told = _layouts_told(section.record, row)
             found = Tried(commit, holds(row, regression), row.change, row.pairs, reason=told)
@@ -118,7 +118,7 @@ class Trials:
 
 
 def _layouts_told(record: Record, row: Comparison) -> str:
-    """Over how many code layouts a revision was measured, or why over one alone; '' where nothing rested on them."""
+    """Return the number of code layouts that a revision was measured over, or why it was one; '' if irrelevant."""
     if row.layouts:
         return f"over {row.layouts.n} code layouts of each side"
     why = record.why_as_built(record.series[row.benchmark, row.metric.name])

@@ -1,4 +1,4 @@
-"""``perfflow calibrate``: each measuring step compared with itself, and what that says kept for later runs."""
+"""``perfflow calibrate``: compare each measuring step with itself, and store its noise for later runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
 
 @dataclass(frozen=True)
 class CalibrateRequest:
-    """What the user asked for beside the workflow; ``budget`` in seconds for all steps."""
+    """The user's options; ``budget`` is in seconds, for all steps together."""
 
     only: Sequence[str]
     trials: int
@@ -52,7 +52,7 @@ class CalibrateRequest:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was found. ``failed`` and ``skipped`` are (step, reason); ``noise`` is the machine's class, '' unknown."""
+    """The result. ``failed`` and ``skipped`` are (step, reason). ``noise`` is the machine's class, '' if unknown."""
 
     workflow: str
     identity: str
@@ -64,11 +64,11 @@ class Calibration:
     noise: str
     path: Path
     page: Path | None
-    """The page of all that is known of this machine; None where nothing is, or where it could not be written."""
+    """The page about this machine; None if nothing is known about it, or if the page could not be written."""
 
 
 def calibrate(opened: Opened, asked: CalibrateRequest, progress: Progress) -> Calibration:
-    """Build, compare each measuring step with itself, and keep what is found; ^C keeps what is found so far.
+    """Build, compare each measuring step with itself, and store the findings. ^C stores the findings so far.
 
     Raises UserError for bad usage before anything is executed.
     """
@@ -90,7 +90,7 @@ def calibrate(opened: Opened, asked: CalibrateRequest, progress: Progress) -> Ca
 
 @dataclass
 class _Calibrating:
-    """One calibration as it goes on."""
+    """One calibration in progress."""
 
     opened: Opened
     session: RunSession
@@ -101,7 +101,7 @@ class _Calibrating:
     when: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
 
     def perform_steps(self) -> bool:
-        """Compare each step with itself, and keep what it says as it ends. Returns whether ^C stopped it."""
+        """Compare each step with itself, and store its findings when it ends. Return whether ^C stopped it."""
         session, plan = self.session, self.opened.plan
         selected = _with_work_before(plan, self.calibrator.steps)
         session.progress.began(session.folder.path, [item for item in plan.steps if item.id in selected])
@@ -118,7 +118,7 @@ class _Calibrating:
         return False
 
     def concluded(self, *, interrupted: bool) -> Calibration:
-        """What was found; the whole of it takes the place of an earlier calibration."""
+        """Return the result. A complete calibration replaces all earlier entries."""
         whole = not (interrupted or self.failed or self.skipped or self.calibrator.asked.only)
         root, context = self.opened.root, self.session.context
         identity = str(context.machine["identity"])
@@ -148,12 +148,12 @@ class _Calibrating:
         elif step.status is StepStatus.SKIPPED and measured:
             self.skipped.append((step.planned.id, step.reason))
         elif measured and not self._keep(self.calibrator.found()):
-            reason = f"the budget was spent before there were {FEWEST_PAIRS} pairs; --budget gives it more"
+            reason = f"the budget ran out before there were {FEWEST_PAIRS} pairs; raise it with --budget"
             self.skipped.append((step.planned.id, reason))
         self.calibrator.bench = None
 
     def _keep(self, found: Iterator[Finding]) -> int:
-        """Store what one step found; returns how many findings."""
+        """Store the findings of one step; return their number."""
         fresh = [
             Entry(
                 workflow=self.session.context.plan.workflow.name,
@@ -176,12 +176,12 @@ class _Calibrating:
 
 
 class _BudgetSpentError(Exception):
-    """The time for this step is over, in the middle of a comparison."""
+    """The step's share of the budget ran out during a comparison."""
 
 
 @dataclass
 class _Calibrator:
-    """Compares steps with themselves, one at a time; ``trials`` are those of the step at work."""
+    """Compares steps with themselves, one at a time. ``trials`` are those of the current step."""
 
     asked: CalibrateRequest
     seed: int
@@ -193,12 +193,12 @@ class _Calibrator:
     _spent: dict[str, float] = field(default_factory=dict)
 
     def __call__(self, session: RunSession, planned: Planned, run: StepRun) -> None:
-        """Take trials until there are enough, or this step's share of the budget is spent."""
+        """Run trials until there are enough, or until this step's share of the budget is spent."""
         self.trials = []
         began = time.monotonic()
         self.bench = bench = Bench(session, planned, run)
         subjects = [] if bench.deterministic else [self._alike(subject) for subject in bench.subjects()]
-        # The budget is for comparing; what a suite takes to build is no measuring, in no step.
+        # The budget is for comparisons only, so the time to build a suite is added to it.
         self._ends += time.monotonic() - began
         self._start(session.context.plan, planned)
         run.exit_code = 0
@@ -216,11 +216,11 @@ class _Calibrator:
                 self.trials.append(Trial(bench.sampling.stop_rule.record, self._spent, complete))
 
     def performer_of(self, planned: Planned) -> Perform:
-        """What performs a step: this, where it measures."""
+        """Return the function that performs a step: this object for measuring steps."""
         return self if planned.role is Role.MEASURE else performer_of(planned)
 
     def _start(self, plan: Plan, planned: Planned) -> None:
-        """Share what is left of the budget among the steps that are left; exact ones take none of it."""
+        """Divide the rest of the budget among the remaining steps. Deterministic steps need none."""
         now = time.monotonic()
         if self._ends == math.inf:
             self._ends = now + self.asked.budget
@@ -229,7 +229,7 @@ class _Calibrator:
         self._step_ends = now + max(0.0, self._ends - now) / left
 
     def _alike(self, subject: Subject) -> Subject:
-        """Both sides run the baseline's command."""
+        """Return the subject with both sides running the baseline's command."""
 
         def take(_: Side) -> tuple[Reading, ...]:
             began = time.monotonic()
@@ -242,21 +242,21 @@ class _Calibrator:
         return replace(subject, sides=tuple(Side), take=take)
 
     def found(self) -> Iterator[Finding]:
-        """What the trials of the step at work say."""
+        """Yield the findings from the trials of the current step."""
         if self.bench is None:
             return
         planned = self.bench.planned
         if self.bench.deterministic:
-            yield Finding(planned.id, planned.benchmark, "", exact=True, why="its tool says the same every time")
+            yield Finding(planned.id, planned.benchmark, "", exact=True, why="its tool gives the same value every time")
         else:
             criteria = self.bench.session.context.plan.criteria
             found = findings(planned.id, self.trials, criteria, self.bench.budget, self.seed)
-            # What nothing is known of must not take the place of what an earlier calibration found.
+            # A finding without a noise figure must not replace an earlier calibration's finding.
             yield from (item for item in found if item.exact or item.noise is not None)
 
 
 def _folder(root: Path) -> Path:
-    """A new folder for the files of the steps, kept where one fails."""
+    """Create a folder for the files of the steps. It is kept if a step fails."""
     try:
         folder = rundir.home(root) / "calibration" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
         folder.mkdir(parents=True)
@@ -268,19 +268,19 @@ def _folder(root: Path) -> Path:
 
 
 def _measuring(plan: Plan, only: Sequence[str]) -> tuple[str, ...]:
-    """Ids of the measuring steps, or of those that the user names. Raises UserError where there is none."""
+    """Return the ids of the measuring steps, or of those that the user names. Raises UserError if there are none."""
     selected = select(plan, (), only, None)
     found = tuple(item.id for item in plan.steps if item.id in selected and item.role is Role.MEASURE)
     if found:
         return found
     known = [item.id for item in plan.steps if item.role is Role.MEASURE]
-    hint = f"measuring steps: {', '.join(known)}" if known else "only what is measured has noise"
+    hint = f"measuring steps: {', '.join(known)}" if known else "only measuring steps can be calibrated"
     what = f"`{', '.join(only)}` measures nothing" if only else "the workflow measures nothing"
     raise UserError.of(what, hint)
 
 
 def _with_work_before(plan: Plan, steps: Sequence[str]) -> frozenset[str]:
-    """The steps, all of setup and build, and the work of other stages that comes before them."""
+    """Return the steps, all work of setup and build, and the work of other stages that they depend on."""
     wanted = {item.id for item in plan.steps if item.role is Role.WORK and item.stage in ("setup", "build")}
     waiting = [*steps, *wanted]
     before: set[str] = set()

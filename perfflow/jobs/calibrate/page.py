@@ -1,4 +1,4 @@
-"""The page of what calibrating this machine found, written from the stored entries. Nothing is measured."""
+"""Write the page about this machine's calibration from the stored entries. Nothing is measured."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from perfflow.store.run_calibration import Entry
 
 
 def known_of_this_machine(root: Path) -> tuple[str, list[Entry]]:
-    """Return this machine's identity and all that is stored of it. Raises UserError where that is nothing."""
+    """Return this machine's identity and its stored entries. Raises UserError if there are none."""
     identity = str(facts()["identity"])
     entries = run_calibration.load(root, identity)
     if not entries:
-        text = f"{run_calibration.path(root, identity)}: this machine was not calibrated"
+        text = f"{run_calibration.path(root, identity)}: this machine is not calibrated"
         raise UserError.of(text, "run `perfflow calibrate WORKFLOW` first")
     return identity, entries
 
 
 def write_page(root: Path, identity: str) -> Path | None:
-    """Write the page of a machine; None where nothing is known of it, or where the folder cannot be written."""
+    """Write the page of a machine; return None if it has no entries or the folder cannot be written."""
     entries = run_calibration.load(root, identity)
     if not entries:
         return None
@@ -32,6 +32,6 @@ def write_page(root: Path, identity: str) -> Path | None:
     try:
         rundir.write_text(page, document.render_calibration(entries, identity))
     except OSError:
-        # The entries are kept, and the page can be made of them at any time.
+        # The entries are stored, so the page can be written at any later time.
         return None
     return page

@@ -1,4 +1,4 @@
-"""Whether this machine can run a workflow: what is known before, and what a step of its setup says when it runs."""
+"""Whether this machine can run a workflow, as known before the run and as a setup step reports it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FINDING_OUT = ((Role.MEASURE, Role.MACHINE), (Role.PROFILE,))
 
 
 def lacking(opened: Opened, selected: Collection[str]) -> str:
-    """What this machine lacks so that a run would measure nothing; '' where it can run, as far as is known before."""
+    """Return what this machine lacks, if a run would therefore measure nothing; '' if it can run, as far as known."""
     rows = [row for row in preview(opened, selected) if row["outcome"] != LEFT_OUT]
     for row in rows:
         if row["outcome"] == STOPS:
@@ -27,6 +27,6 @@ def lacking(opened: Opened, selected: Collection[str]) -> str:
 
 
 def said_unable(result: Result) -> str:
-    """Why a step of the setup says that the machine lacks what the workflow needs; '' where none does."""
+    """Return why a setup step reported that this machine cannot run the workflow; '' if none did."""
     said = (step.reason for step in result.steps if step.status == "skipped" and step.exit_code == UNABLE)
     return next(said, "")

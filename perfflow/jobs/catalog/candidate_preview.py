@@ -1,4 +1,4 @@
-"""What a candidate of the optimize stage would change, in words, without doing it."""
+"""Describe what a candidate of the optimize stage would change, without applying it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _HUNK = late_pattern(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 
 
 def changes(context: TreeContext, planned: Planned, workflow: Path) -> Iterator[str]:
-    """Yield a line for each thing that is changed; ``workflow`` is the file that patches are relative to."""
+    """Yield a line for each change; ``workflow`` is the file that patches are relative to."""
     step = planned.step
     if step.patch:
         name = _rendered(context, planned, step.patch)
         yield f"patch {name}: {_size_of(workflow.parent / name, search_path.readable(workflow))}"
     if step.ref:
-        yield f"ref {_rendered(context, planned, step.ref)}: what changed there since it left HEAD"
+        yield f"ref {_rendered(context, planned, step.ref)}: its changes since its merge base with HEAD"
     if step.propose:
         attempts = context.plan.stage(planned.stage).attempts or ATTEMPTS
         yield f"propose: {step.propose.strip()} ({attempts} {'attempts' if attempts > 1 else 'attempt'} at most)"
@@ -38,7 +38,7 @@ def changes(context: TreeContext, planned: Planned, workflow: Path) -> Iterator[
 
 
 def _rendered(context: TreeContext, planned: Planned, value: Any) -> str:
-    """A value as this cell has it; as it is written where that depends on what has not run."""
+    """Return a value rendered for this cell; as written if it depends on steps that have not run."""
     try:
         return as_text(render(value, variables_of(context, planned)))
     except ExpressionError:
@@ -46,7 +46,7 @@ def _rendered(context: TreeContext, planned: Planned, value: Any) -> str:
 
 
 def _size_of(path: Path, readable: Readable) -> str:
-    """``5 lines in work.c``: lines removed and added, by what the hunks hold."""
+    """Return ``5 lines in work.c``: the number of removed and added lines in the hunks."""
     try:
         lines = readable.bytes_of(path).decode(errors="replace").splitlines()
     except UserError as error:
@@ -56,7 +56,7 @@ def _size_of(path: Path, readable: Readable) -> str:
     files, changed, old, new = [], 0, 0, 0
     for line in lines:
         if old > 0 or new > 0:
-            # Inside of a hunk a line may look like the head of a file.
+            # Inside a hunk, a line may look like a file header.
             old, new, changed = old - (line[:1] != "+"), new - (line[:1] != "-"), changed + (line[:1] in ("+", "-"))
         elif found := _HUNK.match(line):
             old, new = (int(count or 1) for count in found.groups())

@@ -1,4 +1,4 @@
-"""How long a run may take, before it begins: what its steps took in earlier runs, else the limits they have."""
+"""Estimate how long a run takes: from the durations of its steps in earlier runs, else from their limits."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def expected(
     budget: float | None = None,
     ask_server: bool = False,
 ) -> dict[str, Expected | None]:
-    """What is known of the time of each selected step, None where nothing is. Starts nothing.
+    """Return the expected time of each selected step; None if nothing is known. Starts nothing.
 
-    ``in_trees``: of a run that compares base and head. ``budget``: seconds for all measuring together. ``ask_server``:
-    whether a history that lies on a server is asked, too.
+    in_trees: the run compares base and head. budget: seconds for all measurements together.
+    ask_server: also read a history that is on a server.
     """
     plan = opened.plan
     kind = RunKind(plan.workflow.name, dict(plan.params), str(facts()["identity"]), in_trees, budget)
@@ -51,14 +51,14 @@ def expected(
 
 
 def _names(item: Planned, seen: Mapping[str, StepDuration]) -> tuple[str, ...]:
-    """The benchmarks that a step measures, as far as its name or its last run tells."""
+    """Return the benchmarks that a step measures, from its last run or its name."""
     if item.role is not Role.MEASURE:
         return ()
     return seen[item.id].names if item.id in seen else (item.benchmark,)
 
 
 def _noise(opened: Opened, kind: RunKind, names: Mapping[str, tuple[str, ...]], history: History) -> dict[str, Noise]:
-    """What the history says of the samples of each step that measures."""
+    """Return the noise of each measuring step's samples in the history."""
     from perfflow.store.history.spread import spreads
 
     every = {name for each in names.values() for name in each}
@@ -73,7 +73,7 @@ def _noise(opened: Opened, kind: RunKind, names: Mapping[str, tuple[str, ...]], 
 
 
 def in_all(plan: Plan, steps: dict[str, Expected | None], budget: float | None = None) -> Total:
-    """The time of all these steps together."""
+    """Return the expected time of all these steps together."""
     measuring = frozenset(item.id for item in plan.steps if item.role is Role.MEASURE and item.id in steps)
     return total_of(steps, measuring, budget)
 
@@ -90,7 +90,7 @@ def _of(plan: Plan, item: Planned, seen: StepDuration) -> Expected | None:
 
 
 def _limit_of_measuring(plan: Plan, item: Planned, seen: StepDuration) -> Expected | None:
-    """The step's budget for each benchmark. A number of runs, or a tool that counts, takes what it takes."""
+    """Return the step's budget for each benchmark. A number of runs or a deterministic tool has no time limit."""
     if item.step.runs is not None or (item.tool and item.tool.deterministic):
         return None
     each = _duration(plan, item, item.step.budget) if item.step.budget else BUDGET
@@ -101,18 +101,18 @@ def _limit_of_measuring(plan: Plan, item: Planned, seen: StepDuration) -> Expect
 
 
 def _benchmarks(item: Planned, seen: StepDuration) -> int:
-    """How many benchmarks a step has, 0 where only it can tell."""
+    """Return how many benchmarks a step has; 0 if only running the step can tell."""
     if seen.benchmarks:
         return seen.benchmarks
     if item.step.variants is None and not names_its_own_benchmarks(item.step):
         return 1
     named = [name for name in item.step.expect or [] if "${{" not in name]
-    # A glob stands for any number of them.
+    # A glob matches any number of benchmarks.
     return len(set(named)) if named and not any(letter in name for name in named for letter in "*?") else 0
 
 
 def _duration(plan: Plan, item: Planned, text: object) -> float | None:
-    """Seconds of a duration as it stands in the workflow, None for none, and for one that only a run can tell."""
+    """Return a duration of the workflow in seconds; None if there is none, or if it is only known in a run."""
     try:
         return duration(str(rendered(text, {"params": plan.params, "matrix": item.cell}))) if text else None
     except (PreparationError, UnitError):

@@ -1,4 +1,4 @@
-"""What can be run by name here, and which tools are installed."""
+"""The workflows that can be run by name, and the tools with their availability."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perfflow.workflow.yaml_text import read_file
 
 
 def workflows(root: Path) -> list[dict[str, Any]]:
-    """Name, path, description and origin of each workflow; of a file that cannot be read, why."""
+    """Return name, path, description and origin of each workflow. An unreadable file has its error as description."""
     return [
         {"name": path.stem, "path": str(path), "description": _description(path), "origin": search_path.origin(path)}
         for path in search_path.workflows(root)
@@ -33,7 +33,7 @@ def _description(path: Path) -> str:
 
 
 def tools(looking: Looking) -> list[dict[str, Any]]:
-    """Name, availability, version, origin and a note of each tool. Adapters of other distributions are imported."""
+    """Return name, availability, version, origin and a note for each tool. Imports adapters of other distributions."""
     return [_tool(name, looking) for name in registry.known()]
 
 
@@ -58,7 +58,7 @@ def _tool(name: str, looking: Looking) -> dict[str, Any]:
 
 
 def warnings() -> list[str]:
-    """What installed distributions provide in vain, in words: names of perfflow's own, adapters that cannot be used."""
+    """Return warnings about adapters of installed distributions that have a taken name or cannot be used."""
     taken = [f"ignored: {item.name} of {item.distribution}: perfflow has that tool" for item in registry.shadowed()]
     broken = [(name, registry.trouble(name)) for name in registry.known()]
     return taken + [f"the tool {name!r} cannot be used: {why}" for name, why in broken if why]

@@ -1,4 +1,4 @@
-"""What a run would do, step by step, without doing any of it."""
+"""Describe what a run would do, step by step, without doing it."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import condition
 
 _SHARE = 0.5
-"""Of the time that reading a workflow may take: for all commands together."""
+"""The share of the time limit for reading a workflow that rendering all commands may take."""
 LONGEST = 8_000_000
-"""Characters of all commands together that are worth showing."""
+"""The most characters of all commands together."""
 RUNS, LEFT_OUT, SKIPPED, FAILS, STOPS = "runs", "left out", "skipped", "fails", "nothing is run"
-"""Outcomes of a step: its ``if`` is false; something is missing that it ``requires``; that it fails without, which is
-allowed; without which no step of the workflow is begun."""
+"""Outcomes of a step.
+
+LEFT_OUT: its ``if`` is false. SKIPPED: a requirement in ``requires`` is missing. FAILS: its program is missing, and the
+step may fail. STOPS: its program is missing, so no step of the workflow starts.
+"""
 
 
 def preview(
     opened: Opened, selected: Collection[str], expected: Mapping[str, Expected | None] | None = None
 ) -> list[dict[str, Any]]:
-    """Return id, stage, tool, order, lane, commands of each side, what is missing, for every selected step.
+    """Return one dictionary for each selected step: id, stage, tool, order, commands of each side, what is missing.
 
-    With ``expected``, also what is known of the time that each takes.
-
-    ``outcome`` says what that means for it here: see ``RUNS`` and what stands beside it.
-
-    A candidate has no tool: it has a ``technique``, and under ``changes`` what it would change.
+    With ``expected``, also the expected time. ``outcome`` is one of ``RUNS``, ``LEFT_OUT``, ``SKIPPED``, ``FAILS`` and
+    ``STOPS``. A candidate also has a ``technique`` and its ``changes``.
     """
     git = project.describe(opened.root, looking=True)
     context = TreeContext(opened.plan, opened.root, "<run>", 0, Path("<run>"), git=git, dry=True)
@@ -54,8 +54,8 @@ def preview(
                 found.append(_step(context, item, opened.path))
                 length += sum(len(word) for argv in found[-1]["argv"].values() for word in argv)
             if length > LONGEST:
-                text = f"the commands of {opened.path} come to more than {LONGEST:,} characters"
-                raise UserError.of(text, "look at a part of it: --only STEP")
+                text = f"the commands of {opened.path} have more than {LONGEST:,} characters in all"
+                raise UserError.of(text, "show fewer steps with --only STEP")
     if expected is not None:
         known = {name: item.to_json() | {"text": item.text()} for name, item in expected.items() if item}
         found = [step | {"expected": known.get(step["id"])} for step in found]
@@ -63,7 +63,7 @@ def preview(
 
 
 def _step(context: TreeContext, item: Planned, workflow: Path) -> dict[str, Any]:
-    # Where a step before it says where programs are, nobody knows before that has run.
+    # If an earlier step sets PATH, the program's location is known only after that step has run.
     path = search_path(replace(context, dry=False), item)
     looking = programs.Looking(project.around(context.root))
     required = programs.lacking(requires_of(item, context.plan.params), path, looking) if path is not None else []
@@ -89,7 +89,7 @@ def _step(context: TreeContext, item: Planned, workflow: Path) -> dict[str, Any]
 
 
 def _outcome(context: TreeContext, item: Planned, lacking: bool, *, required: bool) -> str:
-    """What becomes of a step here, as far as that is known before anything has run."""
+    """Return the outcome of a step on this machine, as far as it is known before the run."""
     if not _is_asked_for(context, item):
         return LEFT_OUT
     if not lacking:
@@ -100,7 +100,7 @@ def _outcome(context: TreeContext, item: Planned, lacking: bool, *, required: bo
 
 
 def _is_asked_for(context: TreeContext, item: Planned) -> bool:
-    """Whether the step's ``if`` lets it run where nothing fails; so it may be where outputs will tell."""
+    """Return whether the step's ``if`` holds if nothing fails. If it depends on outputs, assume that it holds."""
     text = item.step.if_ if item.step.if_ is not None else context.plan.stage(item.stage).if_
     if text is None or isinstance(text, bool):
         return text is not False
@@ -113,7 +113,7 @@ def _is_asked_for(context: TreeContext, item: Planned) -> bool:
 
 
 def _ready_when(item: Planned) -> str | None:
-    """When a service counts as started, as it is written; None for other steps."""
+    """Return the readiness condition of a service as written; None for other steps."""
     if not item.step.background:
         return None
     given = item.step.ready.model_dump(exclude_none=True) if item.step.ready else {}
@@ -121,8 +121,8 @@ def _ready_when(item: Planned) -> str | None:
 
 
 def _has_argv(item: Planned) -> bool:
-    """Whether the step is a command; a candidate may be a patch or settings, a comparison repeats other steps."""
-    # What a profiling step runs that chooses its tool, or is about several benchmarks, is known when they are measured.
+    """Return whether the step is a command. A candidate may be a patch or settings; a comparison repeats steps."""
+    # The command of a profiling step that chooses its tool, or profiles several benchmarks, is known after measuring.
     if item.role is Role.PROFILE and profiles_several(item):
         return False
     return bool(item.step.uses or item.step.run or item.step.argv)

@@ -1,4 +1,4 @@
-"""What a workflow or a tool is, before anything of it is run."""
+"""Describe a workflow or a tool without running it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WORKFLOW, TOOL = "workflow", "tool"
 
 
 def kind_of_name(name: str, *, tool: bool) -> str:
-    """Whether a name is a workflow's or a tool's. Raises UserError for one of neither or both."""
+    """Return whether a name is a workflow's or a tool's. Raises UserError if it is neither or both."""
     known = registry.known()
     here = Path.cwd()
     root = project.root_of(here) or here
@@ -38,7 +38,7 @@ def kind_of_name(name: str, *, tool: bool) -> str:
         return TOOL
     named = {path.stem for path in search_path.workflows(root)}
     if name in known and name in named:
-        raise UserError.of(f"{name!r} is a workflow and a tool", f"say --tool, or name the file: workflows/{name}.yaml")
+        raise UserError.of(f"{name!r} is a workflow and a tool", f"use --tool, or name the file: workflows/{name}.yaml")
     if name in known:
         return TOOL
     if (
@@ -49,12 +49,12 @@ def kind_of_name(name: str, *, tool: bool) -> str:
     ):
         return WORKFLOW
     near = nearest(name, [*sorted(named), *known])
-    hint = f"did you mean {near!r}?" if near else "`perfflow list` names them all"
+    hint = f"did you mean {near!r}?" if near else "`perfflow list` shows all names"
     raise UserError.of(f"no workflow and no tool called {name!r}", hint)
 
 
 def _says_tool(path: Path) -> bool:
-    """Whether a file defines a tool, told by a line of its text, since it may hold mistakes."""
+    """Return whether a file defines a tool, by a line of its text, since the file may contain errors."""
     try:
         text = search_path.readable(path).bytes_of(path).decode()
     except (OSError, ValueError, UserError):
@@ -63,13 +63,13 @@ def _says_tool(path: Path) -> bool:
 
 
 def path_of(name: str) -> Path:
-    """The file of a workflow or a tool. Raises UserError where there is none."""
+    """Return the file of a workflow or a tool. Raises UserError if there is none."""
     here = Path.cwd()
     return Library(project.root_of(here) or here).find(name)
 
 
 def workflow(name: str) -> dict[str, Any]:
-    """A workflow as it will be run, after ``extends``. Raises UserError with its mistakes; a missing value is none."""
+    """Return a workflow after ``extends``, as data. Raises UserError for its errors, but not for missing parameters."""
     opened = open_workflow(name)
     problems = [_lenient(problem) for problem in opened.problems]
     errors = tuple(problem for problem in problems if problem.severity is Severity.ERROR)
@@ -94,9 +94,9 @@ def workflow(name: str) -> dict[str, Any]:
 
 
 def merged(name: str) -> tuple[Document, dict[str, Any], Callable[[str], str]]:
-    """A workflow after ``extends``: its nodes, its data, and a function from a file to how it is named.
+    """Return a workflow after ``extends``: its nodes, its data, and a function that returns the name of a file.
 
-    Raises UserError with its mistakes; a missing value is none.
+    Raises UserError for its errors, but not for missing parameters.
     """
     opened = open_workflow(name)
     errors = [item for item in opened.problems if item.severity is Severity.ERROR and item.rule != MISSING]
@@ -127,14 +127,14 @@ def _requirement(text: Any) -> str:
 
 
 def _tools(opened: Opened) -> Iterator[dict[str, Any]]:
-    """Each tool once, in the order of the steps, and whether its program is there."""
+    """Yield each tool once, in the order of the steps, with the availability of its program."""
     used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool}
     for name, adapter in used.items():
         yield {"name": name, **_program(adapter, opened.root)}
 
 
 def _program(adapter: Adapter, place: Path) -> dict[str, Any]:
-    """The program behind a tool, asked for its version where it is none of the project around ``place``."""
+    """Return the program of a tool. Its version is only queried if it is not from the project around ``place``."""
     seen = programs.seen(adapter, programs.Looking(project.around(place)))
     return {
         "program": adapter.program.name,
@@ -146,7 +146,7 @@ def _program(adapter: Adapter, place: Path) -> dict[str, Any]:
 
 
 def tool(name: str) -> dict[str, Any]:
-    """A tool: what it is used for, its keys and metrics, its program. Raises UserError where it cannot be used."""
+    """Return a tool's role, keys, metrics and program, as data. Raises UserError if it cannot be used."""
     adapter, origin, about = _adapter(name)
     return {
         "kind": TOOL,
@@ -163,7 +163,7 @@ def tool(name: str) -> dict[str, Any]:
 
 
 def _adapter(name: str) -> tuple[Adapter, str, str]:
-    """An adapter, whose it is, and one sentence about it."""
+    """Return an adapter, its origin, and one sentence about it."""
     if tool_definitions.is_tool_file(name):
         path = path_of(name) if is_elsewhere(name) else Path(name)
         declared, problems = tool_definitions.load(path, search_path.readable(path))
@@ -182,7 +182,7 @@ def _adapter(name: str) -> tuple[Adapter, str, str]:
 
 
 def _options(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
-    """The keys of ``with`` from the model's JSON Schema, which holds what pydantic checks."""
+    """Yield the keys of ``with`` from the model's JSON Schema."""
     schema = model.model_json_schema()
     for name, field in schema.get("properties", {}).items():
         yield {
@@ -198,7 +198,7 @@ _TYPES = {"string": "text", "integer": "whole number", "number": "number", "bool
 
 
 def _type(field: dict[str, Any]) -> str:
-    """``a text or list``; bounds and choices where there are some."""
+    """Return a type in words, such as ``text or list``, with bounds or choices if there are any."""
     if "enum" in field:
         return f"one of {', '.join(map(str, field['enum']))}"
     members = [item for item in field.get("anyOf", [field]) if item.get("type") != "null"]

@@ -1,4 +1,4 @@
-"""What perfflow keeps and nobody needs any more: old runs, comparisons, trees and builds of projects."""
+"""``perfflow clean``: remove old runs, comparisons, trees and builds of projects."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ KINDS = ("runs", "comparisons", "trees")
 
 @dataclass(frozen=True)
 class CleanRequest:
-    """What may go: ``kinds`` that were not written for ``days``, but the ``keep`` newest runs."""
+    """What to remove: folders of these ``kinds`` not written for ``days``, except the ``keep`` newest runs."""
 
     kinds: tuple[str, ...] = KINDS
     days: float = 30.0
     keep: int = 10
     everywhere: bool = False
-    """Trees of all projects, not just of this one and of those that are gone."""
+    """Whether to remove trees of all projects, not only of this one and of deleted projects."""
     dry: bool = False
 
 
 @dataclass(frozen=True)
 class Removed:
-    """One folder that went, or would go; ``kept`` says why it is still there."""
+    """One folder that was or would be removed; ``kept`` is the reason why it was not."""
 
     what: str
     path: Path
@@ -40,7 +40,7 @@ class Removed:
 
 
 def clean(root: Path, request: CleanRequest) -> Iterator[Removed]:
-    """Remove what is old, one folder after the other. What is in use stays; baselines and calibrations always do."""
+    """Remove old folders one by one. Folders in use, baselines and calibrations are kept."""
     from platformdirs import user_cache_path
 
     cache = user_cache_path("perfflow")
@@ -58,12 +58,12 @@ def clean(root: Path, request: CleanRequest) -> Iterator[Removed]:
 
 
 def _clones(cache: Path, before: float, *, dry: bool) -> Iterator[Removed]:
-    """What jobs of a cluster left on this machine: which projects they were of is not known here."""
+    """Remove clones that jobs of a cluster left on this machine. Their projects are not known here."""
     for home, used in bundles.clones(cache):
         if used <= before:
             with bundles.held(home) as free:
                 what, size = "clones for jobs of a cluster", run_folders.size_of(home)
-                yield _removed(what, home, size, dry=dry) if free else Removed(what, home, size, "a job works in one")
+                yield _removed(what, home, size, dry=dry) if free else Removed(what, home, size, "a job is using one")
 
 
 def _each(found: list[Stored], before: float, *, dry: bool) -> Iterator[Removed]:

@@ -1,7 +1,7 @@
-"""Performs one job on the machine that an engine chose: ``python -P -m perfflow.jobs.cluster.agent FOLDER``.
+"""Perform one job on the machine that an engine chose: ``python -P -m perfflow.jobs.cluster.agent FOLDER``.
 
-It claims the folder, starts what measures, touches its claim meanwhile, and ends all that was started before it says
-how it went. It ends with what supervises it: an engine that dies leaves nothing behind that measures.
+The agent claims the folder, starts the measuring process, and touches its claim meanwhile. It ends all processes that
+the job started before it writes the result. If its parent dies, the agent ends too, so no measurement is left running.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from perfflow.jobs.cluster.job_folder import BEAT, LOG, TAKEN, Ended, JobFolder,
 from perfflow.machine import orphans
 from perfflow.machine.facts import facts
 
-KILLED = "what measured was killed; was there too little memory?"
+KILLED = "the measuring process was killed; was there too little memory?"
 GRACE = 10.0
-"""Seconds that what measures has to end by itself, as after ^C."""
+"""Seconds that the measuring process has to end by itself after an interrupt."""
 
 
 def main(folder: Path) -> int:
-    """Perform the job in a folder; returns an exit status for the engine, which nobody relies on."""
+    """Perform the job in a folder; return an exit status for the engine, which perfflow does not use."""
     job = JobFolder(folder)
     work = job.work()
     worker = Worker(
@@ -39,7 +39,7 @@ def main(folder: Path) -> int:
     orphans.adopt()
     orphans.end_with_parent(signal.SIGTERM)
     if not job.claim(worker):
-        sys.stderr.write(f"{folder}: somebody else performs this job\n")
+        sys.stderr.write(f"{folder}: another process performs this job\n")
         return TAKEN
     began = time.monotonic()
     stopped: list[int] = []
@@ -66,7 +66,7 @@ def _state(job: JobFolder, status: int | None, stopped: Sequence[int]) -> Litera
 
 
 def _performed(job: JobFolder, environment: Mapping[str, str], log: int, stopped: list[int]) -> int | None:
-    """Run what measures to its end, or until it is to stop; its exit status, None where it had to be killed."""
+    """Run the measuring process until it ends or must stop; return its exit status, None if it had to be killed."""
     argv = [sys.executable, "-P", "-m", "perfflow.cli.node_run", str(os.getpid()), str(job.path)]
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
     told: float | None = None
@@ -76,7 +76,7 @@ def _performed(job: JobFolder, environment: Mapping[str, str], log: int, stopped
         except subprocess.TimeoutExpired:
             job.beat()
         if told is None and (stopped or job.is_cancelled):
-            # What was measured until now is kept, as after ^C.
+            # SIGINT, so that the samples so far are kept, as after ^C.
             child.send_signal(signal.SIGINT)
             told = time.monotonic()
         elif told is not None and time.monotonic() > told + GRACE:
@@ -86,18 +86,18 @@ def _performed(job: JobFolder, environment: Mapping[str, str], log: int, stopped
 
 
 def _last_words(log: Path) -> str:
-    """The last line of a log that is not empty."""
+    """Return the last non-empty line of a log."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def environment_of(work: Work) -> dict[str, str]:
-    """What the job sees: the labels it was placed by, its GPUs alone, and folders on this machine's own disk."""
+    """Return the job's environment: the labels it was placed by, only its GPUs, and folders on this machine's disk."""
     found = dict(os.environ)
     given = found.get(LABELS, "").replace(",", " ").split()
     found[LABELS] = " ".join(dict.fromkeys([*given, *work.labels]))
     if work.gpus:
-        # Slurm shows a batch step all GPUs of an exclusive node, however few were asked for.
+        # On an exclusive node, Slurm shows a batch step all GPUs, however few were requested.
         seen = [name for name in found.get(VISIBLE, "").split(",") if name] or list(map(str, range(work.gpus)))
         found[VISIBLE] = ",".join(seen[: work.gpus])
     if work.scratch:
@@ -107,7 +107,7 @@ def environment_of(work: Work) -> dict[str, str]:
 
 
 def _lend_library(cache: Path) -> None:
-    """Let workflows of other repositories be found that the user has fetched: a node may have no network."""
+    """Link the user's fetched workflows of other repositories into the cache, since a node may have no network."""
     from platformdirs import user_cache_path
 
     own, lent = user_cache_path("perfflow") / "library", cache / "perfflow" / "library"
@@ -118,7 +118,7 @@ def _lend_library(cache: Path) -> None:
 
 
 def _about_job(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """What the engine says of the job, for the receipt."""
+    """Return the engine's facts about the job, for the receipt."""
     names = {"partition": "SLURM_JOB_PARTITION", "cluster": "SLURM_CLUSTER_NAME", "gpus": VISIBLE}
     about = {name: environment[variable] for name, variable in names.items() if environment.get(variable)}
     governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")

@@ -1,7 +1,7 @@
-"""What one job built for all that follow on machines of its kind: the trees and what the build steps put out, by a key.
+"""Share builds between jobs on machines of the same kind: the trees and the outputs of the build steps, by a key.
 
-The key names the code, the workflow, the kind of machine and the folder, since programs hold paths. So on a cluster
-whose nodes work in the same folder of their own disks each kind of node builds once.
+The key covers the code, the workflow, the kind of machine, and the folder, since programs contain paths. If all nodes
+of a cluster use the same folder on their own disks, each kind of node builds once.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from perfflow.trees.repository import home_of
 from perfflow.trees.rmtree import remove_tree
 
 _NOTE = "perfflow-built-for"
-"""A file in a clone's git folder: the key of what stands built in it and in its trees."""
+"""A file in a clone's git folder with the key of the build in the clone and its trees."""
 _SILENCE = 60.0
-"""Seconds after which a builder that was not heard of is taken for dead."""
+"""Seconds without a touched claim after which a builder counts as dead."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """What build steps put out, by side and step; nothing where the build failed, which each job then shows itself."""
+    """The outputs of build steps, by side and step. Empty if the build failed; each job then reports that itself."""
 
     outputs: Mapping[Side, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
 
 
 def key_of(work: Work, clone: Path) -> str:
-    """Name what a build depends on."""
+    """Return a hash of everything that a build depends on."""
     parts = [dict(work.states), work.digest, facts()["identity"], str(clone), work.version]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 class Builds:
-    """The builds of one run: a folder for each key, that all of its jobs see."""
+    """The builds of one run: a folder for each key, which all its jobs can read."""
 
     def __init__(self, work: Work, clone: Path) -> None:
         self.key = key_of(work, clone)
@@ -55,7 +55,7 @@ class Builds:
         self._clone, self._trees = clone, home_of(clone)
 
     def stored(self) -> Built | None:
-        """What another job built, put in place here; None where none has. Raises OSError."""
+        """Return another job's build, and unpack it here; None if there is none. Raises OSError."""
         try:
             found = from_json(Built, json.loads((self._folder / "built.json").read_text(encoding="utf-8")))
         except FileNotFoundError:
@@ -66,7 +66,7 @@ class Builds:
 
     @contextmanager
     def building(self) -> Iterator[bool]:
-        """Be the one who builds: False where another job does, and was waited for. Others see that this one lives."""
+        """Claim the build, and touch the claim while the block runs. Yield False after waiting for another builder."""
         self._folder.mkdir(parents=True, exist_ok=True)
         claim = self._folder / "builder"
         while True:
@@ -87,12 +87,12 @@ class Builds:
             claim.unlink(missing_ok=True)
 
     def keep(self, built: Built) -> None:
-        """Store what stands built here, for other machines. Raises OSError."""
+        """Store the build of this machine for other machines. Raises OSError."""
         if built.outputs:
             names = [str(path) for path in (self._clone, self._trees) if path.is_dir()]
             without = [f"--exclude={self._clone / name}" for name in (".git", rundir.HOME)]
             fresh = self._folder / f".trees.{os.getpid()}"
-            # The format that keeps fractions of seconds: build tools go by times.
+            # The posix format keeps fractions of seconds in times, which build tools compare.
             argv = ["tar", "--create", "--format=posix", "--absolute-names", f"--file={fresh}", *without, *names]
             subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
             fresh.replace(self._folder / "trees.tar")
@@ -100,7 +100,7 @@ class Builds:
         write_text(self._folder / "built.json", json.dumps(to_json(built)))
 
     def _waited(self, claim: Path) -> bool:
-        """Wait until whoever builds has ended; whether it died, so that its claim is removed."""
+        """Wait until the other builder ends; return True if it died, after removing its claim."""
         before, since = None, time.monotonic()
         while not (self._folder / "built.json").exists():
             try:
@@ -145,7 +145,7 @@ def _beat(claim: Path, over: threading.Event) -> None:
 
 
 def outputs_of(run: Path, steps: Collection[str]) -> Built:
-    """What the build steps of a run put out on each side; nothing where one of them failed."""
+    """Return the outputs of a run's build steps on each side; empty if one of them failed."""
     found: dict[Side, dict[str, dict[str, str]]] = {}
     for event in rundir.own_events(run):
         if event.get("event") == "step" and event["id"] in steps:

@@ -1,4 +1,4 @@
-"""What the executors of a site are, and whether each would take a job."""
+"""List the executors of a site, and check whether each would accept a job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perfflow.model.later import dataclass
 
 @dataclass(frozen=True)
 class Checked:
-    """An executor, its machines and queue; ``trouble`` says why it cannot be used, '' where it can."""
+    """An executor, its machines and queue; ``trouble`` is the reason why it cannot be used, or ''."""
 
     name: str
     engine: str
@@ -25,7 +25,7 @@ class Checked:
 
 
 def executors() -> Iterator[Checked]:
-    """Yield this machine first, then those of the file. Raises UserError where that is wrong."""
+    """Yield this machine, then the executors of the file. Raises UserError if the file is wrong."""
     load = f"load {os.getloadavg()[0]:.1f}"
     yield Checked(LOCAL, "this machine", [Node(platform.node(), labels(), "", load, usable=True)])
     for name, site in sites().items():

@@ -1,4 +1,4 @@
-"""What places jobs on machines: the interface of an engine. Its answers are hints, a job's folder is the truth."""
+"""The interface of an engine, which places jobs on machines. A job's folder counts more than the engine's reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perfflow.plan.runs_on import Place
 
 
 class Phase(StrEnum):
-    """Where a job stands, as an engine says. ``unknown``: it cannot be asked, or says nothing of the job."""
+    """The phase of a job, as an engine reports it. ``unknown``: it does not respond or does not list the job."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -22,7 +22,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Status:
-    """What an engine says of a job. ``hopeless``: it will never start, for the ``reason``."""
+    """An engine's report on a job. ``hopeless``: the job will never start, for the ``reason``."""
 
     phase: Phase
     node: str = ""
@@ -32,7 +32,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Submission:
-    """A job as an engine gets it: its folder, a name, where it may run, and its limit in minutes."""
+    """A job for an engine: its folder, a name, where it may run, and its time limit in minutes."""
 
     folder: Path
     name: str
@@ -53,36 +53,36 @@ class Node:
 
 @dataclass(frozen=True)
 class Queue:
-    """How many jobs, of whomever, wait for an engine's machines, and how many run."""
+    """The number of waiting and running jobs of all users on an engine's machines."""
 
     waiting: int
     running: int
 
 
 class EngineError(Exception):
-    """An engine cannot be used or refuses a job; the text says why."""
+    """An engine cannot be used or refuses a job. The text gives the reason."""
 
 
 class Executor(Protocol):
     """An engine that places jobs."""
 
     def nodes(self) -> Sequence[Node]:
-        """Its machines. Raises EngineError."""
+        """Return the machines. Raises EngineError."""
 
     def longest(self) -> int | None:
-        """The longest time limit of a job, in minutes; None where there is none. Raises EngineError."""
+        """Return the largest time limit of a job in minutes; None if there is none. Raises EngineError."""
 
     def check(self) -> Queue:
-        """See whether it would take a job, and how busy it is. Raises EngineError."""
+        """Check that the engine would accept a job, and return its queue. Raises EngineError."""
 
     def submit(self, job: Submission) -> str:
-        """Queue a job that performs its folder; returns the engine's number for it. Raises EngineError."""
+        """Queue a job that performs its folder; return the engine's number for it. Raises EngineError."""
 
     def find(self, name: str) -> str:
-        """The number of a job of that name that has not ended, '' where there is none. Raises EngineError."""
+        """Return the number of the unfinished job with that name, '' if there is none. Raises EngineError."""
 
     def poll(self, jobs: Sequence[str]) -> Mapping[str, Status]:
-        """Where jobs stand, by one question for all."""
+        """Return the status of each job, with one query for all."""
 
     def cancel(self, jobs: Sequence[str]) -> None:
-        """End jobs and all that they started. Raises EngineError."""
+        """End jobs and all processes that they started. Raises EngineError."""

@@ -1,7 +1,7 @@
-"""The folder of one job: what it is to do, who does it, and how it ended. The files are the truth, not the engine.
+"""The folder of one job: its work, its worker, and how it ended. These files count, not the engine's reports.
 
-An engine runs a job again, loses it or forgets how it ended when something dies. So whoever performs a job claims its
-folder first, which only one can, and touches the claim while it works; what came of it is written in one piece.
+After a crash, an engine may run a job twice, lose it, or forget how it ended. So a worker first claims the folder,
+which only one can, and touches the claim while it works. The result is written atomically.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from perfflow.store.folder import write_text
 _Kind = TypeVar("_Kind", "Worker", "Ended")
 WORK, CLAIM, ENDED, CANCEL, LOG, STDOUT = "work.json", "claim", "ended.json", "cancel", "log", "stdout"
 KEPT = "kept.bundle"
-"""The branch of what was kept of the candidates."""
+"""The git bundle with the branch of accepted candidates."""
 RUN, BUILD = "run", "build"
-"""Folders of what the job measured, and of what it built for others, too."""
+"""The folder of the job's run, and the folder of the build that it shares with other jobs."""
 HERE = "{run}"
-"""Stands for the job's folder for a run in the words of a command."""
+"""Placeholder for the job's run folder in the words of a command."""
 TAKEN = 75
-"""Exit status of what finds a job's folder claimed (sysexits' EX_TEMPFAIL)."""
+"""Exit status of an agent whose job folder is already claimed (sysexits' EX_TEMPFAIL)."""
 BEAT = 2.0
 """Seconds between two touches of a claim."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a job does: some steps of a run, in a clone of the code.
+    """The work of a job: some steps of a run, in a clone of the code.
 
-    ``root`` is the project where it was submitted, ``source`` what its code is read from, ``states`` commits in it by
-    name. ``settings`` are those of ``--set``. ``comparing``: see ``jobs.run.run.Part``. Times are in s.
+    ``root`` is the project that submitted it. ``source`` is the repository or bundle with the code, and ``states`` are
+    its commits by name. ``settings`` are those of ``--set``. ``comparing``: see ``jobs.run.run.RunPart``. Times in s.
     """
 
     root: str
@@ -59,12 +59,12 @@ class Work:
     lock_timeout: float = 1800.0
     version: str = ""
     command: tuple[str, ...] = ()
-    """Words of a command that is performed in place of the steps."""
+    """Words of a command that is run instead of the steps."""
 
 
 @dataclass(frozen=True)
 class Worker:
-    """Who claimed a job: a machine by the engine's name for it, a process, and the engine's own number of the job."""
+    """The process that claimed a job: the engine's name of its machine, its id, and the engine's number of the job."""
 
     node: str
     pid: int
@@ -73,9 +73,9 @@ class Worker:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a job ended. ``stopped``: the engine ended it, by its time limit or otherwise; ``cancelled``: we did.
+    """How a job ended. ``stopped``: the engine ended it, such as at its time limit; ``cancelled``: perfflow did.
 
-    ``status`` is the exit status of what performed it, ``machine`` what is known of where that was.
+    ``status`` is the exit status of the measuring process; ``machine`` are facts about its machine.
     """
 
     state: Literal["done", "stopped", "cancelled"]
@@ -87,28 +87,28 @@ class Ended:
 
 
 class JobFolder:
-    """The files of one attempt at a group."""
+    """The files of one attempt to measure a group."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @property
     def run(self) -> Path:
-        """The folder of the run that the job makes."""
+        """The folder of the job's run."""
         return self.path / RUN
 
     def write(self, work: Work) -> None:
-        """Say what is to be done, to the user alone: settings may hold secrets. Raises OSError."""
+        """Write the work, readable only for the user, since settings may contain secrets. Raises OSError."""
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / WORK).touch(0o600)
         (self.path / WORK).write_text(json.dumps(to_json(work)), encoding="utf-8")
 
     def work(self) -> Work:
-        """What is to be done. Raises OSError and ValueError."""
+        """Return the work. Raises OSError and ValueError."""
         return from_json(Work, json.loads((self.path / WORK).read_text(encoding="utf-8")))
 
     def claim(self, worker: Worker) -> bool:
-        """Take the job; whether nobody else had. Raises OSError."""
+        """Claim the job; return False if it was claimed before. Raises OSError."""
         try:
             number = os.open(self.path / CLAIM, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
         except FileExistsError:
@@ -118,35 +118,35 @@ class JobFolder:
         return True
 
     def beat(self) -> None:
-        """Show that the job is still performed. Raises OSError."""
+        """Touch the claim to show that the job is still running. Raises OSError."""
         os.utime(self.path / CLAIM)
 
     def last_beat(self) -> float | None:
-        """When the claim was last touched, by the clock of the file system; None where nobody has the job."""
+        """Return when the claim was last touched, by the file system's clock; None if the job is not claimed."""
         try:
             return (self.path / CLAIM).stat().st_mtime
         except OSError:
             return None
 
     def worker(self) -> Worker | None:
-        """Who has the job; None while nobody has, or it is just being written."""
+        """Return who claimed the job; None if nobody has, or while the claim is being written."""
         return self._read(CLAIM, Worker)
 
     def end(self, ended: Ended) -> None:
-        """Say how it ended, in one piece. Raises OSError."""
+        """Store how the job ended, atomically. Raises OSError."""
         write_text(self.path / ENDED, json.dumps(to_json(ended)))
 
     def ended(self) -> Ended | None:
-        """How it ended; None where it did not, as far as is known."""
+        """Return how the job ended; None if that is not stored (yet)."""
         return self._read(ENDED, Ended)
 
     def cancel(self) -> None:
-        """Ask whoever performs it to stop. Raises OSError."""
+        """Ask the worker to stop. Raises OSError."""
         (self.path / CANCEL).touch()
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody asked to stop it."""
+        """Whether the job was asked to stop."""
         return (self.path / CANCEL).exists()
 
     def _read(self, name: str, kind: type[_Kind]) -> _Kind | None:

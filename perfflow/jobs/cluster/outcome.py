@@ -1,4 +1,4 @@
-"""How one attempt at a group stands, by its files first and by what the engine says second."""
+"""Decide what to do about one attempt to measure a group, by its files first and the engine's report second."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perfflow.model.later import dataclass
 
 
 class Outcome(StrEnum):
-    """What is to be done about an attempt. ``lost``: nobody performs it any more. ``refused``: nobody ever will."""
+    """What to do about an attempt. ``lost``: no process performs it any more. ``refused``: none ever will."""
 
     WAIT = "wait"
     ENDED = "ended"
@@ -20,22 +20,23 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Limits:
-    """How long an attempt may wait in the queue, and how long files may take to be seen from here, in s."""
+    """How long an attempt may wait in the queue, and how long its files may take to become visible here, in s."""
 
     pending: float
     grace: float
 
     @property
     def silence(self) -> float:
-        """Seconds after which whoever has not touched a claim is taken for dead."""
+        """Seconds without a touched claim after which a worker counts as dead."""
         return self.grace + 3 * BEAT
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What is known of an attempt, times in s: since the claim changed, since the engine said that it ended, queued.
+class Observation:
+    """What is known about an attempt, times in s.
 
-    ``silent`` is None while nobody has claimed it.
+    ``silent``: since its claim changed; None while it is not claimed. ``over``: since the engine reported its end.
+    ``queued``: since it was submitted.
     """
 
     ended: Ended | None
@@ -45,22 +46,22 @@ class Seen:
     queued: float
 
 
-def outcome_of(seen: Seen, limits: Limits) -> tuple[Outcome, str]:
-    """What is to be done, and why."""
+def outcome_of(seen: Observation, limits: Limits) -> tuple[Outcome, str]:
+    """Return what to do about an attempt, and why."""
     if seen.ended is not None:
         if seen.ended.state == "stopped":
             return Outcome.LOST, seen.ended.reason
         return Outcome.ENDED, ""
     if seen.silent is not None and seen.silent > limits.silence:
-        return Outcome.LOST, f"nothing was heard of its machine for {seen.silent:.0f} s"
-    # Who still touches the claim lives, whatever the engine says.
+        return Outcome.LOST, f"its machine gave no sign of life for {seen.silent:.0f} s"
+    # A worker that still touches the claim is alive, whatever the engine reports.
     quiet = seen.silent is None or seen.silent > 3 * BEAT
     if seen.status.phase is Phase.ENDED and seen.over > limits.grace and quiet:
         said = f" ({seen.status.reason})" if seen.status.reason else ""
         return Outcome.LOST, f"the job ended without a result{said}"
     if seen.status.phase is Phase.QUEUED and seen.silent is None:
         if seen.status.hopeless:
-            return Outcome.REFUSED, f"it would never start: {seen.status.reason}"
+            return Outcome.REFUSED, f"it can never start: {seen.status.reason}"
         if seen.queued > limits.pending:
             return Outcome.REFUSED, f"it waited in the queue for {seen.queued:.0f} s: {seen.status.reason}"
     return Outcome.WAIT, ""

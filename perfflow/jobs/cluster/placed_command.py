@@ -1,4 +1,4 @@
-"""A whole command that one job performs on another machine: a bisection, or a calibration of that machine."""
+"""Run a whole command as one job on another machine: a bisection, or a calibration of that machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perfflow.jobs.cluster.executor import EngineError
 from perfflow.jobs.cluster.job_folder import LOG, RUN, STDOUT, JobFolder, Work
 from perfflow.jobs.cluster.placed_run import Placement, source_of, where_of
 from perfflow.jobs.cluster.placing import Placing
-from perfflow.jobs.cluster.slurm import accepted
+from perfflow.jobs.cluster.slurm import why_unsuitable
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.later import dataclass
 from perfflow.model.version import VERSION
@@ -27,14 +27,14 @@ from perfflow.trees.snapshots import snapshot
 from perfflow.workflow.expression_text import ExpressionError
 
 EXPECTED = 1800.0
-"""Expected duration of a command (s): how long it takes is not known before."""
+"""Assumed duration of a command in s, since its real duration is not known before."""
 
 
 @dataclass(frozen=True)
-class Performed:
-    """What came of a command: what it printed, its exit status, and the folder of the run that it made, if it did.
+class CommandResult:
+    """The result of a command: its output, its exit status, its node, and the folder of its run, if it made one.
 
-    ``files`` are all that the job left, to be discarded once they are read.
+    ``files``: the folder of all files of the job, to be discarded after they are read.
     """
 
     printed: str
@@ -44,7 +44,7 @@ class Performed:
     files: Path
 
     def discard(self) -> None:
-        """Remove what the job left."""
+        """Remove all files of the job."""
         shutil.rmtree(self.files, ignore_errors=True)
 
 
@@ -55,11 +55,11 @@ def perform(
     only: Collection[str],
     revisions: Mapping[str, str],
     tell: Callable[[str], None],
-) -> Performed:
-    """Have ``words``, a command of perfflow, performed on one machine where the steps ``only`` (all) may run.
+) -> CommandResult:
+    """Run ``words``, a command of perfflow, on a machine where the steps ``only`` (empty: all) may run.
 
-    ``revisions``: by name, the commits that it needs beside the user's tree. ^C ends the job. Raises UserError where
-    no machine is such a place, and where the command came to no end.
+    revisions: by name, the commits that it needs beside the user's tree. ^C ends the job.
+    Raises UserError if no machine is suitable, and if the command does not finish.
     """
     group = _group(opened, placement, only)
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
@@ -93,19 +93,19 @@ def perform(
 
 
 def keep_as_run(root: Path, found: Path) -> Path:
-    """Put the run that a job made among the project's own; returns its folder."""
+    """Copy a job's run into the project's own runs; return its folder."""
     with rundir.create(root, None) as folder:
         shutil.copytree(found, folder.path, dirs_exist_ok=True, symlinks=True)
         return folder.path
 
 
 def _group(opened: Opened, placement: Placement, only: Collection[str]) -> Group:
-    """All steps as one group. Raises UserError where they ask for different places, or for one that there is not."""
+    """Return all steps as one group. Raises UserError if they need different places, or a place that does not exist."""
     steps = [item for item in opened.plan.steps if not only or item.id in only or item.step.id in only]
     measuring = [item for item in steps if item.role not in (Role.WORK, Role.CANDIDATE, Role.COMPARE)]
     try:
         place = place_of_all(opened.plan, measuring)
-        why = accepted(place, placement.executor.nodes())
+        why = why_unsuitable(place, placement.executor.nodes())
     except (ConflictError, ExpressionError) as error:
         raise UserError.of(str(error), "choose steps of one place with --only") from error
     except EngineError as error:
@@ -115,11 +115,11 @@ def _group(opened: Opened, placement: Placement, only: Collection[str]) -> Group
     return Group("g1", tuple(item.id for item in steps), place, EXPECTED)
 
 
-def _performed(folder: Path, why: str) -> Performed:
+def _performed(folder: Path, why: str) -> CommandResult:
     job = max((folder / placing.GROUPS / "g1").iterdir(), key=lambda path: int(path.name))
     ended = JobFolder(job).ended()
     if ended is None or ended.status is None or not (job / STDOUT).is_file():
-        text = f"the job came to no end: {why or 'it left no result'}"
+        text = f"the job did not finish: {why or 'it left no result'}"
         raise UserError.of(text, f"its log: {job / LOG}", Exit.UNMEASURED)
     printed = (job / STDOUT).read_text(encoding="utf-8", errors="replace")
-    return Performed(printed, ended.status, job / RUN, ended.worker.node, folder)
+    return CommandResult(printed, ended.status, job / RUN, ended.worker.node, folder)

@@ -1,4 +1,4 @@
-"""A run whose steps are performed on other machines: the same plan and the same folder, in groups by an engine."""
+"""Perform the steps of a run on other machines: the same plan and run folder, with groups of steps as jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perfflow.jobs.cluster.job_folder import BUILD, KEPT, RUN, Work
 from perfflow.jobs.cluster.outcome import Limits
 from perfflow.jobs.cluster.placing import Placing, Where
 from perfflow.jobs.cluster.site import Site
-from perfflow.jobs.cluster.slurm import Slurm, accepted
+from perfflow.jobs.cluster.slurm import Slurm, why_unsuitable
 from perfflow.machine.facts import facts
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.later import dataclass
@@ -47,10 +47,10 @@ _NOT_MEASURING = (Role.WORK, Role.MACHINE)
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a run is performed: an executor by its name in the site's file, and what was asked for at the command line.
+    """Where a run is performed: an executor by its name in the site's file, and options of the command line.
 
-    ``settings`` are those of ``--set``. ``detach``: submit and go. ``leaves_jobs`` asks, after ^C, whether the jobs
-    shall go on.
+    ``settings`` are those of ``--set``. ``detach``: submit the jobs and exit. ``leaves_jobs`` is called after ^C, and
+    returns whether the jobs should continue.
     """
 
     name: str
@@ -61,13 +61,13 @@ class Placement:
 
     @property
     def executor(self) -> Executor:
-        """The engine."""
+        """The engine of the executor."""
         return Slurm(self.site)
 
 
 @dataclass(frozen=True)
 class Code:
-    """The states of the code that a run is about; ``base`` is None where nothing is compared with another revision."""
+    """The states of the code that a run measures; ``base`` is None if it does not compare revisions."""
 
     repository: Repository
     head: State
@@ -75,19 +75,19 @@ class Code:
 
 
 class DetachedError(Exception):
-    """The jobs go on without whoever submitted them."""
+    """The jobs continue without the process that submitted them."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(str(folder))
         self.folder = folder
 
 
-def shared_out(opened: Opened, steps: frozenset[str], placement: Placement, *, in_trees: bool) -> list[Group]:
-    """The groups of a run. Raises UserError where no machine of the site is what one needs, or none answers."""
+def groups_for(opened: Opened, steps: frozenset[str], placement: Placement, *, in_trees: bool) -> list[Group]:
+    """Return the groups of a run. Raises UserError if no machine suits a group, or the engine does not respond."""
     kind = durations.RunKind(opened.plan.workflow.name, dict(opened.plan.params), facts()["identity"], in_trees)
     seen = durations.seen(opened.root, kind)
     steps_known = {name: item.seconds for name, item in seen.items() if item.seconds is not None}
-    # Which of its benchmarks takes how long is not known: each gets a budget of the same length.
+    # The duration of each benchmark is not known, so all benchmarks of a step count the same.
     each = {name: dict.fromkeys(item.names, 1.0) for name, item in seen.items()}
     known = Durations(steps_known, each)
     least, most = placement.site.lengths
@@ -95,16 +95,16 @@ def shared_out(opened: Opened, steps: frozenset[str], placement: Placement, *, i
         nodes = placement.executor.nodes()
 
         def machines(place: Place) -> int:
-            return max(1, sum(node.usable and not accepted(place, [node]) for node in nodes))
+            return max(1, sum(node.usable and not why_unsuitable(place, [node]) for node in nodes))
 
         found = groups(opened.plan, steps, known, Lengths(least, most, machines), in_trees=in_trees)
     except EngineError as error:
-        hint = f"perfflow executors shows what {placement.name} is"
+        hint = f"run `perfflow executors` to check {placement.name}"
         raise UserError.of(f"executor {placement.name}: {error}", hint, Exit.UNMEASURED) from error
     except (ConflictError, ExpressionError) as error:
         raise UserError.of(str(error)) from error
     for group in found:
-        why = accepted(group.place, nodes)
+        why = why_unsuitable(group.place, nodes)
         if why:
             text = f"executor {placement.name}: {', '.join(group.steps)} cannot run: {why}"
             raise UserError.of(text, "correct `runs-on`, or name another executor", Exit.UNMEASURED)
@@ -112,7 +112,7 @@ def shared_out(opened: Opened, steps: frozenset[str], placement: Placement, *, i
 
 
 def perform(session: RunSession, code: Code, shared: list[Group], placement: Placement, base: Work) -> bool:
-    """Have all groups measured; whether that was interrupted. Raises DetachedError where the jobs go on alone."""
+    """Have all groups measured; return whether it was interrupted. Raises DetachedError if the jobs continue alone."""
     folder = session.folder
     assert isinstance(folder, RunFolder)  # noqa: S101 (a run's own, as its session was begun)
     site = placement.site
@@ -146,7 +146,7 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
 def work_of(
     session: RunSession, opened: Opened, placement: Placement, budget: float | None, *, keep_going: bool
 ) -> Work:
-    """What all jobs of a run have in common."""
+    """Return the work that all jobs of a run have in common."""
     run = record_of(rundir.own_events(session.folder.path)).run
     return Work(
         root=str(opened.root),
@@ -167,7 +167,7 @@ def work_of(
 
 
 def where_of(placement: Placement, home: Path) -> Where:
-    """Where the jobs below ``home`` go. Raises UserError where the engine does not answer."""
+    """Return where the jobs below ``home`` go. Raises UserError if the engine does not respond."""
     site = placement.site
     try:
         longest = placement.executor.longest()
@@ -180,10 +180,10 @@ def where_of(placement: Placement, home: Path) -> Where:
 def source_of(
     repository: Repository, home: Path, states: Mapping[str, str], *, bundle: bool
 ) -> tuple[str, Mapping[str, str]]:
-    """What the jobs below ``home`` read the code from, made once, and the commits in it, by name.
+    """Return the repository or bundle that the jobs read the code from, and its commits by name. It is made once.
 
-    A run that is resumed has those of its beginning: a tree that is not committed is another commit each time. Raises
-    UserError as ``write_source`` does.
+    A resumed run keeps its first commits, because an uncommitted tree becomes a new commit each time. Raises UserError
+    as ``write_source`` does.
     """
     there = [path for path in (home / "trees.bundle", home / "trees.git") if path.exists()]
     note = home / "states.json"
@@ -194,7 +194,10 @@ def source_of(
 
 
 def _tidy(home: Path, *, whole: bool) -> None:
-    """Remove what only the jobs needed: the code and what was built, or all, where a copy is in the run's folder."""
+    """Remove the code and the builds, which only the jobs needed; with ``whole``, the folder itself.
+
+    whole: the run's folder has copies of all results.
+    """
     for path in [home] if whole else [home / "builds", home / "trees.git"]:
         shutil.rmtree(path, ignore_errors=True)
     for name in ("trees.bundle", "states.json"):
@@ -202,7 +205,7 @@ def _tidy(home: Path, *, whole: bool) -> None:
 
 
 def _take_kept(session: RunSession, place: Path) -> None:
-    """Take the branch of what a job kept of its candidates into the user's repository."""
+    """Fetch the branch of a job's accepted candidates into the user's repository."""
     bundle = place / KEPT
     if bundle.is_file():
         branch = record_of(rundir.events(session.folder.path)).branch
@@ -213,11 +216,11 @@ def _take_kept(session: RunSession, place: Path) -> None:
 def _said(shared: list[Group], placement: Placement) -> str:
     seconds = sum(group.seconds for group in shared)
     many = f"{len(shared)} groups" if len(shared) != 1 else "1 group"
-    return f"{many} for {placement.name}, about {max(1, round(seconds / 60))} min of measuring in all"
+    return f"{many} for {placement.name}, about {max(1, round(seconds / 60))} min of measurement in all"
 
 
 def _tell(session: RunSession, group: Group, place: Path, why: str, told: set[str]) -> None:
-    """Store and show how the steps of a group ended; what each group does is told once."""
+    """Store and show how the steps of a group ended. A step that every group performs is shown once."""
     plan, steps = session.context.plan, _ended(session.folder.path, place)
     for name in group.steps:
         item, step = plan.by_id[name], steps.get(name)
@@ -235,7 +238,7 @@ def _tell(session: RunSession, group: Group, place: Path, why: str, told: set[st
 
 
 def _ended(run: Path, place: Path) -> dict[str, StepRecord]:
-    """How the steps of a job ended, those of its own build with it; none where it left nothing."""
+    """Return how the steps of a job and of its own build ended; empty if it left no events."""
     found: dict[str, StepRecord] = {}
     for folder in (place / BUILD, place / RUN):
         for event in rundir.own_events(folder) if (folder / rundir.EVENTS).is_file() else ():

@@ -1,7 +1,7 @@
-"""Has the groups of a run measured on other machines, and collects what comes of them into the run's folder.
+"""Have the groups of a run measured on other machines, and collect their results into the run's folder.
 
-What is submitted, lost and collected are events of the run, so whoever watches may be killed: the jobs go on, and
-``--resume`` watches them again. Nothing that a job finished is measured again, and what is, is said.
+Submitted, lost and collected jobs are events of the run. So the watching process may be killed: the jobs continue, and
+``--resume`` watches them again. A finished job is never measured again, and a repeated one is reported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from perfflow.jobs.cluster.executor import EngineError, Executor, Phase, Status, Submission
 from perfflow.jobs.cluster.job_folder import BUILD, RUN, WORK, JobFolder, Work
-from perfflow.jobs.cluster.outcome import Limits, Outcome, Seen, outcome_of
+from perfflow.jobs.cluster.outcome import Limits, Observation, Outcome, outcome_of
 from perfflow.model.later import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.plan.groups import Group
@@ -26,25 +26,25 @@ from perfflow.store.folder import RunFolder
 from perfflow.store.group_events import GroupJob
 
 GROUPS = "groups"
-"""The folder of a run's jobs in the run's own."""
+"""The folder for jobs in the run's folder."""
 LEAST_MINUTES = 15
 ROOM = 3
-"""Times the expected duration that a job may take."""
+"""The time limit of a job, as a multiple of its expected duration."""
 LOOK = 0.5
-"""Seconds between two looks at the jobs' files."""
+"""Seconds between two checks of the jobs' files."""
 
 
 WorkOf = Callable[[Group], Work]
-"""What a job of a group does."""
+"""Returns the work of a group's job."""
 
 
 class SubmittedError(Exception):
-    """All is submitted, and nobody waits for it."""
+    """All jobs are submitted, and the caller does not wait for them."""
 
 
 @dataclass
 class Attempt:
-    """One job of a group: its number, its folder, and what was seen of it, in s by this machine's clock."""
+    """One job of a group: its number, its folder, and observations with times in s by this machine's clock."""
 
     group: Group
     number: int
@@ -52,7 +52,7 @@ class Attempt:
     minutes: int
     job: str = ""
     again: bool = False
-    """Whether it takes the place of one that was lost."""
+    """Whether it replaces a lost job."""
     began: float = field(default_factory=time.monotonic)
     beat: float | None = None
     beaten: float = 0.0
@@ -60,8 +60,8 @@ class Attempt:
     over: float | None = None
     told: str = ""
 
-    def seen(self, now: float) -> Seen:
-        """What is known of it now."""
+    def observation(self, now: float) -> Observation:
+        """Return what is known about the job now."""
         beat = self.folder.last_beat()
         if beat != self.beat:
             self.beat, self.beaten = beat, now
@@ -71,19 +71,19 @@ class Attempt:
             self.over = now
         silent = None if beat is None else now - self.beaten
         over = 0.0 if self.over is None else now - self.over
-        return Seen(self.folder.ended(), self.status, silent, over, now - self.began)
+        return Observation(self.folder.ended(), self.status, silent, over, now - self.began)
 
 
 @dataclass(frozen=True)
 class Where:
-    """Where jobs go: the engine, the folder for their files, how long to wait, and how often to ask (s)."""
+    """Where jobs go: the engine, the folder for their files, the limits, and the time between queries in s."""
 
     executor: Executor
     home: Path
     limits: Limits
     poll: float
     longest: int | None = None
-    """Minutes that a job may take at most."""
+    """The engine's time limit of a job, in minutes."""
 
 
 class Placing:
@@ -94,14 +94,14 @@ class Placing:
         self._open: dict[str, Attempt] = {}
         self._lost: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
-        """The last attempt at each group, by an earlier watcher."""
+        """Number of the last attempt at each group by an earlier process."""
         self._asked = -math.inf
         self._away = ""
 
     def measure(self, work_of: WorkOf, *, detach: bool = False) -> Iterator[tuple[Group, str]]:
-        """Submit what was not submitted, and yield each group as it ends, with why it was not measured or ''.
+        """Submit missing jobs, and yield each group as it ends, with the reason why it was not measured, or ''.
 
-        ``detach``: only submit, then raise SubmittedError.
+        detach: only submit the jobs, then raise SubmittedError.
         """
         done = self._recalled()
         for group in self._groups:
@@ -114,20 +114,20 @@ class Placing:
         while self._open:
             self._ask()
             for attempt in list(self._open.values()):
-                outcome, why = outcome_of(attempt.seen(time.monotonic()), self._where.limits)
+                outcome, why = outcome_of(attempt.observation(time.monotonic()), self._where.limits)
                 if outcome is Outcome.WAIT:
                     self._say_where(attempt)
                     continue
                 ended, why = self._over(attempt, outcome, why, work_of)
                 if ended:
-                    # Only now: what ^C comes before is collected when all jobs are cancelled.
+                    # Only now: if ^C comes earlier, `cancel` still has to collect this job.
                     del self._open[attempt.group.id]
                     yield attempt.group, why
             if self._open:
                 time.sleep(LOOK)
 
     def _over(self, attempt: Attempt, outcome: Outcome, why: str, work_of: WorkOf) -> tuple[bool, str]:
-        """Go on from an attempt that is over: whether its group ended with it, and why that was not measured."""
+        """Collect or repeat an attempt that is over; return whether its group ended, and why it was not measured."""
         if outcome is Outcome.REFUSED:
             self._cancel([attempt])
         longer = self._lose(attempt, why) if outcome is Outcome.LOST else 0
@@ -137,7 +137,7 @@ class Placing:
         return True, self._collect(attempt, why)
 
     def cancel(self) -> None:
-        """End all jobs that have not ended, and collect what they had measured."""
+        """Cancel all unfinished jobs, and collect their samples."""
         left = list(self._open.values())
         for attempt in left:
             attempt.folder.cancel()
@@ -156,7 +156,7 @@ class Placing:
         return list(self._open)
 
     def _recalled(self) -> set[str]:
-        """Take up the jobs that an earlier watcher submitted; returns the groups that are measured."""
+        """Restore the jobs that an earlier process submitted; return the groups that are already measured."""
         by_name = {group.id: group for group in self._groups}
         done = set[str]()
         for event in rundir.own_events(self._folder.path):
@@ -177,7 +177,10 @@ class Placing:
         return done
 
     def _take_up(self, attempt: Attempt) -> None:
-        """Find a job whose number was not stored before the watcher was killed; else submit it: one claims it alone."""
+        """Find a job whose number was not stored because the watching process was killed; else submit it again.
+
+        Submitting twice is safe, since only one job can claim the folder.
+        """
         if attempt.job or attempt.folder.ended():
             return
         attempt.job = self._where.executor.find(self._name(attempt))
@@ -188,7 +191,10 @@ class Placing:
         return f"pf-{self._folder.id}-{attempt.group.id}-{attempt.number}"
 
     def _submit(self, group: Group, number: int, work_of: WorkOf, *, longer: int = 0) -> str:
-        """Submit a job; returns why the engine refuses it, or ''. ``longer``: how much, where one was lost before."""
+        """Submit a job; return why the engine refuses it, or ''.
+
+        longer: factor for the time limit of a job that replaces a lost one; 0 for a first job.
+        """
         minutes = group.place.minutes or max(LEAST_MINUTES, math.ceil(ROOM * group.seconds / 60))
         folder = JobFolder(self._where.home / group.id / str(number))
         folder.write(work_of(group))
@@ -208,13 +214,13 @@ class Placing:
         self._note("submitted", attempt)
 
     def _note(self, kind: str, attempt: Attempt) -> None:
-        """Store what whoever watches next has to know of a job."""
+        """Store the facts about a job that a resuming process needs."""
         about = {"folder": str(attempt.folder.path), "minutes": attempt.minutes, "job": attempt.job}
         about |= {"again": attempt.again}
         self._folder.append({"event": kind, "group": attempt.group.id, "attempt": attempt.number, **about})
 
     def _ask(self) -> None:
-        """Ask the engine once for all jobs, now and then."""
+        """Query the engine about all jobs, if the last query is long enough ago."""
         now = time.monotonic()
         if now < self._asked + self._where.poll:
             return
@@ -223,13 +229,13 @@ class Placing:
         for attempt in self._open.values():
             attempt.status = found.get(attempt.job, attempt.status)
         away = {status.reason for status in found.values() if status.phase is Phase.UNKNOWN}
-        said = f"the engine does not answer: {', '.join(sorted(away))}; the jobs go on" if away else ""
+        said = f"the engine does not respond: {', '.join(sorted(away))}; the jobs continue" if away else ""
         if said != self._away:
-            self._tell(said or "the engine answers again")
+            self._tell(said or "the engine responds again")
         self._away = said
 
     def _say_where(self, attempt: Attempt) -> None:
-        """Say where a group stands, where that has changed."""
+        """Report the state of a group if it changed."""
         worker = attempt.folder.worker()
         if worker:
             text = f"runs on {worker.node} (job {worker.job or attempt.job})"
@@ -245,7 +251,7 @@ class Placing:
             self._tell(f"{attempt.group.id}: {text}")
 
     def _lose(self, attempt: Attempt, why: str) -> int:
-        """Note that nobody performs a job any more; returns by how much longer another may take, 0 for none."""
+        """Store that a job was lost; return the factor for the time limit of its replacement, 0 for no replacement."""
         self._cancel([attempt])
         worker = attempt.folder.worker()
         reason = f"{why} on {worker.node}" if worker else why
@@ -260,16 +266,16 @@ class Placing:
         try:
             self._where.executor.cancel([attempt.job for attempt in attempts if attempt.job])
         except EngineError as error:
-            self._tell(f"the engine does not cancel: {error}")
+            self._tell(f"the engine cannot cancel jobs: {error}")
 
     def _collect(self, attempt: Attempt, why: str) -> str:
-        """Put what a job measured into the run's folder, as one event; returns why it did not measure, or ''."""
+        """Add a job's results to the run as one event; return why it did not measure, or ''."""
         place = self._folder.path / GROUPS / attempt.group.id / str(attempt.number)
         if place.resolve() != attempt.folder.path.resolve():
             if place.exists():
                 shutil.rmtree(place)
             shutil.copytree(attempt.folder.path, place, symlinks=True)
-        # It holds the settings as they were typed, secrets too.
+        # It contains the settings as they were typed, including secrets.
         (place / WORK).unlink(missing_ok=True)
         ended, worker = attempt.folder.ended(), attempt.folder.worker()
         if not (place / RUN / rundir.EVENTS).is_file():
@@ -297,14 +303,14 @@ class Placing:
 
 
 def folder_of(run: Path, group: str) -> Path:
-    """Where the files of the last attempt at a group are kept in a run's folder."""
+    """Return the folder of the last attempt at a group, in a run's folder."""
     place = run / GROUPS / group
     attempts = [int(path.name) for path in place.iterdir()] if place.is_dir() else []
     return place / str(max(attempts, default=0))
 
 
 def _why_not_begun(place: Path) -> str:
-    """What to look at where nobody ever claimed a job: what the engine kept of it, or what it needs."""
+    """Return a hint for a job that was never claimed: the last line of the engine's log, or the node's requirements."""
     try:
         text = (place / "engine.log").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -315,26 +321,26 @@ def _why_not_begun(place: Path) -> str:
 
 
 def _attempt_of(event: Mapping[str, Any], group: Group) -> Attempt:
-    """The attempt that an event of a run is about."""
+    """Return the attempt that an event of a run describes."""
     job = JobFolder(Path(event["folder"]))
     return Attempt(group, event["attempt"], job, event["minutes"], event["job"], event["again"])
 
 
 @dataclass(frozen=True)
 class Partition:
-    """How a run was shared out, once and for all: the executor, the tree of the code, and the groups."""
+    """How a run was divided among machines: the executor, the tree of the code, and the groups. It never changes."""
 
     executor: str
     tree: str
     groups: tuple[Group, ...]
 
     def event(self) -> dict[str, Any]:
-        """What is stored of it."""
+        """Return the event that stores it."""
         return {"event": "groups", **to_json(self)}
 
 
 def partition(path: Path) -> Partition | None:
-    """How a run was shared out; None of one that this machine performs."""
+    """Return how a run was divided; None for a run on this machine."""
     for event in rundir.own_events(path):
         if event.get("event") == "groups":
             return from_json(Partition, event)
@@ -342,7 +348,10 @@ def partition(path: Path) -> Partition | None:
 
 
 def with_part(work: Work, whole: float, group: Group) -> Work:
-    """The work of one group of a run that is expected to take ``whole`` s: of a limit for all it gets its share."""
+    """Return the work of one group, with its share of the run's budget.
+
+    whole: expected duration of the whole run in s.
+    """
     budget = None if work.budget is None else work.budget * min(1.0, group.seconds / whole)
     found = replace(work, steps=group.steps, parts=group.parts, budget=budget)
     return replace(found, labels=group.place.labels, gpus=group.place.gpus)

@@ -1,4 +1,4 @@
-"""Where jobs can go: the file ``executors.yaml`` of the user or of a site, which no workflow carries along."""
+"""The file ``executors.yaml`` of the user or of a site, which lists where jobs can go. It is not part of a workflow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perfflow.model.units import UnitError, duration
 VARIABLE = "PERFFLOW_EXECUTORS"
 FILE = "executors.yaml"
 LOCAL = "local"
-"""The executor that is always there: this machine."""
+"""The executor that always exists: this machine."""
 Seconds = Annotated[str, Field(description="a duration such as 90s")]
 
 
@@ -41,7 +41,7 @@ class Site(BaseModel):
     env: dict[str, str] = Field(default_factory=dict, description="environment of the engine's commands")
 
     def seconds(self, name: Literal["pending", "poll", "grace"]) -> float:
-        """One of the durations, in s."""
+        """Return one of the durations in s."""
         return duration(str(getattr(self, name)))
 
     @property
@@ -52,7 +52,7 @@ class Site(BaseModel):
 
 
 def file() -> Path | None:
-    """The file, None where there is none: what PERFFLOW_EXECUTORS names, or that of the user's configuration folder."""
+    """Return the file that PERFFLOW_EXECUTORS names, else the one in the user's configuration folder, else None."""
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named)
@@ -63,7 +63,7 @@ def file() -> Path | None:
 
 
 def sites() -> dict[str, Site]:
-    """The executors of the file, by name; none where there is no file. Raises UserError for a wrong file."""
+    """Return the executors of the file by name; empty without a file. Raises UserError for a wrong file."""
     path = file()
     if path is None:
         return {}
@@ -95,12 +95,12 @@ def _site(path: Path, name: str, about: object) -> Site:
     except UnitError as error:
         raise UserError.of(f"{path}: {name}: {error}", "write a duration such as 90s or 24h") from error
     if not 0 < least <= most:
-        raise UserError.of(f"{path}: {name}.group: the first duration is the shortest", "group: [10m, 60m]")
+        raise UserError.of(f"{path}: {name}.group: the first duration must be the shorter one", "group: [10m, 60m]")
     return found
 
 
 def site_of(name: str) -> Site | None:
-    """The executor of a name, None for this machine. Raises UserError for an unknown one."""
+    """Return the executor with a name, None for this machine. Raises UserError for an unknown name."""
     if name == LOCAL:
         return None
     known = sites()

@@ -1,7 +1,7 @@
-"""Slurm by its own commands: no accounting is needed, and the controller may be away for a while.
+"""Slurm by its own commands. Accounting is not needed, and the controller may be unreachable for a while.
 
-Formats are those of ``squeue -o`` and ``sinfo -o`` (https://slurm.schedmd.com/squeue.html), which stay as they are;
-those of ``--json`` change with versions.
+The output formats are those of ``squeue -o`` and ``sinfo -o`` (https://slurm.schedmd.com/squeue.html), which are
+stable; the formats of ``--json`` change between versions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perfflow.jobs.cluster.site import Site
 from perfflow.plan.runs_on import Place
 
 _PATIENCE = 60
-"""Seconds for one command: with a controller that is away squeue gives up after 18."""
+"""Seconds for one command. Without a controller, squeue gives up after 18 s."""
 _QUEUED = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
 _RUNNING = ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 _NEVER = (
@@ -34,18 +34,18 @@ _NEVER = (
     "launch failed requeued held",
     "DependencyNeverSatisfied",
 )
-"""Reasons of a waiting job that time alone does not resolve (https://slurm.schedmd.com/job_reason_codes.html)."""
+"""Reasons for which a job will never start without a change (https://slurm.schedmd.com/job_reason_codes.html)."""
 _UNUSABLE = ("down", "drain", "drng", "fail", "maint", "unk", "inval", "power")
 
 
 class Slurm:
-    """A cluster, as a site's settings reach it."""
+    """A Slurm cluster with a site's settings."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
 
     def nodes(self) -> Sequence[Node]:
-        """All nodes of the partition, or of the cluster. Raises EngineError."""
+        """Return all nodes of the partition, or of the cluster. Raises EngineError."""
         of = ["-p", self._site.partition] if self._site.partition else []
         text = self._said(["sinfo", "-h", "-N", *of, "-o", "%N|%f|%G|%t"])
         found: dict[str, Node] = {}
@@ -57,27 +57,27 @@ class Slurm:
         return list(found.values())
 
     def longest(self) -> int | None:
-        """The partition's time limit in minutes, the longest of several; None for none. Raises EngineError."""
+        """Return the partition's largest time limit in minutes; None for no limit. Raises EngineError."""
         of = ["-p", self._site.partition] if self._site.partition else []
         limits = [_minutes(text) for text in self._said(["sinfo", "-h", *of, "-o", "%l"]).split()]
         known = [limit for limit in limits if limit is not None]
         return max(known) if len(known) == len(limits) and known else None
 
     def check(self) -> Queue:
-        """Ask whether a job would be taken, without submitting one, and how many there are. Raises EngineError."""
+        """Check, without submitting a job, that one would be accepted; return the queue. Raises EngineError."""
         self._said(["sbatch", "--test-only", "-t", "1", *self._site_options(), "--wrap", "true"])
         of = ["-p", self._site.partition] if self._site.partition else []
         states = self._said(["squeue", "-h", *of, "-o", "%T"]).split()
         return Queue(sum(state in _QUEUED for state in states), sum(state in _RUNNING for state in states))
 
     def submit(self, job: Submission) -> str:
-        """Queue a job for a whole node. Raises EngineError with Slurm's own words."""
+        """Queue a job for a whole node. Raises EngineError with Slurm's message."""
         agent = [self._site.python or sys.executable, "-P", "-m", "perfflow.jobs.cluster.agent", str(job.folder)]
         argv = ["sbatch", "--parsable", "--no-requeue", "--open-mode=append", "--export=ALL", "-N", "1"]
         argv += ["-J", job.name, "-o", str(job.folder / "engine.log"), "-D", str(job.folder), "-t", str(job.minutes)]
         argv += [*self._where(job.place), *self._site_options(), "--wrap", f"exec {shlex.join(agent)}"]
         said = self._said(argv).strip().splitlines()
-        # A site's own scripts may print something before it, and a cluster's name stands behind it.
+        # A site's scripts may print lines before the number, and the cluster's name follows it.
         number = re.match(r"\d+", said[-1]) if said else None
         if number is None:
             raise EngineError(f"sbatch printed no job number: {' '.join(said)[:200]!r}")
@@ -98,12 +98,12 @@ class Slurm:
         return [*(word for option, value in named if value for word in (option, value)), *site.options]
 
     def find(self, name: str) -> str:
-        """The number of a job that waits or runs. Raises EngineError."""
+        """Return the number of a waiting or running job. Raises EngineError."""
         said = self._said(["squeue", "-h", "--me", "-n", name, "-o", "%i"]).split()
         return said[0] if said else ""
 
     def poll(self, jobs: Sequence[str]) -> Mapping[str, Status]:
-        """One squeue for all jobs. What it does not list has ended; where it fails nothing is known."""
+        """Query all jobs with one squeue. Jobs that it does not list have ended; if it fails, nothing is known."""
         if not jobs:
             return {}
         argv = ["squeue", "-h", "-t", "all", "-j", ",".join(jobs), "-o", "%i|%T|%N|%r"]
@@ -112,7 +112,7 @@ class Slurm:
         except EngineError as error:
             if "Invalid job id" not in str(error):
                 return {job: Status(Phase.UNKNOWN, reason=str(error)) for job in jobs}
-            # Of several, one that is gone leaves out no other; of one alone this is all that is said.
+            # squeue prints this error only if the one requested job is gone. Of several jobs, it lists the others.
             text = ""
         found = {}
         for line in text.splitlines():
@@ -121,7 +121,7 @@ class Slurm:
         return {job: found.get(job, Status(Phase.ENDED)) for job in jobs}
 
     def cancel(self, jobs: Sequence[str]) -> None:
-        """End jobs, their batch scripts too. Raises EngineError."""
+        """End jobs, including their batch scripts. Raises EngineError."""
         if jobs:
             self._said(["scancel", "--full", "--quiet", *jobs])
 
@@ -147,7 +147,7 @@ class Slurm:
         return done.stdout
 
     def _environment(self) -> dict[str, str]:
-        """Without what a job leaves to its commands: inside of one, sbatch would take its limits over."""
+        """Return the environment without a surrounding job's variables, whose limits sbatch would use otherwise."""
         own = {
             name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SBATCH_", "SQUEUE_"))
         }
@@ -164,7 +164,7 @@ def _status(state: str, node: str, reason: str) -> Status:
 
 
 def _minutes(text: str) -> int | None:
-    """A time limit as Slurm prints it, [DAYS-]HOURS:MINUTES:SECONDS with parts left out, in whole minutes."""
+    """Return a time limit as Slurm prints it, [[DAYS-]HOURS:]MINUTES:SECONDS, in whole minutes; None for no limit."""
     match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
     if match is None:
         return None
@@ -176,8 +176,8 @@ def _last_line(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
-def accepted(place: Place, nodes: Sequence[Node]) -> str:
-    """Why no node of a cluster is such a place; '' where one is."""
+def why_unsuitable(place: Place, nodes: Sequence[Node]) -> str:
+    """Return why no node of a cluster suits a place; '' if one does."""
     if place.node and place.node not in [node.name for node in nodes]:
         return f"there is no node {place.node}; nodes: {', '.join(node.name for node in nodes)}"
     fit = [node for node in nodes if set(place.labels) <= set(node.labels)]

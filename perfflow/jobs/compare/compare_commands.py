@@ -1,4 +1,4 @@
-"""Two commands, no file: the workflow that ``perfflow compare -- OLD NEW`` stands for."""
+"""The workflow behind ``perfflow compare -- OLD NEW``, which compares two commands without a workflow file."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from perfflow.session.opening import Opened, open_workflow
 
 STEP = "compare"
 MOST_SEED = 2**63 - 1
-"""The largest seed that a run takes."""
+"""The largest seed that a run accepts."""
 _BUILTINS = r":|alias|cd|command|eval|exec|exit|export|set|shopt|source|type|ulimit|umask|unset|wait"
 _SHELL = late_pattern(rf"[|&;<>()$`*?\[\]~#\n\\]|^\s*\w+=|^\s*(?:{_BUILTINS})(?=\s|$)")
 
 
 @dataclass(frozen=True)
 class Question:
-    """Two commands and how long to look at them. ``budget`` is a duration such as 20s; ``metric`` auto or a timing.
+    """Two commands and how to compare them. ``budget`` is a duration such as 20s; ``metric`` is auto or a timing.
 
-    ``stdout`` and ``allow_left_running`` (why processes may be left running) are as in a workflow.
+    ``stdout`` and ``allow_left_running`` (the reason why processes may be left running) are as in a workflow.
     """
 
     old: str
@@ -41,7 +41,7 @@ class Question:
 
 
 def require_commands(*commands: str) -> None:
-    """Raise UserError for a command that is empty or has an open quotation."""
+    """Raise UserError if a command is empty or has an unclosed quotation."""
     for text in commands:
         if not text.strip():
             raise UserError.of("one of the commands is empty", "write a program and its arguments")
@@ -52,24 +52,24 @@ def require_commands(*commands: str) -> None:
 
 
 def as_run(question: Question, request: RunRequest) -> tuple[Opened, RunRequest]:
-    """What to ``run`` to answer a question: both commands in pairs until the difference is settled.
+    """Return the workflow and the request that compare both commands in pairs until the difference is settled.
 
-    ``request``: what is asked for beside the question. Raises UserError for an unusable command.
+    ``request``: the user's other options. Raises UserError for an unusable command.
     """
     for text in (question.old, question.new):
         if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise UserError.of("a command holds bytes that are not UTF-8", "put it into a script, and compare that")
+            raise UserError.of("a command contains bytes that are not UTF-8", "put it into a script, and compare that")
     with tempfile.TemporaryDirectory(prefix="perfflow-") as folder:
         path = Path(folder) / "compare.yaml"
         path.write_text(json.dumps(workflow_of(question), ensure_ascii=False), encoding="utf-8")
         opened = open_workflow(str(path))
     opened.require_usable(to_run=True)
-    # The answer is wanted within a second; the look at the machine would take a quarter of it.
+    # The comparison should take about a second; checking the machine's noise would take a quarter of it.
     return opened, replace(request, look_at_noise=False, command=_typed(question), typed=True)
 
 
 def _typed(question: Question) -> list[str]:
-    """The command that asks this question."""
+    """Return the command line that asks this question."""
     usual = Question(question.old, question.new)
     options = [
         word
@@ -81,8 +81,8 @@ def _typed(question: Question) -> list[str]:
 
 
 def workflow_of(question: Question) -> dict[str, Any]:
-    """The workflow as data; JSON is YAML."""
-    # bash only where the text needs it: without, nothing stands between the clock and the program.
+    """Return the workflow as data, which is written as JSON because JSON is also YAML."""
+    # Use bash only if the text needs it, so that its start-up is not measured with the program.
     shell = any(_SHELL.search(text) for text in (question.old, question.new))
     step: dict[str, Any] = {
         "id": STEP,
@@ -104,12 +104,12 @@ def workflow_of(question: Question) -> dict[str, Any]:
 
 
 def _literal(text: str) -> str:
-    """Text in which ``${{`` means itself."""
+    """Return the text with ``${{`` escaped, so that it is not read as an expression."""
     return text.replace("${{", "${{ '${{' | raw }}")
 
 
 def new_folder() -> Path:
-    """A new folder for a run that belongs to no project, in the user's cache."""
+    """Return a new folder in the user's cache, for a run that belongs to no project."""
     from platformdirs import user_cache_path
 
     return user_cache_path("perfflow") / "compare" / secrets.token_hex(8)

@@ -1,4 +1,4 @@
-"""Two stored sets of samples -> a run's folder: its events are put together, then folded and judged as always."""
+"""Compare two stored sets of samples: write their samples as the events of a new run, then judge it as any run."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ STEP = "compare"
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What a comparison is called that a gate makes: its workflow, the title of its report, and what was typed."""
+class ComparisonNames:
+    """The names of a comparison that a gate makes: its workflow, the title of its report, and the command line."""
 
     workflow: str
     component: str
@@ -45,22 +45,22 @@ class Shown:
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """Where the folder goes, and whether machines may differ.
+    """Where the run's folder is created, and whether machines may differ.
 
-    ``out`` None: a new run of the project at ``root``. ``shown`` None: what `perfflow compare` says.
+    ``out`` None: a new run of the project at ``root``. ``names`` None: the names that `perfflow compare` uses.
     """
 
     out: Path | None
     across_machines: bool = False
     root: Path = Path()
-    shown: Shown | None = None
+    names: ComparisonNames | None = None
 
 
 def compare_stored(first: Stored, second: Stored, asked: CompareOptions) -> FinishedRun:
-    """Compare what was measured before; nothing is measured, and nothing without pairs gates.
+    """Compare stored samples. Nothing is measured, and results without pairs never fail a gate.
 
-    Raises UserError where the two are from different machines (unless asked for) or over different data, and with the
-    status of what could not be measured where they have nothing in common. No folder is made then.
+    Raises UserError if the sets are from different machines (unless allowed) or over different data, and with
+    Exit.UNMEASURED if they have nothing in common. No folder is made then.
     """
     differing = require_comparable(first, second, across_machines=asked.across_machines)
     first, renamed = _under_one_name(first, second)
@@ -71,9 +71,9 @@ def compare_stored(first: Stored, second: Stored, asked: CompareOptions) -> Fini
     cautions = [*_cautions(first, second, differing), *renamed, *other_code, *left_out, *other]
     with rundir.create(asked.root, asked.out) as folder, kept(folder.path, can_resume=False):
         run = _run_info(folder, first, second, across=bool(differing))
-        if asked.shown:
-            shown = asked.shown
-            run |= {"workflow": shown.workflow, "component": shown.component, "command": list(shown.command)}
+        if asked.names:
+            names = asked.names
+            run |= {"workflow": names.workflow, "component": names.component, "command": list(names.command)}
         for event in _events(run | {"warnings": cautions}, first, second):
             folder.append(event)
         record = record_of(rundir.events(folder.path))
@@ -83,9 +83,9 @@ def compare_stored(first: Stored, second: Stored, asked: CompareOptions) -> Fini
 
 
 def require_comparable(first: Stored, second: Stored, *, across_machines: bool) -> list[machines.Difference]:
-    """Raise UserError for sets over different data, and for those of two machines, unless ``across_machines``.
+    """Return how the two machines differ.
 
-    Returns how the machines differ.
+    Raises UserError for sets over different data, and for sets of different machines unless ``across_machines``.
     """
     _refuse_other_data(first, second)
     differing = machines.differences(first.machine, second.machine)
@@ -95,7 +95,7 @@ def require_comparable(first: Stored, second: Stored, *, across_machines: bool) 
 
 
 def proven_regressions(result: Result) -> list[str]:
-    """What would fail a gate if its whole interval counted: each row whose change is beyond action without doubt."""
+    """Return a line for each row whose whole interval is beyond the action threshold: these would fail a gate."""
     criteria = criteria_from_json(result.criteria)
     return [
         told.failure(row, criteria)
@@ -107,7 +107,7 @@ def proven_regressions(result: Result) -> list[str]:
 
 
 def across_gpus(first: Stored, second: Stored) -> bool:
-    """Whether both have kernels of GPUs, and of different ones."""
+    """Return whether both sides have GPU kernels, and from different GPUs."""
     return bool(first.gpus and second.gpus and set(first.gpus) != set(second.gpus))
 
 
@@ -121,8 +121,8 @@ def _refuse_other_data(first: Stored, second: Stored) -> None:
         other = second if side is first else first
         absent = sorted(set(side.data_missing) - set(other.data_missing))
         text = f"{_name(side)} was measured without the data it declares: no file matched {listed(absent)}"
-        raise UserError.of(text, "put them there, or mend `data`, and measure it again")
-    # Where one side declares nothing, nothing is known to differ.
+        raise UserError.of(text, "add the files or correct `data`, then measure it again")
+    # If one side declares no data, no difference is known.
     if not first.data or not second.data or first.data == second.data:
         return
     paths = sorted({*first.data, *second.data})
@@ -134,7 +134,7 @@ def _refuse_other_data(first: Stored, second: Stored) -> None:
 def _other_machine(first: Stored, second: Stored, differing: Sequence[machines.Difference]) -> UserError:
     facts = "; ".join(f"{item.fact}: {clean_name(item.first)} and {clean_name(item.second)}" for item in differing)
     text = f"{_name(first)} and {_name(second)} are from different machines ({facts})"
-    return UserError.of(text, "--across-machines compares them all the same, and marks every row")
+    return UserError.of(text, "use --across-machines to compare them anyway; every row is then marked")
 
 
 def _name(side: Stored) -> str:
@@ -142,7 +142,7 @@ def _name(side: Stored) -> str:
 
 
 def _under_one_name(first: Stored, second: Stored) -> tuple[Stored, list[str]]:
-    """Where each side holds one benchmark, whatever its name: hyperfine names a benchmark by its command."""
+    """If each side has exactly one benchmark, give both the second's name: hyperfine names it after its command."""
     names = first.benchmarks, second.benchmarks
     if [len(side) for side in names] != [1, 1] or names[0] == names[1]:
         return first, []
@@ -151,56 +151,56 @@ def _under_one_name(first: Stored, second: Stored) -> tuple[Stored, list[str]]:
         (new, metric): tuple(replace(reading, benchmark=new) for reading in readings)
         for (_, metric), readings in first.series.items()
     }
-    said = f"`{old}` is compared with `{new}`: each side holds just that one benchmark"
+    said = f"`{old}` is compared with `{new}`: each side has only this one benchmark"
     kernels = tuple({**item, "benchmark": new} for item in first.kernels)
     return replace(first, series=series, kernels=kernels), [said]
 
 
 def _of_same_code(first: Stored, second: Stored) -> tuple[Stored, Stored, list[str]]:
-    """Leave out the benchmarks whose own code differs: the two sides did different work."""
+    """Leave out the benchmarks whose own code differs, since the two sides did different work."""
     differing = [
         name for name in first.versions if second.versions.get(name, first.versions[name]) != first.versions[name]
     ]
     if not differing:
         return first, second, []
     one, two = (_only(side, {key for key in side.series if key[0] not in differing}) for side in (first, second))
-    said = f"left out, since the code of the benchmark itself was changed: {listed(sorted(differing))}"
+    said = f"left out, since the benchmark's own code changed: {listed(sorted(differing))}"
     return replace(first, series=one), replace(second, series=two), [said]
 
 
 def _in_common(first: Stored, second: Stored) -> tuple[set[Key], list[str]]:
-    """The figures to show, and what is said of those left out.
+    """Return the keys to show, and a warning for each metric that is left out.
 
-    Of a benchmark that both have only what both measured; of one that one side has everything, since it is new or
-    gone. Raises UserError where nothing can be compared.
+    Of a benchmark that both sides have, only the metrics that both measured are shown. Of a benchmark that only one
+    side has, everything is shown, since it is new or gone. Raises UserError if nothing can be compared.
     """
     keys = (set(first.series), set(second.series))
     definitions = [(side.criteria or Criteria()) for side in (first, second)]
     both = {key for key in keys[0] & keys[1] if definitions[0].metric(key[1]) == definitions[1].metric(key[1])}
     if not both:
         shared = {name for name, _ in keys[0]} & {name for name, _ in keys[1]}
-        hint = "; ".join(f"{_name(side)} holds {_contents(side, shared)}" for side in (first, second))
+        hint = "; ".join(f"{_name(side)} has {_contents(side, shared)}" for side in (first, second))
         raise UserError.of(f"{_name(first)} and {_name(second)} have no benchmark in common", hint, Exit.UNMEASURED)
     compared = {name for name, _ in both}
     alone = {key for key in keys[0] ^ keys[1] if key[0] not in compared}
     said = []
     if across_gpus(first, second):
-        # A library has other kernels for other GPUs, which are neither new nor gone.
+        # Libraries use different kernels on different GPUs. Such kernels are neither new nor gone.
         names = sorted({name for name, _ in alone})
-        said += [f"only on one of the GPUs, and left out: {listed(names)}"] if names else []
+        said += [f"left out, since only one of the GPUs ran them: {listed(names)}"] if names else []
         alone = set()
     for side, own in zip((first, second), keys, strict=True):
         lost = sorted({metric for name, metric in own if name in compared and (name, metric) not in keys[0] & keys[1]})
         if lost:
-            said.append(f"only {_name(side)} has {listed(lost)}: left out")
+            said.append(f"left out, since only {_name(side)} has them: {listed(lost)}")
     clash = sorted({metric for _, metric in (keys[0] & keys[1]) - both})
     if clash:
-        said.append(f"{listed(clash)}: left out, since the two sides define it in different units or directions")
+        said.append(f"left out, since the two sides define them in different units or directions: {listed(clash)}")
     return both | alone, said
 
 
 def _with_same_statistic(first: Stored, second: Stored) -> tuple[Stored, Stored, list[str]]:
-    """Leave out what is not the same statistic on both sides. Raises UserError where nothing else was in common."""
+    """Leave out series whose statistic differs between the sides. Raises UserError if no series is left."""
     one, other, said = with_same_statistic(first, second)
     if not one.series.keys() & other.series.keys():
         raise UserError.of(f"{_name(first)} and {_name(second)} hold different statistics", said[0], Exit.UNMEASURED)
@@ -208,27 +208,27 @@ def _with_same_statistic(first: Stored, second: Stored) -> tuple[Stored, Stored,
 
 
 def _contents(side: Stored, shared: Collection[str]) -> str:
-    """The names of its benchmarks; where a name is shared, it is the metrics that differ, and only those help."""
+    """List the benchmarks of one side. If a name is shared, the metrics differ, so list those benchmarks' metrics."""
     by_name = groupby(sorted(key for key in side.series if not shared or key[0] in shared), key=lambda key: key[0])
     metrics = {name: listed([metric for _, metric in keys]) for name, keys in by_name}
     return listed([f"{clean_name(name)} ({metrics[name]})" if shared else clean_name(name) for name in metrics])
 
 
 def _cautions(first: Stored, second: Stored, differing: Sequence[machines.Difference]) -> Iterator[str]:
-    """What makes the comparison weaker than one measured in pairs."""
+    """Yield the reasons why this comparison is weaker than one measured in pairs."""
     if differing:
         facts = "; ".join(f"{item.fact}: {item.first} and {item.second}" for item in differing)
-        yield f"across machines: {facts}; how the machines differ is part of the difference"
+        yield f"across machines: {facts}; the machines' differences are part of every change"
     elif not machines.certain(first.machine, second.machine):
         unsure = [side.label for side in (first, second) if "identity" not in side.machine]
-        yield f"whether one machine measured both is not known: nothing in {' and '.join(unsure)} tells"
+        yield f"perfflow cannot tell whether one machine measured both: no machine in {' and '.join(unsure)}"
     if across_gpus(first, second):
         gpus = " and ".join(listed(side.gpus) for side in (first, second))
-        yield f"across GPUs: {gpus}; kernels are compared by their shares of each one's roof, and nothing is decided"
+        yield f"across GPUs: {gpus}; kernels are compared by their share of each GPU's roof, without a decision"
     yield _sessions(first, second)
     for side in (first, second):
         if _data_unknown(side, second if side is first else first):
-            yield f"over which data {side.label} was measured is not known"
+            yield f"the input data of {side.label} is not known"
         yield from (f"{side.label}: {text}" for text in side.warnings)
 
 
@@ -241,7 +241,7 @@ def _sessions(first: Stored, second: Stored) -> str:
         apart = abs((starts[1] - starts[0]).total_seconds())
     except (ValueError, TypeError):
         unknown = " and ".join(side.label for side in (first, second) if not side.started) or "one of them"
-        return f"nothing in {unknown} tells when it was measured; {drift}"
+        return f"perfflow cannot tell how far apart they were measured: no date in {unknown}; {drift}"
     return f"measured {_span(apart)} apart; {drift}"
 
 
@@ -253,7 +253,11 @@ def _span(seconds: float) -> str:
 
 
 def _data_unknown(side: Stored, other: Stored) -> bool:
-    """An older result of perfflow does not tell; who declares nothing or cannot matters where the other side does."""
+    """Return whether a side's data is unknown.
+
+    Older results of perfflow do not record their data. Any other side without data matters only if the other side
+    declares some.
+    """
     older = side.tool == OWN and side.data is None
     return older or (not side.data and bool(other.data))
 
@@ -268,7 +272,7 @@ def _run_info(folder: RunFolder, first: Stored, second: Stored, *, across: bool)
         "version": VERSION,
         "across_machines": across,
         "data_missing": list(second.data_missing),
-        # The labels, since they go on meaning the same; `latest` does not.
+        # Labels, because they keep their meaning; `latest` does not.
         "command": ["perfflow", "compare", *(["--across-machines"] if across else []), first.label, second.label],
     }
 
@@ -296,7 +300,7 @@ def _events(run: dict[str, Any], first: Stored, second: Stored) -> Iterator[dict
 
 
 def _of_gpus(first: Stored, second: Stored) -> dict[str, Any]:
-    """What is known of kernels of both sides, and of their GPUs; nothing where there are none."""
+    """Return the kernels, peaks and devices of both sides; empty if there are no kernels."""
     shared = {name for name, _ in first.series} & {name for name, _ in second.series}
     sides = zip(Side, (first, second), strict=True)
     kernels = [
@@ -314,13 +318,16 @@ def _tree(side: Stored) -> dict[str, Any]:
 
 
 def _criteria(first: Stored, second: Stored) -> Criteria:
-    """What is judged by: the second's thresholds. Targets are about one run, accepted regressions about its change."""
+    """Return the criteria to judge by: the second side's thresholds, and the metrics of both.
+
+    Targets apply to one run, and accepted regressions to its own change, so both are left out.
+    """
     own, other = (side.criteria or Criteria() for side in (second, first))
     return Criteria(thresholds=own.thresholds, per_glob=own.per_glob, metrics={**other.metrics, **own.metrics})
 
 
 def _samples(name: Side, side: Stored) -> Iterator[dict[str, Any]]:
-    """One event a value. Values of two metrics may be of two processes, so each stands alone."""
+    """Yield one event for each value, because values of two metrics may come from different processes."""
     for readings in side.series.values():
         for reading in readings:
             event = {"event": "sample", "step": STEP, "design": UNPAIRED}

@@ -1,4 +1,4 @@
-"""Files for CI services, made of a stored result; nothing is measured, judged or sent."""
+"""Write files for CI services from a stored result. Nothing is measured, judged or sent."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from perfflow.store.stack_profiles import has_stacks, stack_profiles
 from perfflow.tools import regular_files
 
 EXPORTS = "export"
-"""Beside the runs: a run's own folder stays as its receipt says it is."""
+"""The folder for exports beside the runs. Files in a run's own folder would not match its receipt."""
 
 
 def read_result(place: Path) -> Result:
-    """The result at ``place``, a run's folder or a result file. Raises UserError where there is none to read."""
+    """Return the result at ``place``, a run's folder or a result file. Raises UserError if there is none."""
     if place.is_dir() and not (place / rundir.RESULT).is_file():
         require_verdict(place)
         text = f"{place}: the run has no {rundir.RESULT} yet"
-        raise UserError.of(text, f"`perfflow report {place}` makes it of what was measured")
+        raise UserError.of(text, f"`perfflow report {place}` writes it from the samples")
     return result_file.read(place / rundir.RESULT if place.is_dir() else place)
 
 
@@ -36,9 +36,9 @@ def export(
     tables: Mapping[str, Iterable[str]],
     profiles: Mapping[str, bytes],
 ) -> list[Path]:
-    """Write the files of these formats, ``tables`` and ``profiles``, by file name, in place of any of the same names.
+    """Write the files of these formats, ``tables`` and ``profiles`` (by file name), and overwrite existing files.
 
-    The texts of all formats are made before any file is written. Raises UserError where the folder cannot be written.
+    The texts of all formats are made before any file is written. Raises UserError if the folder cannot be written.
     """
     chosen = [PAYLOADS[name] for name in dict.fromkeys(formats)]
     texts: list[tuple[str, str | Iterable[str]]] = [(item.file, item.make(result, options)) for item in chosen]
@@ -65,7 +65,7 @@ def profile_files(result: Result, place: Path, formats: Sequence[str], lost: Cal
         return {}
     if not place.is_dir():
         hint = "name the run's folder: its profiles are beside its result.json"
-        raise UserError.of(f"{place}: a result alone holds no profile", hint)
+        raise UserError.of(f"{place}: a result file contains no profiles", hint)
     found = stack_profiles(place, result, lost)
     if not found and has_stacks(result):
         raise UserError.of(f"{place}: none of its profiles can be read", "run the workflow again", Exit.UNMEASURED)
@@ -76,14 +76,14 @@ def profile_files(result: Result, place: Path, formats: Sequence[str], lost: Cal
 
 
 def default_folder(root: Path, result: Result) -> Path:
-    """Where the files of a run go unless told otherwise."""
+    """Return the default folder for the exports of a run."""
     return rundir.home(root) / EXPORTS / rundir.file_name(result.run.id)
 
 
 def read_previous(path: Path) -> str:
-    """The text of an earlier comment. Raises UserError where the file cannot be read."""
+    """Return the text of an earlier comment. Raises UserError if the file cannot be read."""
     try:
         return regular_files.read(path).decode("utf-8", "replace")
     except OSError as error:
-        hint = "--previous names a file with the text of the comment so far; leave it out for the first one"
+        hint = "--previous names a file with the text of the earlier comment; leave it out for the first comment"
         raise UserError.of(f"{path}: {error.strerror}", hint) from error

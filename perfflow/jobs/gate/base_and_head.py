@@ -1,4 +1,4 @@
-"""The regression gate: every step that measures compares a base revision with head, each built in a tree of its own."""
+"""The regression gate: every measuring step compares base with head, each built in its own tree."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from perfflow.verdict.comparison import compare
 from perfflow.verdict.decide import rule
 
 BASE = "base"
-"""Section of the run's folder for what was built of the base."""
+"""Section of the run's folder for building the base."""
 
 
 class BaseAndHead:
-    """Both trees of one gate. They are shown and built when the first step that needs them comes."""
+    """Both trees of one gate. They are checked out and built when the first step needs them."""
 
     def __init__(self, session: RunSession, repository: Repository, base: State, head: State) -> None:
         self._session, self._repository, self._base, self._head = session, repository, base, head
@@ -46,20 +46,22 @@ class BaseAndHead:
         self._contexts: dict[Side, TreeContext] = {}
         self._head_session: RunSession | None = None
         self._both: RunSession | None = None
-        # A run that is resumed builds again, in both trees; where nothing was changed, that is soon done.
+        # A resumed run builds again in both trees, which is quick if nothing changed.
         done = {name: outputs for name, outputs in session.earlier.done.items() if name not in self._building}
         session.earlier = replace(session.earlier, done=done)
 
     def session_for(self, planned: Planned) -> RunSession:
-        """Steps before the baseline stage run in both trees, what compares in both at once, the rest in head's.
+        """Return the session in which a step runs.
 
-        Raises Failure where the base does not build, or the trees cannot be shown.
+        Building steps run in the base's tree first, then in head's. Measuring steps run in both trees at once. Steps
+        that compare two commands run in head's tree, and the setup in the user's. Raises Failure if the base does not
+        build or the trees cannot be checked out.
         """
         if planned.stage == "setup":
             return self._session
         contexts = self._shown()
         if self._head_session is None or self._both is None:
-            # Kept, so that the machine's noise is looked at once and not before every step.
+            # Kept, so that the machine's noise is checked once and not before every step.
             self._head_session = replace(self._session, context=contexts[Side.CANDIDATE])
             self._both = replace(self._head_session, contexts=contexts)
         if planned.id in self._building:
@@ -71,25 +73,28 @@ class BaseAndHead:
             if self._slots and not self._is_one:
                 share_crates(self._slots.a, self._slots.b)
             return self._head_session
-        # What compares two commands or variants where it stands has sides of its own, as has what checks them.
+        # Steps that compare (or check) two commands or variants have their own two sides, so they need one tree.
         return self._head_session if len(sides_of(self._session.context, planned)) == 2 else self._both
 
     def why_not(self, planned: Planned) -> str:
-        """Candidates are not tried, and only what regressed is profiled, what a target needs, or the conditions."""
+        """Return why a gate skips a step, or ''.
+
+        A gate tries no candidates. It profiles only regressed benchmarks, metrics that a target needs, and conditions.
+        """
         if planned.role is Role.CANDIDATE:
-            return "a gate compares base with head, and tries no candidates"
+            return "a gate compares base with head and tries no candidates"
         if planned.role is Role.COMPARE:
-            return "base and head are compared where they are measured"
+            return "a gate already compares base with head in the measuring steps"
         if planned.role is Role.PROFILE and not self._is_wanted(planned):
-            return "nothing that it profiles regressed"
+            return "no benchmark that it profiles regressed"
         return ""
 
     def finish(self) -> None:
-        """Find out who touched the functions that got slower."""
+        """Find the commits that changed the functions that got slower."""
         blame(self._session, self._repository, self._base, self._head)
 
     def close(self) -> None:
-        """Let other runs have the slots."""
+        """Release the slots to other runs."""
         if self._slots:
             self._slots.close()
             self._slots = None
@@ -112,13 +117,13 @@ class BaseAndHead:
 
     @property
     def _is_one(self) -> bool:
-        """Whether base and head are one state of the code, which is then built once, in one tree."""
+        """Whether base and head are the same state of the code, which is then built once, in one tree."""
         return (self._base.commit, self._base.tree) == (self._head.commit, self._head.tree)
 
     def _show(self, slot: Slot, state: State) -> None:
-        """Show a state, without anything that was built there with other settings or from files that are gone.
+        """Check out a state, and delete earlier builds with other settings or from sources that no longer exist.
 
-        A program whose source is gone would else still be there, and a benchmark that was lost be measured.
+        Otherwise the program of a deleted benchmark would still exist and be measured.
         """
         if self._session.built and slot.shows(state.tree):
             return
@@ -129,7 +134,7 @@ class BaseAndHead:
 
     def _build_base(self, planned: Planned) -> None:
         section = Section(self._session.folder, BASE, Record())
-        # A crate or folder that is new on head has nothing to be built on base.
+        # A crate or folder that is new on head cannot be built on base.
         if absent(self._contexts, planned, section.step(planned.id), folders_only=True) is Side.BASELINE:
             return
         progress = Nested(self._session.progress, planned)
@@ -158,7 +163,7 @@ class BaseAndHead:
 
 
 def ends(repository: Repository, base: str, head: str | None) -> tuple[str, str]:
-    """The commits of head, and of where its history parted from ``base``. Raises UserError as ``states`` does."""
+    """Return the commit of head, and the merge base of head and ``base``. Raises UserError as ``states`` does."""
     tip = repository.revision(head) if head else repository.head()
     if tip is None:
         raise UserError.of("the repository has no commit yet", "commit the state that the gate should compare with")
@@ -166,10 +171,10 @@ def ends(repository: Repository, base: str, head: str | None) -> tuple[str, str]
 
 
 def states(repository: Repository, base: str, head: str | None) -> tuple[State, State, dict[str, Any]]:
-    """The two states, and what the result says of them.
+    """Return the states of base and head, and their description for the result.
 
-    The base is where head's history parted from the revision ``base``; head is the tree as it stands where no
-    revision is named. Raises UserError for unknown revisions, and with the remedy for shallow clones.
+    The base is the merge base of head and the revision ``base``. Without a revision, head is the working tree as it
+    is. Raises UserError for unknown revisions, and with the remedy for shallow clones.
     """
     tip, parted = ends(repository, base, head)
     one = at(repository, parted)

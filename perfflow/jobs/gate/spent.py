@@ -1,4 +1,4 @@
-"""Accepted regressions that the base's copy of the workflow has: they are merged, and so is what they allowed."""
+"""Find accepted regressions that are already in the base's copy of the workflow. They are merged, so they are spent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from perfflow.workflow.readable import Readable
 
 
 class Entry(NamedTuple):
-    """What makes two entries under ``accepted`` the same one."""
+    """The identity of an entry under ``accepted``."""
 
     benchmark: str
     metric: str
@@ -29,16 +29,16 @@ class Entry(NamedTuple):
 
 
 def without_spent(opened: Opened, repository: Repository, base: State) -> tuple[Opened, list[str]]:
-    """The workflow with its merged entries marked as spent, and what is to be said of it.
+    """Return the workflow with its merged entries marked as spent, and warnings.
 
-    Nothing is known of a workflow outside of the repository: its entries count until their dates.
+    For a workflow outside the repository this is not known, so its entries count until their dates.
     """
     accepted = opened.plan.criteria.accepted
     if not accepted:
         return opened, []
     path = opened.path.resolve()
     if not path.is_relative_to(repository.root):
-        text = "the workflow is not in the repository, so whether accepted regressions are merged is not known"
+        text = "the workflow is not in the repository, so perfflow cannot tell which accepted regressions are merged"
         return opened, [f"{text}: each counts until its date"]
     library = Library(opened.root)
     merged = set(_entries(repository, base, path.relative_to(repository.root), library))
@@ -51,15 +51,15 @@ def without_spent(opened: Opened, repository: Repository, base: State) -> tuple[
 
 
 def _entries(repository: Repository, base: State, name: Path, library: Library) -> Iterator[Entry]:
-    """The entries of the base's copy of a workflow, and of what it extends; none where it cannot be read.
+    """Yield the entries of the base's copy of a workflow and of the files it extends; none if it cannot be read.
 
-    What comes from another repository is read as head has it.
+    Files from another repository are read in head's version.
     """
     with repository.scratch() as folder:
         top = folder.resolve()
 
         def shown(path: Path) -> Path:
-            """The base's copy of a file, written below ``top``."""
+            """Write the base's copy of a file below ``top``, and return its path."""
             inside = Path(*path.resolve().relative_to(top).parts)
             done = repository.git().attempt("cat-file", "blob", f"{base.tree}:{inside.as_posix()}")
             if done.status == 0:

@@ -1,4 +1,4 @@
-"""When a benchmark changed: suspicions in its history, each with its commits and the command that settles it."""
+"""Find changes in a benchmark's history, each with its commits and the command that bisects it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.hotspots import HotspotShift, hotspot_shifts
-from perfflow.jobs.history.trends import Asked, Trend, commit_order, trends
+from perfflow.jobs.history.trends import HistoryFilter, Trend, commit_order, trends
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.report.history_tables import weight_of
@@ -26,15 +26,15 @@ _WIDTH = 2 * NormalDist().inv_cdf(0.975)
 """Standard errors in a 95% interval."""
 MOST_COMMITS = 50
 DEPENDENT = 0.4
-"""Correlation of neighbours above which changes of few points are hard to tell from wandering."""
+"""Correlation of neighbours above which a change over few points is hard to distinguish from random drift."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change of level between two points of a trend, ``at`` being the first point after it.
+    """A change of level between two points of a trend; ``at`` is the first point after it.
 
-    It lies between ``earliest`` and ``latest`` with 95%. ``before`` and ``after`` are in base units; ``change``,
-    ``low`` and ``high`` are its share with the 99% interval. ``is_drift``: many small steps, ``at`` to
+    With 95% confidence, it lies between ``earliest`` and ``latest``. ``before`` and ``after`` are in base units.
+    ``change`` is its share, and ``low`` to ``high`` the 99% interval. ``is_drift``: many small steps from ``at`` to
     ``latest``.
     """
 
@@ -51,7 +51,7 @@ class Change:
 
 
 def changes_of(trend: Trend) -> list[Change]:
-    """The changes and drifts of a trend, the oldest first; none of values that have no logarithm."""
+    """Return the changes and drifts of a trend, oldest first; none if a value is not positive."""
     found = _searched(trend)
     if found is None:
         return []
@@ -72,14 +72,14 @@ def _searched(trend: Trend) -> change_points.Found | None:
 
 
 def logs_of(trend: Trend) -> tuple[list[float], list[float]] | None:
-    """The logarithms of the values of a trend, and their standard errors; None of values that have no logarithm."""
+    """Return the logarithms of a trend's values, and their standard errors; None if a value is not positive."""
     if any(point.value <= 0 for point in trend.points):
         return None
     return [math.log(point.value) for point in trend.points], [_error(point) for point in trend.points]
 
 
 def _error(point: Measured) -> float:
-    """The standard error of the logarithm of a value, by its interval; 0 where that is not known."""
+    """Return the standard error of a value's logarithm, from its interval; 0 if that is not known."""
     if point.low is None or point.high is None or point.low <= 0:
         return 0.0
     return max(0.0, math.log(point.high / point.low)) / _WIDTH
@@ -92,8 +92,8 @@ def _drifted(trend: Trend, drift: Any) -> Change:
 
 
 @dataclass(frozen=True)
-class Told:
-    """A change with the benchmark it is of and what to do about it. ``commits`` are the newest first."""
+class LocatedChange:
+    """A change with its benchmark, its commits (newest first), and the command that bisects it."""
 
     trend: Trend
     change: Change
@@ -104,11 +104,11 @@ class Told:
 
     @property
     def rebased(self) -> str:
-        """That levels rest on values of another machine, '' where none do."""
+        """A note if the trend contains values of another machine, else ''."""
         return self.trend.rebased.text() if self.trend.rebased else ""
 
     def as_json(self) -> dict[str, Any]:
-        """The change as data, values in base units."""
+        """Return the change as data, values in base units."""
         series, found = self.trend.series, self.change
         first, last = self.trend.points[found.at], self.trend.points[max(0, found.at - 1)]
         return {
@@ -138,13 +138,13 @@ class Told:
         }
 
 
-def all_changes(root: Path, asked: Asked, tell: Tell) -> list[Told]:
-    """The changes of all series that are asked for, the newest first."""
+def all_changes(root: Path, asked: HistoryFilter, tell: Tell) -> list[LocatedChange]:
+    """Return the changes of all requested series, newest first."""
     with opened(root, tell) as history:
         order = commit_order(root, history.revisions())
         found = list(trends(history, asked, order, None))
     found_changes = [
-        replace(told(root, trend, change, order), hotspots=_hotspots(root, trend, change))
+        replace(located_change(root, trend, change, order), hotspots=_hotspots(root, trend, change))
         for trend in found
         for change in changes_of(trend)
     ]
@@ -156,8 +156,8 @@ def _hotspots(root: Path, trend: Trend, change: Change) -> tuple[HotspotShift, .
     return hotspot_shifts(root, trend.series.benchmark, before, after, change.change)
 
 
-def told(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> Told:
-    """A change with the commits between its points, as far as the repository knows them."""
+def located_change(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> LocatedChange:
+    """Return a change with the commits between its points, as far as the repository has them."""
     points = trend.points
     good = next((point.revision for point in reversed(points[: change.at]) if point.revision in order), "")
     bad = next((point.revision for point in points[change.at :] if point.revision in order), "")
@@ -170,12 +170,12 @@ def told(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> Tol
         if between and workflow
         else ""
     )
-    return Told(trend, change, commits, f"{good[:12]}..{bad[:12]}" if between else "", command)
+    return LocatedChange(trend, change, commits, f"{good[:12]}..{bad[:12]}" if between else "", command)
 
 
 @cache
 def _between(root: Path, good: str, bad: str) -> tuple[str, ...]:
-    """The commits after ``good`` up to ``bad``. Many series change between the same two, and commits never do."""
+    """Return the commits after ``good`` up to ``bad``. Cached, since many series change between the same two."""
     try:
         git = repositories.look_at(root).git()
         found = git.attempt("rev-list", "--topo-order", f"--max-count={MOST_COMMITS}", f"{good}..{bad}")

@@ -1,4 +1,4 @@
-"""Opens a project's history and puts runs into it. What cannot be sent now waits in a file until the next time."""
+"""Open a project's history and add runs to it. Runs that cannot be sent to a server wait in a file until next time."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 UNSENT = "history-unsent.jsonl"
 ELSEWHERE = "history-elsewhere.jsonl"
-"""Where runs lie that are not in the project's own folder of runs, each folder as a line of JSON."""
+"""The folders of runs outside the project's own folder of runs, one JSON string per line."""
 _BESIDE = ("", "-wal", "-shm")
 Tell = Callable[[str], None]
 
 
 def use(root: Path, address: str) -> Place:
-    """Keep the history in that database from now on, or in the project's own file again for ''. Tries it first.
+    """Store the history in that database from now on, or in the project's own file for ''.
 
-    Raises UserError where it cannot be reached.
+    Connects first, and raises UserError if that fails.
     """
     folder = home(root)
     if not address:
@@ -61,9 +61,9 @@ def _connected(place: Place) -> Connection:
 
 @contextmanager
 def opened(root: Path, tell: Tell) -> Iterator[History]:
-    """The history of a project, with what waited to be sent and, in a new file, all runs that are still there.
+    """Open the history of a project, and add waiting runs; fill a new file from all runs that still exist.
 
-    ``tell`` hears of a damaged file, which is kept aside. Raises UserError where the store cannot be reached.
+    A damaged file is renamed and reported to ``tell``. Raises UserError if the store cannot be reached.
     """
     place = place_of(root)
     is_new = not place.address and not place.file.exists()
@@ -78,21 +78,22 @@ def opened(root: Path, tell: Tell) -> Iterator[History]:
         yield history
     except DamagedError as error:
         history.close()
-        raise UserError.of(_put_aside(place, error), "do it again: the history is made again from the runs") from error
+        hint = "run the command again: it rebuilds the history from the runs"
+        raise UserError.of(_put_aside(place, error), hint) from error
     finally:
         history.close()
 
 
 def _rebuilt(place: Place, error: DamagedError, tell: Tell) -> History:
-    """A history in a new file. Raises UserError where the damaged one is a server's."""
-    tell(f"{_put_aside(place, error)}; it is made again from the runs. Files of other tools are to be imported again")
+    """Return a history in a new file. Raises UserError if the damaged one is on a server."""
+    tell(f"{_put_aside(place, error)}; it is rebuilt from the runs. Import files of other tools again")
     return History(_connected(place))
 
 
 def _put_aside(place: Place, error: DamagedError) -> str:
-    """Keep a damaged file under another name, and say so. Raises UserError where it is a server's."""
+    """Rename a damaged file, and return a message about it. Raises UserError if the database is on a server."""
     if place.address:
-        raise UserError.of(f"{place.shown} holds tables that are not perfflow's: {error}", "name another database")
+        raise UserError.of(f"{place.shown} has tables that are not perfflow's: {error}", "name another database")
     aside = _free_name(place.file)
     for ending in _BESIDE:
         part = place.file.with_name(f"{place.file.name}{ending}")
@@ -107,14 +108,14 @@ def _free_name(path: Path) -> Path:
 
 
 def _stored_runs(root: Path, tell: Tell) -> Iterator[RunSummary]:
-    """The summaries of the project's runs, as far as they can be read."""
+    """Yield the summaries of the project's readable runs."""
     from perfflow.store import result_file
 
     own = (path for path in sorted((root / HOME / "runs").glob(f"*/{RESULT}")) if not path.parent.is_symlink())
     elsewhere = [folder / RESULT for folder in _elsewhere(root)]
     there = [path for path in elsewhere if path.is_file()]
     if len(there) < len(elsewhere):
-        tell(f"{len(elsewhere) - len(there)} runs that `--out` put elsewhere are no longer there")
+        tell(f"{len(elsewhere) - len(there)} runs outside the project (`--out`) no longer exist")
     for path in (*own, *there):
         try:
             result = result_file.read(path)
@@ -126,7 +127,7 @@ def _stored_runs(root: Path, tell: Tell) -> Iterator[RunSummary]:
 
 
 def _elsewhere(root: Path) -> list[Path]:
-    """The folders that ``--out`` named, in the order in which they came; a line that is cut short is none."""
+    """Return the folders that ``--out`` named, in order. Incomplete lines are ignored."""
     try:
         text = (root / HOME / ELSEWHERE).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -139,7 +140,7 @@ def _elsewhere(root: Path) -> list[Path]:
 
 
 def _remember(root: Path, folder: Path) -> None:
-    """Note where a run lies that is not in the project's own folder of runs: the history may be made again from it."""
+    """Store the folder of a run outside the project's own runs, so that the history can be rebuilt from it."""
     place = folder.resolve()
     if place.parent == (root / HOME / "runs").resolve() or place in _elsewhere(root):
         return
@@ -148,13 +149,13 @@ def _remember(root: Path, folder: Path) -> None:
 
 
 def is_kept(result: Result) -> bool:
-    """Whether a run has its place in the history: it came to its end, and measured something itself."""
+    """Return whether a run belongs in the history: it was not interrupted, and it measured something itself."""
     was_stored = any(tree_of(result.trees, side).kind == STORED for side in Side)
     return not (result.run.interrupted or result.unmeasured or was_stored) and bool(result.benchmarks)
 
 
 def add(root: Path, summaries: Iterable[RunSummary], tell: Tell) -> int:
-    """Add runs. Returns how many are new or changed; where the store is away they wait, and ``tell`` hears of it."""
+    """Add runs; return how many are new or changed. Without a connection, the runs wait and ``tell`` is called."""
     waiting = list(summaries)
     try:
         with opened(root, tell) as history:
@@ -170,7 +171,7 @@ def add(root: Path, summaries: Iterable[RunSummary], tell: Tell) -> int:
 
 
 def _send_waiting(root: Path, history: History, tell: Tell) -> None:
-    """Add what could not be sent before. A line that is cut short was never promised to anybody."""
+    """Add the waiting runs. Incomplete lines are ignored: their run was never reported as waiting."""
     path = root / HOME / UNSENT
     if not path.is_file():
         return
@@ -189,7 +190,7 @@ def _send_waiting(root: Path, history: History, tell: Tell) -> None:
 
 
 def record(root: Path, result: Result, folder: Path, tell: Tell) -> None:
-    """Add a run that just ended in ``folder``. It must not fail for it: whatever is wrong with the history is told."""
+    """Add a run that just ended in ``folder``. Problems of the history go to ``tell`` and must not fail the run."""
     if not is_kept(result):
         return
     try:

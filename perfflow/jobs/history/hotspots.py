@@ -1,4 +1,4 @@
-"""Where the time of a benchmark went before and after a change, by the profiles of the runs on both sides."""
+"""Compare where a benchmark spent its time before and after a change, from the profiles of runs on both sides."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from perfflow.model.result import Result
 
 _LOOKED_AT = 5
-"""Runs on each side of a change that are looked at for a profile."""
+"""The most runs on each side of a change that are searched for a profile."""
 _LEAST = 0.01
-"""Of the cost before, by which the cost of a function must differ to be told."""
+"""The smallest cost change of a function that is reported, as a share of the whole cost before."""
 MOST = 3
 
 
 @dataclass(frozen=True)
 class HotspotShift:
-    """A function and its share of the profile on both sides, 0 to 1; ``cost`` is what it added, of all that was before.
+    """A function with its share of the profile on both sides, 0 to 1.
 
-    ``runs`` are the profiled ones before and after the change.
+    ``cost`` is the cost that it added, as a share of the whole cost before. ``runs`` are the profiled runs before and
+    after the change.
     """
 
     function: str
@@ -37,7 +38,7 @@ class HotspotShift:
     runs: tuple[str, str]
 
     def text(self) -> str:
-        """``parse 12% → 35% of the profile``."""
+        """Return ``parse 12% → 35% of the profile``."""
         return f"{visible(self.function)} {self.before:.0%} → {self.after:.0%} of the profile"
 
 
@@ -46,8 +47,8 @@ def hotspot_shifts(
 ) -> tuple[HotspotShift, ...]:
     """Return the functions whose cost moved most in the direction of a change, at most 3, the largest first.
 
-    before, after: points on both sides, the nearest first. change: of the benchmark, as a share. None where no run in
-    the project profiled the benchmark on each side by the same tool.
+    before, after: points on both sides, nearest first. change: that of the benchmark, as a share. Empty if the same
+    tool did not profile the benchmark on both sides.
     """
     for old, old_run in _profiled(root, benchmark, before):
         for new, new_run in _profiled(root, benchmark, after):
@@ -61,7 +62,7 @@ _Shares = dict[str, float]
 
 
 def _profiled(root: Path, benchmark: str, points: Iterable[Measured]) -> list[tuple[dict[str, _Shares], str]]:
-    """The shares of the functions of a benchmark by the tool that found them, and the run that did."""
+    """Return (tool → function → share, run) of the benchmark for each profiled run."""
     runs = list(dict.fromkeys(point.run for point in points))[:_LOOKED_AT]
     found = [(_shares(root, run, benchmark), run) for run in runs]
     return [(shares, run) for shares, run in found if shares]
@@ -83,7 +84,7 @@ def _shares(root: Path, run: str, benchmark: str) -> dict[str, _Shares]:
 
 @cache
 def _result(root: Path, run: str) -> Result | None:
-    # The name of the run, without that of the one of its machines that measured this.
+    # The name of the run, without the name of the machine in it.
     path = root / HOME / "runs" / run.partition("/")[0] / RESULT
     # A run of another machine or tool has no folder here.
     if not path.is_file():
@@ -100,7 +101,7 @@ def _moved(old: _Shares, new: _Shares, change: float, runs: tuple[str, str]) -> 
     found = []
     for name in {**old, **new}:
         before, after = old.get(name, 0.0), new.get(name, 0.0)
-        # A share of the whole before: the whole itself became larger or smaller.
+        # Relative to the whole cost before, since the whole cost changed as well.
         cost = after * (1 + change) - before
         if abs(cost) >= _LEAST and (cost > 0) == (change > 0):
             found.append(HotspotShift(name, before, after, cost, runs))

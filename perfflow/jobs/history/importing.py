@@ -1,4 +1,4 @@
-"""Result files of other tools as runs of a history: dates, machines and revisions are those that the files tell."""
+"""Import result files of other tools as runs of a history, with the dates, machines and revisions in the files."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from perfflow.verdict.comparison import summarise
 Tell = Callable[[str], None]
 _NORMAL = NormalDist()
 _UNKNOWN = "unknown machine"
-"""The identity of what tells nothing of its machine; a suite's own pages are of one kind of machine, if not of one."""
+"""The machine of sets that do not name one. A suite's pages come from one kind of machine, if not from one machine."""
 MOST_FILES = 100_000
 
 
 def summaries(root: Path, words: list[str], tell: Tell) -> Iterator[RunSummary]:
-    """The runs in all files and folders that are named, each once.
+    """Yield the runs in all named files and folders, each once.
 
-    A file in a folder that cannot be read is left out; ``tell`` hears how many were, and what is wrong with most of
-    them. Raises UserError for a named file that cannot be read.
+    Unreadable files in a folder are left out; ``tell`` gets their number and the most frequent error. Raises UserError
+    for a named file that cannot be read.
     """
     for word in words:
         path = Path(word)
@@ -47,7 +47,7 @@ def summaries(root: Path, words: list[str], tell: Tell) -> Iterator[RunSummary]:
 
 
 def _is_one_set(folder: Path) -> bool:
-    """Whether a folder is criterion's, which is read as a whole."""
+    """Return whether a folder is criterion's, which is read as a whole."""
     return any(folder.glob("**/new/estimates.json")) or any(folder.glob("**/new/sample.json"))
 
 
@@ -63,7 +63,7 @@ def _in_folder(root: Path, folder: Path, tell: Tell) -> Iterator[RunSummary]:
     shown = clean_name(str(folder))
     if not others and not found:
         hint = "name result files, or a folder of them: .benchmarks, an asv results folder, target/criterion"
-        raise UserError.of(f"{shown}: no file in it may be a result", hint)
+        raise UserError.of(f"{shown}: the folder has no result files", hint)
     if others:
         (hint, count), *_ = Counter(problem.hint for problem in others).most_common(1)
         first = next(problem for problem in others if problem.hint == hint)
@@ -75,7 +75,7 @@ def _in_folder(root: Path, folder: Path, tell: Tell) -> Iterator[RunSummary]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Files that may be results, in order; hidden ones and those behind links are none."""
+    """Yield the files that may be results, in order, without hidden files and without following links."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".git"))
         for name in sorted(names):
@@ -88,8 +88,8 @@ def _of_file(root: Path, word: str) -> Iterator[RunSummary]:
     if path.is_file() and path.suffix == ".js":
         text = regular_files.read(path).decode("utf-8-sig", "replace")
         if not data_js.recognises(text):
-            hint = "a .js file is read where github-action-benchmark wrote it"
-            raise UserError.of(f"{clean_name(word)}: no window.BENCHMARK_DATA is in it", hint)
+            hint = "of .js files, only those of github-action-benchmark can be read"
+            raise UserError.of(f"{clean_name(word)}: it has no window.BENCHMARK_DATA", hint)
         try:
             for found in data_js.parse(text):
                 yield summary_of_set(found)
@@ -104,7 +104,7 @@ def _of_file(root: Path, word: str) -> Iterator[RunSummary]:
 
 
 def _changed(path: Path) -> str:
-    """When a file was last written, for those that do not say when they were measured."""
+    """Return when a file was last written, the date of results that contain no date."""
     try:
         seconds = path.stat().st_mtime
     except OSError:
@@ -113,7 +113,7 @@ def _changed(path: Path) -> str:
 
 
 def summary_of_set(found: ResultSet, changed: str = "") -> RunSummary:
-    """What is kept of another tool's set. ``changed`` is its date where it tells none."""
+    """Return the summary of another tool's set. ``changed`` is its date if it contains none."""
     facts = identity_facts(found.machine)
     known = json.dumps(facts, sort_keys=True, default=str)
     machine = f"{found.tool} {hashlib.sha256(known.encode()).hexdigest()[:12]}" if facts else _UNKNOWN
@@ -147,7 +147,7 @@ def _points(found: ResultSet) -> Iterator[Point]:
 def _figure(
     found: ResultSet, benchmark: str, metric: Metric, values: tuple[float, ...]
 ) -> tuple[str, float, float | None, float | None, int]:
-    """Statistic, value, both ends of its interval, and the number of samples."""
+    """Return the statistic, the value, both ends of its interval, and the number of samples."""
     told = found.summaries.get((benchmark, metric.name))
     if told:
         reach = _NORMAL.inv_cdf(0.975) * told.error
@@ -163,7 +163,7 @@ def _figure(
 
 
 def own(root: Path, words: tuple[str, ...]) -> list[RunSummary]:
-    """The runs that folders, ids or result files name. Raises UserError for what is none of perfflow's."""
+    """Return the runs that folders, ids or result files name. Raises UserError for results of other tools."""
     found: list[RunSummary] = []
     for word in words:
         source, _ = open_source(root, word)

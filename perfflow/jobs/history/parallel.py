@@ -1,4 +1,4 @@
-"""The same work for each of many series, on all processors: of hundreds it takes seconds."""
+"""Apply one function to many series on all processors, since hundreds of series take seconds."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 FEWEST = 40
-"""Items for each process: of fewer, its start would take longer than it saves."""
+"""The fewest items for each process. With fewer, its start would take longer than it saves."""
 _TOGETHER = 8
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
 
 
 def in_parallel(work: Callable[[_Item], _Made], items: Sequence[_Item]) -> list[_Made]:
-    """Return what ``work`` makes of each item, in their order. That travels between processes: it should be little."""
+    """Return ``work(item)`` for each item, in order. The results travel between processes, so keep them small."""
     free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     processes = min(free, len(items) // FEWEST)
     if processes < 2:
@@ -23,22 +23,22 @@ def in_parallel(work: Callable[[_Item], _Made], items: Sequence[_Item]) -> list[
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    # A forked process has all modules and items at once, and is told only which to take. Commands that read a history
-    # have no threads that it could lack.
+    # A forked process has all modules and items already, and only receives indices. Forking is safe because commands
+    # that read a history have no other threads.
     context = get_context("fork")
     with ProcessPoolExecutor(processes, context, _Started.begin, (work, items)) as pool:
         return list(pool.map(_Started.one, range(len(items)), chunksize=_TOGETHER))
 
 
 class _Started:
-    """What a process works at: set once, when it is forked."""
+    """The function and the items of a worker process, set once when it starts."""
 
     work: Callable[[Any], Any]
     items: Sequence[Any]
 
     @classmethod
     def begin(cls, work: Callable[[Any], Any], items: Sequence[Any]) -> None:
-        # The terminal interrupts all processes of a command: one of them says so.
+        # The terminal interrupts all processes of a command, but only the parent should report it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         cls.work, cls.items = staticmethod(work), items
 

@@ -1,4 +1,4 @@
-"""What ``perfflow history`` shows: the index of all benchmarks, the runs of one, and both as data."""
+"""The output of ``perfflow history``: the index of all benchmarks and the runs of one, as tables and as data."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfflow.jobs.history.changing import Change, Told, changes_of, told
+from perfflow.jobs.history.changing import Change, LocatedChange, changes_of, located_change
 from perfflow.jobs.history.collect import opened
-from perfflow.jobs.history.trends import NEWEST, Asked, Trend, commit_order, parameters_of, trends
+from perfflow.jobs.history.trends import NEWEST, HistoryFilter, Trend, commit_order, parameters_of, trends
 from perfflow.model.errors import UserError
 from perfflow.model.plain_data import to_json
 from perfflow.report import history_tables
@@ -21,7 +21,7 @@ from perfflow.tools.tool_files import clean_name
 
 Tell = Callable[[str], None]
 NEWEST_DRAWN = 48
-"""Values that a sparkline is drawn of."""
+"""The number of newest values in a sparkline."""
 _COLUMNS = (
     *("benchmark", "metric", "statistic", "unit", "machine", "workflow", "started", "committed", "revision", "branch"),
     *("dirty", "value", "low", "high", "n", "decision", "run", "rebased"),
@@ -29,14 +29,14 @@ _COLUMNS = (
 _CHANGE_COLUMNS = ("benchmark", "metric", "before", "after", "change", "confidence", "at", "commits")
 
 
-def index(root: Path, asked: Asked, tell: Tell) -> list[IndexRow]:
-    """A row for each series that is asked for, with its last change."""
+def index(root: Path, asked: HistoryFilter, tell: Tell) -> list[IndexRow]:
+    """Return a row for each requested series, with its last change."""
     found = _read(root, asked, tell)
     return [_index_row(trend, found) for trend in found]
 
 
 def regressions(rows: Sequence[IndexRow]) -> list[IndexRow]:
-    """Those whose last change is for the worse, the largest first."""
+    """Return the rows whose last change is a regression, largest first."""
     worse = [(abs(row.shift.change), row) for row in rows if row.shift and row.shift.tone is Tone.BAD]
     return [row for _, row in sorted(worse, key=lambda item: -item[0])]
 
@@ -55,7 +55,7 @@ def _index_row(trend: Trend, others: Sequence[Trend]) -> IndexRow:
 
 
 def shift_of(change: Change, trend: Trend) -> Shift:
-    """A change as it is shown."""
+    """Return a change in the form that tables show."""
     first = trend.points[change.at]
     when, tone = first.committed or first.started, history_tables.tone_of(change.change, trend.series.better)
     weight = history_tables.weight_of(change.change, trend.series.statistic)
@@ -63,12 +63,12 @@ def shift_of(change: Change, trend: Trend) -> Shift:
 
 
 def index_table(rows: Sequence[IndexRow]) -> Table:
-    """The index as a table."""
+    """Return the index as a table."""
     return history_tables.index(rows)
 
 
-def chosen(root: Path, asked: Asked, tell: Tell) -> list[Trend]:
-    """The trends of a benchmark, or of all whose name holds the word. Raises UserError where there is none."""
+def chosen(root: Path, asked: HistoryFilter, tell: Tell) -> list[Trend]:
+    """Return the trends of a benchmark, or of all whose names contain the text. Raises UserError if there are none."""
     found = _read(root, asked, tell, newest=None)
     exact = [trend for trend in found if trend.series.benchmark == asked.benchmark]
     if found:
@@ -76,25 +76,25 @@ def chosen(root: Path, asked: Asked, tell: Tell) -> list[Trend]:
     with opened(root, tell) as history:
         known = sorted({series.benchmark for series in history.series()})
     hint = nearest(asked.benchmark, known, "benchmarks")
-    raise UserError.of(f"the history has no runs of {clean_name(asked.benchmark)!r} like that", hint)
+    raise UserError.of(f"the history has no matching runs of {clean_name(asked.benchmark)!r}", hint)
 
 
-def _read(root: Path, asked: Asked, tell: Tell, newest: int | None = NEWEST) -> list[Trend]:
+def _read(root: Path, asked: HistoryFilter, tell: Tell, newest: int | None = NEWEST) -> list[Trend]:
     found, _ = followed_trends(root, asked, tell, newest)
     return found
 
 
 def followed_trends(
-    root: Path, asked: Asked, tell: Tell, newest: int | None = None
+    root: Path, asked: HistoryFilter, tell: Tell, newest: int | None = None
 ) -> tuple[list[Trend], dict[str, int]]:
-    """The trends that are asked for, with all points or the newest, and the order of their commits."""
+    """Return the requested trends, with all points or the ``newest``, and the order of their commits."""
     with opened(root, tell) as history:
         order = commit_order(root, history.revisions())
         return list(trends(history, asked, order, newest)), order
 
 
 def heading(trend: Trend, others: Sequence[Trend]) -> str:
-    """What a table of runs is of."""
+    """Return the heading of a table of runs."""
     apart = parameters_of(trend, others)
     machine = f", machine {trend.series.machine[:12]}" if len({item.series.machine for item in others}) > 1 else ""
     series, behind = trend.series, f" ({apart})" if apart else ""
@@ -102,24 +102,24 @@ def heading(trend: Trend, others: Sequence[Trend]) -> str:
 
 
 def runs_table(trend: Trend) -> Table:
-    """The runs of a trend as a table, with its changes."""
+    """Return the runs of a trend as a table, with its changes."""
     marks = [""] * len(trend.points)
     for change in changes_of(trend):
         marks[change.at] = shift_of(change, trend).brief
     return history_tables.runs(trend.series, trend.points, marks)
 
 
-def changes_table(found: Sequence[Told]) -> Table:
-    """Changes as a table, in their order."""
+def changes_table(found: Sequence[LocatedChange]) -> Table:
+    """Return changes as a table, in their order."""
     return history_tables.changes([_row(item) for item in found])
 
 
 def change_row(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> ChangeRow:
-    """A change of one trend as it is shown."""
-    return _row(told(root, trend, change, order))
+    """Return a change of one trend as a row of a table."""
+    return _row(located_change(root, trend, change, order))
 
 
-def _row(item: Told) -> ChangeRow:
+def _row(item: LocatedChange) -> ChangeRow:
     spot = item.hotspots[0].text() if item.hotspots else ""
     return ChangeRow(
         item.trend.series,
@@ -133,8 +133,8 @@ def _row(item: Told) -> ChangeRow:
     )
 
 
-def changes_csv(found: Sequence[Told]) -> str:
-    """One row for each change, values in base units."""
+def changes_csv(found: Sequence[LocatedChange]) -> str:
+    """Return CSV with one row for each change, values in base units."""
     stream = io.StringIO()
     spots = ("; ".join(each.text() for each in item.hotspots) for item in found)
     rows = [
@@ -148,7 +148,7 @@ def changes_csv(found: Sequence[Told]) -> str:
 
 
 def row_as_json(row: IndexRow) -> dict[str, Any]:
-    """A row of the index as data, values in base units."""
+    """Return a row of the index as data, values in base units."""
     series = row.series
     shift = (
         {
@@ -174,7 +174,7 @@ def row_as_json(row: IndexRow) -> dict[str, Any]:
 
 
 def trend_as_json(trend: Trend) -> dict[str, Any]:
-    """A series with all its points as data, values in base units."""
+    """Return a series with all its points as data, values in base units."""
     series = trend.series
     names = (
         "started",
@@ -200,8 +200,8 @@ def trend_as_json(trend: Trend) -> dict[str, Any]:
     }
 
 
-def csv_of(root: Path, asked: Asked, tell: Tell) -> str:
-    """One row for each value, values in base units."""
+def csv_of(root: Path, asked: HistoryFilter, tell: Tell) -> str:
+    """Return CSV with one row for each value, values in base units."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_COLUMNS)

@@ -1,7 +1,7 @@
-"""Values of one machine on the scale of another, by the revisions that were measured on both.
+"""Convert values of one machine to the scale of another, by the revisions that both measured.
 
-Values of different machines are never compared, unless somebody asks for it. What comes of it is marked everywhere:
-each series names the machine, the factor with its interval and the number of revisions, and each value the machine.
+Values of different machines are only compared on request. The results are marked everywhere: each series names the
+machine, the factor with its interval and the number of revisions, and each value names the machine.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from perfflow.store.history.database import Measured, Series
 from perfflow.store.history.naming import listed
 
 FEWEST = 4
-"""Revisions that both machines must have measured: an interval of fewer says next to nothing."""
+"""Revisions that both machines must have measured. With fewer, the interval is too wide to be useful."""
 _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Rebased:
-    """By what the values of ``machine`` were multiplied, its 95% interval, and how many revisions tell that."""
+    """The factor for the values of ``machine``, its 95% interval, and the number of revisions that it is based on."""
 
     machine: str
     factor: float
@@ -33,27 +33,27 @@ class Rebased:
     revisions: int
 
     def text(self) -> str:
-        """``values of machine 0123456789ab x 1.32 [1.30, 1.34], by 6 revisions``."""
+        """Return ``values of machine 0123456789ab × 1.32 [1.30, 1.34], by 6 revisions``."""
         interval = f"{self.factor:.4g} [{self.low:.4g}, {self.high:.4g}]"
         return f"values of machine {self.machine[:12]} × {interval}, by {self.revisions} revisions"
 
 
 def machine_named(word: str, option: str, known: Sequence[str]) -> str:
-    """The identity of a machine that the history knows by its beginning. Raises UserError."""
+    """Return the identity of the machine in the history that begins with ``word``. Raises UserError."""
     found = [name for name in known if name == word] or [name for name in known if word and name.startswith(word)]
     if len(found) == 1:
         return found[0]
     if not word:
         hint = f"add --machine with one of: {listed(known)}"
-        raise UserError.of("--rebase needs the machine that values are brought to", hint)
+        raise UserError.of("--rebase needs the machine to convert values to", hint)
     said = "names several machines" if found else "is not a machine of the history"
     raise UserError.of(f"{option} {word} {said}", f"write one of: {listed(found or known)}")
 
 
 def rebased(new: Sequence[Measured], old: Sequence[Measured], machine: str) -> tuple[list[Measured], Rebased] | None:
-    """Points of ``machine`` as if the other had measured them, and by what they were multiplied.
+    """Return the ``old`` points of ``machine`` on the scale of the ``new`` ones, and the factor.
 
-    Points of revisions that the other measured itself are left out. None where both measured too few revisions.
+    Points of revisions that ``new`` contains are left out. None if both have too few revisions in common.
     """
     ours, theirs = _levels(new), _levels(old)
     both = sorted(ours.keys() & theirs.keys())
@@ -66,7 +66,7 @@ def rebased(new: Sequence[Measured], old: Sequence[Measured], machine: str) -> t
 
 
 def _levels(points: Sequence[Measured]) -> dict[str, float]:
-    """The logarithm of the median value of each revision whose code was as it was committed."""
+    """Return the logarithm of the median value of each revision, without values of uncommitted changes."""
     values: dict[str, list[float]] = defaultdict(list)
     for point in points:
         if point.revision and not point.dirty and point.value > 0:
@@ -80,18 +80,18 @@ def _scaled(point: Measured, by: Rebased) -> Measured:
 
 
 def key_of(series: Series) -> tuple[str, ...]:
-    """What two series of different machines must share to be of the same work."""
+    """Return the fields that two series of different machines must share to be comparable."""
     return (series.benchmark, series.metric, series.statistic, series.workflow, series.params)
 
 
 def too_few(old: str, new: str, overlaps: Iterator[int]) -> UserError:
-    """Say that no series can be brought over."""
+    """Return the error that no series can be converted."""
     most = max(overlaps, default=0)
-    text = f"machines {old[:12]} and {new[:12]} measured {most} revisions of one benchmark both; {FEWEST} are needed"
+    text = f"machines {old[:12]} and {new[:12]} have {most} revisions of a benchmark in common; {FEWEST} are needed"
     hint = f"on {new[:12]}, check out revisions that {old[:12]} measured, and `perfflow run` the workflow at each"
     return UserError.of(text, hint)
 
 
 def overlap(new: Sequence[Measured], old: Sequence[Measured]) -> int:
-    """How many revisions both measured."""
+    """Return how many revisions both measured."""
     return len(_levels(new).keys() & _levels(old).keys())

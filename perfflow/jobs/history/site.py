@@ -1,4 +1,4 @@
-"""``perfflow history build``: the history as a folder of pages for any host of static files."""
+"""``perfflow history build``: write the history as a folder of static HTML pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from perfflow.jobs.history.changing import Change, changes_of
 from perfflow.jobs.history.parallel import in_parallel
 from perfflow.jobs.history.reading import change_row, followed_trends
-from perfflow.jobs.history.trends import Asked, Trend, parameters_of
+from perfflow.jobs.history.trends import HistoryFilter, Trend, parameters_of
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import Followed
 from perfflow.report.html.history_site import FOLDER, MOST_DRAWN, render_benchmark, render_index
@@ -20,19 +20,17 @@ from perfflow.store.write_failure import exit_of, remedy
 
 Tell = Callable[[str], None]
 MARK = ".perfflow-history"
-"""A file by which a folder is known as one that was built, and may be written again."""
+"""A file that marks a folder as built by perfflow, so that it may be overwritten."""
 
 
-def build(root: Path, folder: Path, asked: Asked, tell: Tell) -> int:
-    """Write the pages and return how many. Raises UserError for a folder that holds something else."""
+def build(root: Path, folder: Path, asked: HistoryFilter, tell: Tell) -> int:
+    """Write the pages and return their number. Raises UserError for a folder with other files."""
     found, order = followed_trends(root, asked, tell)
     project, of_benchmark = root.resolve().name, defaultdict[str, list[Trend]](list)
     for trend in found:
         of_benchmark[trend.series.benchmark].append(trend)
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
-        raise UserError.of(
-            f"{folder}: the folder holds something else", "name a new folder, or one that was built before"
-        )
+        raise UserError.of(f"{folder}: the folder has other files", "name a new folder, or one that was built before")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / MARK, "")
@@ -56,7 +54,7 @@ def build(root: Path, folder: Path, asked: Asked, tell: Tell) -> int:
 def _written(
     root: Path, folder: Path, project: str, order: dict[str, int], trends: Sequence[Trend]
 ) -> tuple[str, list[Followed]]:
-    """Write the page of one benchmark. Returns its path, and what the index needs of its series, without points."""
+    """Write the page of one benchmark. Return its path, and its series without points, for the index."""
     found = [_followed(root, trend, trends, order) for trend in trends]
     path, text = render_benchmark(project, found)
     write_text(folder / path, text)
@@ -72,7 +70,7 @@ def _followed(root: Path, trend: Trend, others: Sequence[Trend], order: dict[str
 
 
 def _levels(trend: Trend, found: Sequence[Change]) -> list[tuple[int, int, float]]:
-    """Each stretch with its level; where a change is a drift the stretch has none."""
+    """Return (start, end, level) of each stretch between changes. A drifting stretch has no level and is left out."""
     if not found:
         return []
     starts = [0, *(change.at for change in found)]

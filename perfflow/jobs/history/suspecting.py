@@ -1,6 +1,6 @@
-"""Suspicions: the newest points of a series may have left its level. None is an alarm; a run in pairs settles it.
+"""Suspicions: the newest points of a series may have left its level. A run in pairs confirms or withdraws each one.
 
-What was suspected is kept in the history with what became of it, so that nothing is told twice.
+Suspicions and their states are stored in the history, so that none is reported twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from perfflow.jobs.history.changing import logs_of
 from perfflow.jobs.history.collect import opened
-from perfflow.jobs.history.trends import Asked, Trend, commit_order, trends
+from perfflow.jobs.history.trends import HistoryFilter, Trend, commit_order, trends
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.report.history_tables import SuspicionRow
@@ -29,7 +29,7 @@ from perfflow.trees import repository as repositories
 
 Tell = Callable[[str], None]
 _BEFORE = 3
-"""Points that the older revision lies before the suspicion, whose place is a guess."""
+"""The older revision is this many points before the suspicion, whose position is uncertain."""
 _WHY = {
     Standing.CONFIRMED: "later runs show the change as well",
     Standing.WITHDRAWN: "later runs are back at the level before it",
@@ -39,9 +39,10 @@ _STATES = {Standing.CONFIRMED: CONFIRMED, Standing.WITHDRAWN: WITHDRAWN}
 
 @dataclass(frozen=True)
 class Suspicion:
-    """One suspicion in its trend; ``at`` is the index of its first point. ``is_news``: this look found or ended it.
+    """One suspicion in its trend; ``at`` is the index of its first point.
 
-    ``base`` and ``head`` are the revisions to measure in pairs, both '' where the repository does not know two.
+    ``is_news``: this call found or settled it. ``base`` and ``head`` are the revisions to measure in pairs, both '' if
+    the repository lacks one.
     """
 
     trend: Trend
@@ -53,23 +54,23 @@ class Suspicion:
 
     @property
     def change(self) -> float:
-        """How far the middle of the newest values is from the level before them, as a share."""
+        """The difference of the newest values' median from the level before them, as a share."""
         return quantile([point.value for point in self.trend.points[self.at :]], 0.5) / math.exp(self.kept.before) - 1
 
     def is_about(self, series: int, at: int) -> bool:
-        """Whether a change of a series is what is suspected, or was found to be none."""
+        """Return whether a change of a series is this suspicion, unless the suspicion is confirmed."""
         return self.kept.state != CONFIRMED and self.kept.series == series and abs(self.at - at) <= SAME
 
     @property
     def command(self) -> str:
-        """What measures both revisions in pairs; '' where that cannot be."""
+        """The command that measures both revisions in pairs; '' if that is impossible or not needed."""
         workflow = self.trend.series.workflow
         if self.kept.state != OPEN or not (self.base and workflow):
             return ""
         return shlex.join(["perfflow", "gate", workflow, "--base", self.base[:12], "--head", self.head[:12]])
 
     def as_json(self) -> dict[str, Any]:
-        """The suspicion as data, values in base units."""
+        """Return the suspicion as data, values in base units."""
         series, kept = self.trend.series, self.kept
         first = self.trend.points[self.at]
         return {
@@ -88,7 +89,7 @@ class Suspicion:
         }
 
     def row(self) -> SuspicionRow:
-        """The suspicion as it is shown."""
+        """Return the suspicion as a row of a table."""
         first = self.trend.points[self.at]
         return SuspicionRow(
             self.trend.series,
@@ -101,15 +102,15 @@ class Suspicion:
         )
 
 
-def suspicions(root: Path, asked: Asked, tell: Tell, now: str) -> list[Suspicion]:
-    """Look at the newest points of all series that are asked for, and at what was suspected before.
+def suspicions(root: Path, asked: HistoryFilter, tell: Tell, now: str) -> list[Suspicion]:
+    """Check the newest points of all requested series, and review earlier suspicions.
 
-    What is found is kept in the history. ``now`` is the time of this look (RFC 3339).
+    The findings are stored in the history. ``now`` is the current time (RFC 3339).
     """
     found: list[Suspicion] = []
     with opened(root, tell) as history:
         order = commit_order(root, history.revisions())
-        # What is kept of a series rests on its own values, not on those of another machine.
+        # Suspicions are based on a series' own values only, not on converted values of another machine.
         for trend in trends(history, replace(asked, rebase=""), order, None):
             known = history.suspicions(trend.series.id)
             looked_at = list(_looked_at(trend, known, now))
@@ -121,13 +122,13 @@ def suspicions(root: Path, asked: Asked, tell: Tell, now: str) -> list[Suspicion
 
 
 def keep(root: Path, found: Sequence[Suspicion], tell: Tell) -> None:
-    """Store what became of suspicions."""
+    """Store the states of suspicions."""
     with opened(root, tell) as history:
         history.keep_suspicions([item.kept for item in found])
 
 
 def _looked_at(trend: Trend, known: Sequence[StoredSuspicion], now: str) -> Iterator[tuple[StoredSuspicion, bool]]:
-    """Each suspicion of a trend as it stands now, and whether this look found or ended it."""
+    """Yield each suspicion of a trend with its current state, and whether this call found or settled it."""
     logs = logs_of(trend)
     if logs is None:
         yield from ((item, False) for item in known)
@@ -138,7 +139,7 @@ def _looked_at(trend: Trend, known: Sequence[StoredSuspicion], now: str) -> Iter
         suspected = _placed(item, places)
         if item.state == OPEN and suspected:
             standing = newest_points.review(suspected, found, *logs)
-            # A change among the newest points is what is suspected: runs alone settle it when enough have followed.
+            # A change among the newest points is the suspicion itself. Only further runs can confirm it.
             too_early = standing is Standing.CONFIRMED and _is_new(trend, suspected.at)
             if standing is not Standing.OPEN and not too_early:
                 after[number] = replace(item, state=_STATES[standing], why=_WHY[standing])
@@ -165,7 +166,7 @@ def _new(
     found: change_points.Found,
     known: Sequence[StoredSuspicion],
 ) -> newest_points.Suspicion | None:
-    """What is suspected of the newest points, unless it was told already."""
+    """Return a new suspicion about the newest points; None if there is none or it was already reported."""
     if any(item.state == OPEN for item in known):
         return None
     places = _places(trend)
@@ -178,7 +179,7 @@ def _new(
 
 
 def _of_change(trend: Trend, found: change_points.Found, start: int) -> newest_points.Suspicion | None:
-    """The newest change that was found, where it lies among the newest points."""
+    """Return the newest change as a suspicion, if it is among the newest points."""
     new = [item for item in found.changes if _is_new(trend, item.at) and item.at > start]
     if not new:
         return None
@@ -189,7 +190,7 @@ def _of_change(trend: Trend, found: change_points.Found, start: int) -> newest_p
 
 
 def _places(trend: Trend) -> dict[tuple[str, str], int]:
-    """Where the points of each run are; of two of one revision the first."""
+    """Return the index of each (run, revision); of several points the first."""
     found: dict[tuple[str, str], int] = {}
     for at, point in enumerate(trend.points):
         found.setdefault((point.run, point.revision), at)
@@ -197,7 +198,7 @@ def _places(trend: Trend) -> dict[tuple[str, str], int]:
 
 
 def _placed(item: StoredSuspicion, places: Mapping[tuple[str, str], int]) -> newest_points.Suspicion | None:
-    """A suspicion among the points as they are now; None where these do not have it, such as those of one branch."""
+    """Return a suspicion with its current indices; None if the points lack it, such as those of one branch."""
     at, since = places.get((item.first, item.first_revision)), places.get((item.since, item.since_revision))
     if at is None or since is None or since >= at:
         return None
@@ -205,13 +206,13 @@ def _placed(item: StoredSuspicion, places: Mapping[tuple[str, str], int]) -> new
 
 
 class _Commits:
-    """The revisions of a repository, as far as they can be measured in pairs."""
+    """The revisions of a repository that can be measured in pairs."""
 
     def __init__(self, root: Path, order: Mapping[str, int]) -> None:
         self._root, self._order = root, order
 
     def ends(self, points: Sequence[Measured], at: int) -> tuple[str, str]:
-        """The revisions on both sides of a suspicion: one a few points before it, and the newest; '' for none."""
+        """Return a revision a few points before a suspicion, and the newest one; both '' if there are not two."""
         able = [point.revision if self._is_known(point) else "" for point in points]
         before, after = [name for name in able[:at] if name], [name for name in able[at:] if name]
         if not before or not after:
@@ -223,7 +224,7 @@ class _Commits:
         return point.revision in self._order and not point.dirty
 
     def _is_ancestor(self, base: str, head: str) -> bool:
-        # A gate measures where two histories parted, which is another revision else.
+        # A gate measures the merge base, which is ``base`` itself only if it is an ancestor.
         try:
             done = repositories.look_at(self._root).git().attempt("merge-base", "--is-ancestor", base, head)
         except UserError:

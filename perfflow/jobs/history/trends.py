@@ -1,4 +1,4 @@
-"""The values of each benchmark in the order of the code: what is shown, searched for changes and drawn."""
+"""The values of each benchmark in commit order, for tables, charts and the search for changes."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from perfflow.trees import repository as repositories
 from perfflow.trees.git import Git
 
 NEWEST = 200
-"""Points of a series that are read unless all are asked for."""
+"""The number of newest points of a series that are read by default."""
 FLAKY, LEAST = 0.05, 8
-"""A benchmark is flaky where two of its runs in a row differ by more than that share, by the median over at least so
-many runs: it differs by as much as a gate is concerned about, without any change."""
+"""A benchmark is flaky if its noise is above the share FLAKY, over at least LEAST runs. FLAKY is a gate's default
+concern threshold, so such noise looks like a change."""
 _COMPLETE = late_pattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DAY = 86_400
 _DEVIATION = 1.4826 / math.sqrt(2)
-"""Of the median size of a difference of two normal values to their standard deviation."""
+"""Factor from the median absolute difference of two normal values to their standard deviation."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Which benchmarks and points are wanted; '' and None are all. ``benchmark`` is a name, or a part of one."""
+class HistoryFilter:
+    """The requested benchmarks and points; '' and None stand for all. ``benchmark`` is a name or a part of one."""
 
     benchmark: str = ""
     metric: str = ""
     branch: str = ""
     since: datetime | None = None
     machine: str | None = ""
-    """The identity of the one machine whose figures are wanted, '' of any, None of all beside each other."""
+    """The identity of the one machine to read, '' for any, None for all machines beside each other."""
     rebase: str = ""
-    """The identity of a machine whose values are brought to the scale of that one; '' of none."""
+    """The identity of a machine whose values are converted to the scale of ``machine``; '' for none."""
 
 
 @dataclass(frozen=True)
 class Trend:
-    """A series with its points in the order of the code. ``number`` is how many it has in all."""
+    """A series with its points in commit order."""
 
     series: Series
     points: tuple[Measured, ...]
     rebased: Rebased | None = None
-    """By what values of another machine are among them."""
+    """How values of another machine were converted, if the points include some."""
 
     @property
     def noise(self) -> float | None:
-        """The standard deviation between runs as a share, by differences of neighbours; None of too few."""
+        """The relative standard deviation between runs, from differences of neighbours; None if there are too few."""
         logs = [math.log(point.value) for point in self.points if point.value > 0]
         if len(logs) < LEAST or len(logs) < len(self.points):
             return None
@@ -63,12 +63,12 @@ class Trend:
 
     @property
     def is_flaky(self) -> bool:
-        """Whether it differs from run to run by as much as a gate is concerned about."""
+        """Whether the noise between runs is above ``FLAKY``."""
         return (self.noise or 0.0) > FLAKY
 
 
 def moment(text: str) -> datetime:
-    """A date or time as somebody types it. Raises UserError."""
+    """Parse a date or time of ``--since``. Raises UserError."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
@@ -76,22 +76,26 @@ def moment(text: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def trends(history: History, asked: Asked, order: Mapping[str, int], newest: int | None = NEWEST) -> Iterator[Trend]:
-    """The trends that are asked for, by benchmark and metric; of each the points that are asked for.
+def trends(
+    history: History, asked: HistoryFilter, order: Mapping[str, int], newest: int | None = NEWEST
+) -> Iterator[Trend]:
+    """Yield the requested trends by benchmark and metric, each with the requested points.
 
-    Raises UserError where values are to be brought to another machine, and that is not possible.
+    Raises UserError if values are to be converted to another machine and that is not possible.
     """
     found = _of_machines(history, asked, order, None if asked.rebase else newest)
     return _with_rebased(history, asked, order, list(found)) if asked.rebase else found
 
 
-def _with_rebased(history: History, asked: Asked, order: Mapping[str, int], own: Sequence[Trend]) -> Iterator[Trend]:
-    """The trends of one machine, each with the values of another where both measured enough of the same revisions."""
+def _with_rebased(
+    history: History, asked: HistoryFilter, order: Mapping[str, int], own: Sequence[Trend]
+) -> Iterator[Trend]:
+    """Yield one machine's trends, with another machine's values where both have enough revisions in common."""
     known = list(history.machines())
     old = machine_named(asked.rebase, "--rebase", known)
     new = machine_named(asked.machine or "", "--machine", known)
     if old == new:
-        raise UserError.of(f"--rebase {old} and --machine are the same", "name the machine that was there before")
+        raise UserError.of(f"--rebase {old} and --machine are the same", "name the earlier machine as --rebase")
     others = {key_of(each.series): each for each in _of_machines(history, replace(asked, machine=old), order, None)}
     pairs = [(trend, others.get(key_of(trend.series))) for trend in own]
     made = [(trend, other and rebased(trend.points, other.points, old)) for trend, other in pairs]
@@ -106,9 +110,11 @@ def _with_rebased(history: History, asked: Asked, order: Mapping[str, int], own:
             yield trend
 
 
-def _of_machines(history: History, asked: Asked, order: Mapping[str, int], newest: int | None) -> Iterator[Trend]:
+def _of_machines(
+    history: History, asked: HistoryFilter, order: Mapping[str, int], newest: int | None
+) -> Iterator[Trend]:
     for series in history.series():
-        # What has no direction is nothing to follow, unless somebody names it.
+        # Metrics without a direction are only shown if the user names them.
         if asked.metric != series.metric and (asked.metric or series.better == "none"):
             continue
         if asked.benchmark and not (asked.benchmark == series.benchmark or asked.benchmark in series.benchmark):
@@ -120,18 +126,18 @@ def _of_machines(history: History, asked: Asked, order: Mapping[str, int], newes
             yield Trend(series, tuple(in_order(points, order)))
 
 
-def _is_wanted(point: Measured, asked: Asked) -> bool:
-    # What never was the code of its revision says nothing about how that became.
+def _is_wanted(point: Measured, asked: HistoryFilter) -> bool:
+    # Candidates were not the code of their revision, so they are not part of its history.
     if point.kind == CANDIDATE or (asked.branch and point.branch != asked.branch):
         return False
     return asked.since is None or moment(point.committed or point.started) >= asked.since
 
 
 def commit_order(root: Path, revisions: Iterable[str]) -> dict[str, int]:
-    """Revision -> place in the history of commits, parents first and beside each other by date; {} without git.
+    """Return revision -> position in the commit graph, parents first and siblings by date; {} without git.
 
-    revisions: those that are asked for; those that the repository lacks are left out. git walks back to the oldest of
-    them and no further, so it takes as long as the time between them is, not as long as the project is old.
+    Revisions that the repository lacks are left out. git walks back only to the oldest revision, so the time depends on
+    the span of the revisions, not on the age of the project.
     """
     wanted = sorted(revision for revision in set(revisions) if _COMPLETE.fullmatch(revision))
     try:
@@ -141,7 +147,7 @@ def commit_order(root: Path, revisions: Iterable[str]) -> dict[str, int]:
     dates = _dates(git, wanted) if git else {}
     if not git or not dates:
         return {}
-    # Clocks of committers differ: where a parent is younger than its child by more than a day, all are walked.
+    # Committers' clocks differ. If a parent is younger than its child by more than a day, walk the whole graph.
     bounds: list[list[str]] = [[f"--max-age={min(dates.values()) - _DAY}"], []]
     walks = (_walk(git, bound, dates) for bound in bounds)
     by_date = sorted(dates, key=lambda revision: (dates[revision], revision))
@@ -150,7 +156,7 @@ def commit_order(root: Path, revisions: Iterable[str]) -> dict[str, int]:
 
 
 def _dates(git: Git, revisions: Sequence[str]) -> dict[str, int]:
-    """When each of those commits that are there was made, in s since 1970."""
+    """Return the commit time (s since 1970) of each revision that the repository has."""
     options = ("--no-walk=unsorted", "--ignore-missing", "--timestamp", "--stdin")
     done = git.attempt("rev-list", *options, input=_lines(revisions))
     pairs = (line.split() for line in done.stdout.decode("ascii", "replace").splitlines())
@@ -162,28 +168,28 @@ def _lines(revisions: Iterable[str]) -> bytes:
 
 
 def _walk(git: Git, bounds: Sequence[str], known: Mapping[str, int]) -> list[str]:
-    """Those that are known in the order of the graph, as far as a walk within the bounds meets them."""
+    """Return the known revisions in graph order, as far as a walk within the bounds reaches them."""
     done = git.attempt("rev-list", "--date-order", "--reverse", *bounds, "--stdin", input=_lines(known))
     met = done.stdout.decode("ascii", "replace").split() if done.status == 0 else []
     return [revision for revision in met if revision in known]
 
 
 def in_order(points: Iterable[Measured], order: Mapping[str, int]) -> list[Measured]:
-    """Points by the graph of commits where their revisions are known, else by date; several of a revision by date.
+    """Sort points by the commit graph if their revisions are known, else by date; points of one revision by date.
 
-    A point without a known revision stands where its date puts it among the others.
+    A point without a known revision keeps its position by date among the others.
     """
     by_date = sorted(points, key=lambda point: (point.committed or point.started, point.started))
     known = [point for point in by_date if point.revision in order]
-    # Those of the graph, in its order, take the places that they have by date.
+    # The points with known revisions fill their positions by date in graph order.
     placed = iter(sorted(known, key=lambda point: (order[point.revision], point.dirty, point.started)))
     return [next(placed) if point.revision in order else point for point in by_date]
 
 
 def parameters_of(trend: Trend, others: Sequence[Trend]) -> str:
-    """What tells a trend from others of its benchmark and metric: the parameters that differ, and its workflow.
+    """Return what distinguishes a trend from others of its benchmark and metric: differing parameters, its workflow.
 
-    Whether it holds values of another machine is told of each.
+    Converted values of another machine are always mentioned.
     """
     alike = [
         item.series

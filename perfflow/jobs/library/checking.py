@@ -1,4 +1,4 @@
-"""What became of the items of a lock on this machine. Asks no network."""
+"""The state of a lock's items on this machine. Uses no network."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from perfflow.model.later import dataclass
 
 
 @dataclass(frozen=True)
-class Standing:
-    """One item: where its files are, whether its commands were shown here, and what is wrong with its files."""
+class ItemState:
+    """One item: the folder of its files, whether its commands were shown on this machine, and problems of its files."""
 
     name: str
     pin: Pin
@@ -28,12 +28,12 @@ class Standing:
         return "changed" if self.wrong else "vendored" if self.pin.vendored else "fetched"
 
 
-def standings(root: Path) -> list[Standing]:
-    """Every item of a project's lock, in order. Raises UserError for a lock that cannot be read."""
+def item_states(root: Path) -> list[ItemState]:
+    """Return all items of a project's lock, in order. Raises UserError for a lock that cannot be read."""
     library = Library(root)
-    return [_standing(library, name, pin) for name, pin in sorted(lock_file.read(root).items())]
+    return [_state(library, name, pin) for name, pin in sorted(lock_file.read(root).items())]
 
 
-def _standing(library: Library, name: str, pin: Pin) -> Standing:
+def _state(library: Library, name: str, pin: Pin) -> ItemState:
     folder = library.folder_of(name, pin)
-    return Standing(name, pin, folder, store.is_shown(pin), tuple(store.changed(folder, pin)))
+    return ItemState(name, pin, folder, store.is_shown(pin), tuple(store.changed(folder, pin)))

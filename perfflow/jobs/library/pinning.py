@@ -1,4 +1,4 @@
-"""References into git are pinned, fetched and moved on: the only part of perfflow that fetches workflows."""
+"""Pin, fetch and update references to git repositories. Only this module fetches workflows."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from perfflow.trees import remote
 from perfflow.workflow.readable import LARGEST
 
 MOST_ITEMS = 50
-"""Of one lock."""
+"""The most items of one lock."""
 
 
 @dataclass
 class Pinned:
-    """A lock before and after, and what is to be said: ``moved`` names tags that stand for another commit now.
+    """A lock before and after a command, with messages. ``moved``: messages about tags that now name another commit.
 
-    ``touched`` are the items that were asked for, and those that they name.
+    ``touched``: the requested items, and the items that they reference.
     """
 
     root: Path
@@ -39,25 +39,25 @@ class Pinned:
 
     @property
     def unseen(self) -> list[str]:
-        """Those of them whose commands were never shown on this machine, in order."""
+        """The touched items whose commands were never shown on this machine, in order."""
         return [name for name in sorted(self.touched) if not store.is_shown(self.after[name])]
 
     @property
     def is_new(self) -> bool:
-        """Whether the lock is another one."""
+        """Whether the lock has changed."""
         return dict(self.before) != self.after
 
     def texts(self, name: str) -> Iterator[tuple[str, str]]:
-        """Path and text of each file of an item, as a user may read it."""
+        """Yield the path and the text of each file of an item."""
         pin = self.after[name]
         for path, raw in sorted(store.files_in(Library(self.root).folder_of(name, pin), pin).items()):
             yield path, raw.decode("utf-8", "replace")
 
 
 def add(root: Path, texts: Sequence[str]) -> Pinned:
-    """Pin and fetch what the references stand for, and all that their files name; without any, all of the lock.
+    """Pin and fetch the references and all references in their files; without any, fetch all items of the lock.
 
-    What is pinned already stays so, and is fetched where it is missing or damaged. The lock is not written yet.
+    Pinned items keep their commit, and are fetched if they are missing or damaged. The lock is not written yet.
     Raises UserError.
     """
     done = Pinned(root, before := lock_file.read(root), dict(before))
@@ -70,13 +70,13 @@ def add(root: Path, texts: Sequence[str]) -> Pinned:
 
 
 def update(root: Path, texts: Sequence[str], *, allow_moved: bool) -> Pinned:
-    """Pin what the revisions stand for now, of the references named or of all.
+    """Pin the current commits of the revisions of the named references, or of all.
 
-    A tag that stands for another commit than the lock says keeps its pin, unless that is allowed. Raises UserError.
+    A moved tag keeps its pin unless ``allow_moved``. Raises UserError.
     """
     done = Pinned(root, before := lock_file.read(root), dict(before))
     names = known(before, texts)
-    # One revision of a repository is one commit, for all items that come from it.
+    # All items of the same revision of a repository have the same commit.
     sources = {(item.url, item.revision) for item in map(references.read, names)}
     with _Fetching(done) as fetching:
         for name in sorted(before):
@@ -88,7 +88,7 @@ def update(root: Path, texts: Sequence[str], *, allow_moved: bool) -> Pinned:
 
 
 def vendor(root: Path, texts: Sequence[str]) -> Pinned:
-    """Copy items into the project, of the references named or of all, and note that in the lock. Raises UserError."""
+    """Copy the items of the named references, or all, into the project, and record it in the lock. Raises UserError."""
     done = Pinned(root, before := lock_file.read(root), dict(before))
     with _Fetching(done) as fetching:
         for name in known(before, texts):
@@ -102,7 +102,7 @@ def vendor(root: Path, texts: Sequence[str]) -> Pinned:
 
 
 def known(lock: Lock, texts: Sequence[str]) -> list[str]:
-    """References as the lock has them; all of it where none is named. Raises UserError for one that is not pinned."""
+    """Return the references as the lock spells them; all if none is named. Raises UserError for unpinned ones."""
     if not lock:
         raise UserError.of(f"there is no {lock_file.NAME} here", "pin a workflow: perfflow library add REFERENCE")
     names = [str(references.read(text)) for text in texts] or sorted(lock)
@@ -118,11 +118,11 @@ def _copy(root: Path, name: str, item: Item) -> None:
     try:
         store.write_into(store.vendored(root, references.read(name)), item.files, root)
     except OSError as error:
-        raise UserError.of(f"{error.filename}: {error.strerror}", "move away what is there") from error
+        raise UserError.of(f"{error.filename}: {error.strerror}", "move the existing file away") from error
 
 
 class _Fetching:
-    """Repositories that are open while references are pinned: each commit is fetched once."""
+    """Keeps repositories open while references are pinned, so that each commit is fetched once."""
 
     def __init__(self, done: Pinned) -> None:
         self._done = done
@@ -137,7 +137,7 @@ class _Fetching:
         self._open.close()
 
     def pin(self, text: str, chain: tuple[str, ...] = ()) -> None:
-        """Pin a reference, and what its files name; what is pinned keeps its commit."""
+        """Pin a reference and the references in its files. A pinned reference keeps its commit."""
         reference = references.read(text)
         name = str(reference)
         if name in chain:
@@ -154,7 +154,7 @@ class _Fetching:
         self._follow(name, item, chain)
 
     def move_on(self, reference: Reference, *, allow_moved: bool) -> None:
-        """Pin what a revision stands for now, and say what has changed."""
+        """Pin the current commit of a revision, and note the change."""
         name = str(reference)
         old = self._done.after[name]
         commit, kind = self._tip(reference)
@@ -176,7 +176,7 @@ class _Fetching:
         self._follow(name, item, ())
 
     def pinned_item(self, name: str, pin: Pin) -> Item:
-        """The files of an item as the lock says, fetched where they are not on this machine. Raises UserError."""
+        """Return the files of an item as pinned, fetched if they are not on this machine. Raises UserError."""
         folder = Library(self._done.root).folder_of(name, pin)
         reference = references.read(name)
         for place in (folder, store.cached(pin)):
@@ -203,10 +203,10 @@ class _Fetching:
         store.keep(pin, item.files)
         self._done.after[name] = pin
         if len(self._done.after) > MOST_ITEMS:
-            raise UserError.of(f"more than {MOST_ITEMS} items", "a library that extends so many others needs a look")
+            raise UserError.of(f"more than {MOST_ITEMS} items", "check why this library extends so many others")
 
     def _sibling(self, reference: Reference) -> tuple[str, str] | None:
-        """What the lock says of the same revision already: one revision of a repository is one commit."""
+        """Return commit and kind of a pinned item of the same revision, since all have the same commit; else None."""
         for name, pin in self._done.after.items():
             other = references.read(name)
             if (other.url, other.revision) == (reference.url, reference.revision):
@@ -232,7 +232,7 @@ class _Fetching:
 def _reader(
     reference: Reference, files: Mapping[str, Any], snapshot: remote.Snapshot | None = None
 ) -> Callable[[str], bytes]:
-    """Read what a repository has; of ``snapshot``, where there is one, else the bytes in ``files``."""
+    """Return a function that reads a repository's file from ``snapshot``, or without one from ``files``."""
 
     def read(name: str) -> bytes:
         if name not in files:
@@ -246,7 +246,7 @@ def _reader(
 
 
 def tidy(done: Pinned) -> None:
-    """Remove the copies in the project that no item has any more. Raises OSError."""
+    """Remove the vendored copies that no item has any more. Raises OSError."""
     kept = {
         store.vendored(done.root, references.read(name)) / path
         for name, pin in done.after.items()

@@ -1,4 +1,4 @@
-"""References are taken out of the lock again, with the copies that the project holds of them. Asks no network."""
+"""Remove references from the lock, and their vendored copies from the project. Uses no network."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from perfflow.workflow.yaml_text import read_file
 
 
 def remove(root: Path, texts: Sequence[str]) -> Pinned:
-    """Take the references named out of the lock. The lock is not written yet, and the copies are still there.
+    """Remove references from the lock. The lock is not written yet, and the copies still exist.
 
-    What they named stays pinned, since it may be used by itself; a note says so. Raises UserError where a workflow of
-    the project or another item still names one of them.
+    The references in their files stay pinned, since they may be used by themselves; a note reports this. Raises
+    UserError if a workflow of the project or another item still uses one of the removed references.
     """
     done = Pinned(root, before := lock_file.read(root), dict(before))
     gone = dict.fromkeys(known(before, texts))
@@ -36,7 +36,7 @@ def remove(root: Path, texts: Sequence[str]) -> Pinned:
 
 
 def sweep(done: Pinned) -> None:
-    """Delete the copies in the project that no item of the lock has any more. Raises UserError."""
+    """Delete the vendored copies that no item of the lock has any more. Raises UserError."""
     try:
         tidy(done)
     except OSError as error:
@@ -44,7 +44,7 @@ def sweep(done: Pinned) -> None:
 
 
 def _users(root: Path, lock: Lock) -> dict[str, str]:
-    """Reference -> a file of the project's ``workflows/``, or an item of the lock, that names it."""
+    """Return reference -> a file of the project's ``workflows/``, or an item of the lock, that uses it."""
     users: dict[str, str] = {}
     for name, pin in sorted(lock.items()):
         users.update(dict.fromkeys(_named_by(root, name, pin), name))
@@ -54,14 +54,14 @@ def _users(root: Path, lock: Lock) -> dict[str, str]:
         try:
             found = list(items.references_in(read_file(path, Readable.of(root))))
         except UserError:
-            # What is not a workflow cannot be run, and `perfflow validate` says why.
+            # An invalid workflow cannot be run, so it uses nothing; `perfflow validate` reports its errors.
             continue
         users.update(dict.fromkeys(found, str(path.relative_to(root))))
     return users
 
 
 def _named_by(root: Path, name: str, pin: Pin) -> Iterator[str]:
-    """The references in the files of an item, as far as they lie on this machine unchanged."""
+    """Yield the references in the files of an item, if these are on this machine and unchanged."""
     folder = Library(root).folder_of(name, pin)
     if not any(store.changed(folder, pin)):
         for path in pin.files:

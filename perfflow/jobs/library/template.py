@@ -1,4 +1,4 @@
-"""A repository for the workflows of a team, to begin with: one workflow, its test, and a README."""
+"""Write a first repository for the workflows of a team: one workflow, its test, and a README."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ stages:
       with: {runs: 2}
 """,
     "tests/command.yaml": """\
-# `perfflow library test` runs this: the workflow with these parameters has to end like this.
+# `perfflow library test` runs the workflow with these parameters, and checks these results.
 perfflow-test: 1
 workflow: workflows/command.yaml
 set: {command: "echo hello"}
@@ -54,19 +54,19 @@ and pin it once, which writes `perfflow.lock`, a file to be committed:
 
     perfflow library add git+https://HOST/OWNER/REPO@v1#workflows/command.yaml
 
-`perfflow library update` takes what a branch or a new tag has. A tag that was moved is reported.
+`perfflow library update` pins the newest commit of a branch. A tag that was moved is reported.
 
 ## To change something here
 
 1. Edit `workflows/`, and add a test to `tests/` for each new workflow.
 2. Run `perfflow library test`.
-3. Commit, and tag what projects are to use: `git tag v2`. Leave old tags where they are.
+3. Commit, and tag the version that projects should use: `git tag v2`. Do not move old tags.
 """,
 }
 
 
 def write(folder: Path) -> list[Path]:
-    """Write the files into a new or empty folder. Raises UserError where there is something in it."""
+    """Write the files into a new or empty folder. Raises UserError if the folder is not empty."""
     try:
         if folder.is_symlink() or (folder.exists() and any(folder.iterdir())):
             raise UserError.of(f"{folder} is not empty", "name a new folder")

@@ -1,4 +1,4 @@
-"""The tests of a library of workflows: each workflow is valid, and each test under ``tests/`` ends as it says."""
+"""Test a library of workflows: each workflow must be valid, and each test under ``tests/`` must pass."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEFT_OUT = shutil.ignore_patterns(".git", ".perfflow", ".venv", "node_modules",
 
 
 class LibraryTest(WorkflowPart):
-    """One file under ``tests/``: a workflow, its parameters, and how it ends."""
+    """One file under ``tests/``: a workflow, its parameters, and the expected results."""
 
     perfflow_test: Literal[1] = Field(description="format version")
     workflow: str = Field(description="its file, from the top of the library")
@@ -39,7 +39,7 @@ class LibraryTest(WorkflowPart):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was tested, and what is wrong; nothing where it passed."""
+    """The name of a test, and its failures; none if it passed."""
 
     name: str
     wrong: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ def tested(folder: Path) -> Iterator[Outcome]:
     known = {(folder / test.workflow).resolve() for test in tests.values()}
     for path in flows:
         if path.resolve() not in known:
-            yield Outcome(f"{search_path.FOLDER}/{path.name}", ("no file under tests/ names it",))
+            yield Outcome(f"{search_path.FOLDER}/{path.name}", ("no test under tests/ runs it",))
 
 
 def _read(path: Path) -> LibraryTest:
@@ -85,7 +85,7 @@ def _invalid(copy: Path, name: str) -> Iterator[str]:
 
 
 def _failures(copy: Path, test: LibraryTest) -> Iterator[str]:
-    """What differs from what the test says: its plan first, and its run only where that is right."""
+    """Yield the differences from the test's expectations: the plan's first, and the run's only if the plan is right."""
     words = [test.workflow, *(f"--set={name}={value}" for name, value in test.set.items())]
     planned = _perfflow(copy, "plan", *words, "--format=json")
     if planned.returncode:

@@ -1,4 +1,4 @@
-"""What is kept so far, in one of two slots, and a candidate on top of it in the other."""
+"""The accepted state in one of two slots. The other slot holds the next candidate, which is built on top of it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from perfflow.store.subrun import Section
 from perfflow.trees.repository import State
 from perfflow.trees.slots import Slot, Slots
 
-_SHARE = "is something ignored that it needs? name it under `worktree: {share: [...]}`"
+_SHARE = "if it needs an ignored file, list the file under `worktree: {share: [...]}`"
 
 
-class Kept:
-    """The code and settings kept so far, built in ``slot``; the other slot is for what comes next."""
+class AcceptedState:
+    """The code and settings accepted so far, built in ``slot``. The other slot is for the next candidate."""
 
     def __init__(self, session: RunSession, stage: StagePlan, slots: Slots, original: State) -> None:
         self._session, self._stage = session, stage
@@ -34,40 +34,43 @@ class Kept:
 
     @property
     def standing(self) -> TreeContext:
-        """The tree in which what is kept stands built. Raises Failure before ``set_up``."""
+        """The tree in which the accepted state is built. Raises Failure before ``set_up``."""
         if self.context is None:
-            raise Failure("what was kept is not built")
+            raise Failure("the accepted state is not built")
         return self.context
 
     @property
     def changed(self) -> bool:
-        """Whether anything was kept."""
+        """Whether any candidate was accepted."""
         return self.state.tree != self.original.tree or self.settings != Settings()
 
     def session_in(self, context: TreeContext, section: Section, candidate: Planned) -> RunSession:
-        """The session whose steps run in one tree."""
+        """Return a session whose steps run in one tree."""
         return self._session.nested(context, section, Nested(self._session.progress, candidate))
 
     def session_between(
         self, baseline: TreeContext, candidate: TreeContext, section: Section, planned: Planned
     ) -> RunSession:
-        """The session whose steps run in two trees, turn about; steps with one side run in the candidate's."""
+        """Return a session whose steps alternate between two trees. Steps with one side run in the candidate's."""
         contexts = {Side.BASELINE: baseline, Side.CANDIDATE: candidate}
         return replace(self.session_in(candidate, section, planned), contexts=contexts)
 
     def built(self, slot: Slot, tree: str, settings: Settings, section: Section, candidate: Planned) -> TreeContext:
-        """Show a tree in a slot and build it. Raises RejectedError where a step of the build fails."""
+        """Check out a tree in a slot and build it. Raises RejectedError if a building step fails."""
         state = replace(self.state, tree=tree)
         context = shown_in(slot, state, self._session.context, settings, self._stage.building)
         self.perform(self.session_in(context, section, candidate), self._stage.building, "it does not build")
         return context
 
     def perform(self, session: RunSession, steps: Collection[str], what: str) -> list[StepRun]:
-        """Run steps of the plan. Raises RejectedError, beginning with ``what``, where one fails."""
+        """Run steps of the plan.
+
+        Raises RejectedError, its text beginning with ``what``, if a step fails; Failure if it fails on the baseline.
+        """
         runs = perform_all(session, steps)
         for run in runs:
             if run.blocks and run.failing_side is Side.BASELINE:
-                said = f"{run.planned.id}, on the code it is compared with: {run.reason}; {_SHARE}"
+                said = f"{run.planned.id} failed on the baseline: {run.reason}; {_SHARE}"
                 raise failure_of(run, session.folder.path, said)
             if run.blocks:
                 detail = f": {run.detail}" if run.detail else ""
@@ -76,7 +79,7 @@ class Kept:
         return runs
 
     def set_up(self, section: Callable[[], Section], candidate: Planned) -> None:
-        """Build what is kept where it is not built yet. Raises Failure: without it nothing can be compared."""
+        """Build the accepted state, unless it is built. Raises Failure, since without it nothing can be compared."""
         if self.context is not None:
             return
         where = section()
@@ -85,11 +88,11 @@ class Kept:
             session = self.session_in(context, where, candidate)
             self.perform(session, self._stage.checking, "correctness does not hold")
         except RejectedError as error:
-            said = f"the code as it stands cannot be compared in another folder: {error}; {_SHARE}"
+            said = f"the current code does not work in a separate folder: {error}; {_SHARE}"
             raise Failure(said, log=error.log) from error
         self.context = context
 
     def keep(self, state: State, change: Change, context: TreeContext) -> None:
-        """Take over a candidate that stands built in the other slot."""
+        """Accept a candidate, which is built in the other slot."""
         self.state, self.settings, self.context = state, change.own.on_top(self.settings), context
         self.slot, self.other = self.other, self.slot

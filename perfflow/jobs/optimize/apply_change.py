@@ -1,6 +1,6 @@
-"""A candidate's change → a tree: a patch, a revision, or what a command or a proposer did to the files.
+"""Turn a candidate's change into a tree: a patch, a revision, or the edits of a command or a proposer.
 
-What the stage forbids is looked at before anything is built.
+The limits of the stage are checked before anything is built.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from perfflow.workflow.expressions import render
 from perfflow.workflow.model import Stage
 
 _SHOWN = 5
-"""Paths that are named where there are many."""
+"""The most paths that a message lists."""
 
 
 class RejectedError(Exception):
@@ -39,7 +39,7 @@ class RejectedError(Exception):
 
 @dataclass(frozen=True)
 class Change:
-    """The tree with the change, what differs from the tree it builds on, and what the candidate sets beside it."""
+    """The tree with the change, its difference from the tree below it, and the candidate's own settings."""
 
     tree: str
     difference: Difference
@@ -47,7 +47,7 @@ class Change:
 
 
 def settings_of(session: RunSession, planned: Planned) -> Settings:
-    """The candidate's own environment and parameters, rendered. Raises PreparationError."""
+    """Return the candidate's own environment and parameters, rendered. Raises PreparationError."""
     try:
         context = variables_of(session.context, planned)
         env = {name: as_text(render(value, context)) for name, value in planned.step.env.items()}
@@ -58,9 +58,9 @@ def settings_of(session: RunSession, planned: Planned) -> Settings:
 
 
 def patched(session: RunSession, repository: Repository, planned: Planned, base: str, workflow: Path) -> str | None:
-    """The tree that a ``patch`` or ``ref`` makes of ``base``; None for a candidate that has neither.
+    """Return ``base`` with the candidate's ``patch`` or ``ref`` applied; None for a candidate that has neither.
 
-    Raises RejectedError where it does not apply.
+    Raises RejectedError if it does not apply.
     """
     step = planned.step
     try:
@@ -83,9 +83,9 @@ def patched(session: RunSession, repository: Repository, planned: Planned, base:
 
 
 def edited(session: RunSession, planned: Planned, run: StepRun, slot: Slot) -> str:
-    """The tree that the candidate's command leaves in the slot.
+    """Run the candidate's command in the slot, and return the edited tree.
 
-    Raises RejectedError where it fails, or writes what would be measured and be on no branch.
+    Raises RejectedError if the command fails, or writes ignored files, which would be measured but not committed.
     """
     before, wrote = slot.ignored_files(), []
     try:
@@ -94,21 +94,21 @@ def edited(session: RunSession, planned: Planned, run: StepRun, slot: Slot) -> s
         run.log = str(failure.log.relative_to(session.folder.path)) if failure.log else run.log
         raise RejectedError(f"its command failed: {failure.reason}", failure.log) from failure
     finally:
-        # Also after a failure: what comes next in this slot would be measured with it.
+        # Also after a failure: otherwise the next candidate in this slot would be measured with these files.
         wrote = slot.remove_ignored(before)
     if wrote:
         shown = [*wrote[:_SHOWN], *([f"{len(wrote) - _SHOWN} more"] if len(wrote) > _SHOWN else [])]
-        raise RejectedError(f"it wrote ignored files {', '.join(shown)}, which no branch can hold")
+        raise RejectedError(f"it wrote ignored files {', '.join(shown)}, which cannot be committed")
     recorded = slot.take()
     if recorded.left_out:
-        run.warnings.append(f"left out, since they are repositories of their own: {', '.join(recorded.left_out)}")
+        run.warnings.append(f"left out, since they are separate repositories: {', '.join(recorded.left_out)}")
     return recorded.tree
 
 
 def change_of(repository: Repository, stage: Stage, base: str, tree: str, own: Settings) -> Change:
-    """What a candidate is about to change.
+    """Return the change that a candidate makes.
 
-    Raises RejectedError for no change at all, and "needs approval" for one that the stage does not allow on its own.
+    Raises RejectedError if it changes nothing, or ("needs approval") if the change exceeds the limits of the stage.
     """
     found = difference(repository, base, tree)
     if base == tree and not own.env and not own.params:
@@ -123,6 +123,6 @@ def change_of(repository: Repository, stage: Stage, base: str, tree: str, own: S
 
 
 def _covers(glob: str, path: str) -> bool:
-    """Whether a glob of paths means a path; the name of a folder means all that is in it."""
+    """Return whether a glob matches a path. The name of a folder matches everything in it."""
     plain = glob.removeprefix("./").lstrip("/").rstrip("/")
     return matches(plain, path) or matches(f"{plain}/**", path)

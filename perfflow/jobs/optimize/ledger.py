@@ -1,4 +1,4 @@
-"""The ledger: what was tried, measured, kept and reverted, and why; one entry a try."""
+"""The ledger: one entry for each try of a candidate, with its change, figures, decision and reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfflow.verdict.comparison import Comparison
 
 Decision = Literal["accepted", "rejected", "skipped"]
 LONGEST_DIFF = 1 << 16
-"""Characters of a diff that a result holds itself; a longer one is in its file alone."""
+"""The most characters of a diff that a result contains. A longer diff is only in its file."""
 
 
 def entry(
@@ -24,7 +24,7 @@ def entry(
     row: Comparison | None = None,
     bound: float | None = None,
 ) -> Try:
-    """One try."""
+    """Return the entry of one try."""
     figures = _figures(row) if row else None
     return Try(name, planned.step.technique or "", planned.step.why or "", decision, reason, bound, figures)
 
@@ -43,9 +43,9 @@ def _figures(row: Comparison) -> TryFigures:
 
 
 def with_change(found: Try, change: Change, path: str) -> Try:
-    """Add what was changed; ``path`` is that of the diff in the run's folder.
+    """Add the change to an entry; ``path`` is that of the diff in the run's folder.
 
-    Where files changed and the same programs ran, the change was probably not built.
+    If files changed but the same programs ran, the change was probably not built.
     """
     text, files = change.difference.text, change.difference.files
     reason, same = found.reason, f" ({SAME_FILES})"
@@ -63,7 +63,7 @@ def with_change(found: Try, change: Change, path: str) -> Try:
 
 
 def message_of(found: Try) -> str:
-    """The commit message of an accepted change: ``perf: <change> (<effect>)`` and where it was proven."""
+    """Return the commit message of an accepted change: ``perf: <change> (<effect>)``, and the reason below."""
     from perfflow.model.units import format_change
 
     effect = format_change(found.effect.value) if found.effect else "effect unknown"

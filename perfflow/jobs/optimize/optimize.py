@@ -1,7 +1,7 @@
-"""One candidate after another: change one thing, check it, measure it against what is kept, keep it or leave nothing.
+"""The optimize stage. Each candidate is one change: build it, check it, measure it, then keep or revert it.
 
-Correctness comes first, on the candidate's own tree; then pairs of processes, one of each tree; an accepted change is
-the base of the next one. The final effect is measured against the original, never added up.
+Correctness is checked first, in the candidate's own tree. Then pairs of processes compare it with the accepted state.
+An accepted change is the base of the next candidate. The final effect is measured against the original, not added up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perfflow.execute.prepare import PreparationError
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
 from perfflow.jobs.optimize import ledger
-from perfflow.jobs.optimize.accepted_state import Kept
+from perfflow.jobs.optimize.accepted_state import AcceptedState
 from perfflow.jobs.optimize.apply_change import Change, RejectedError, change_of, edited, patched, settings_of
 from perfflow.jobs.optimize.propose import brief_of, proposing
 from perfflow.model.errors import UserError
@@ -53,15 +53,15 @@ from perfflow.verdict.gating import covers
 from perfflow.verdict.sharing import compared
 
 ORIGINAL = "original"
-"""Section of the run's folder for the tree as it stood, built outside the project."""
+"""Section of the run's folder for the original tree, built outside the project."""
 DIFF = "change.diff"
 FOLDED = "folded"
-"""Kind of the profiles from which a hotspot's share is read."""
+"""The kind of profile from which a hotspot's share is read."""
 
 
 @dataclass(frozen=True)
 class Rival:
-    """A candidate that could be kept: of several alternatives the best one is."""
+    """An acceptable candidate. Of several alternatives, only the best one is kept."""
 
     planned: Planned
     change: Change
@@ -70,14 +70,14 @@ class Rival:
 
 
 class Optimizer(TreeWork):
-    """The optimize stage of one run. Nothing is touched before the first candidate is tried."""
+    """The optimize stage of one run. It touches nothing before the first candidate is tried."""
 
     def __init__(self, session: RunSession, stage: StagePlan, repository: Repository, workflow: Path) -> None:
         """``workflow``: the file that patches are relative to."""
         self._session, self._folder, self._stage, self._repository = session, session.folder, stage, repository
         self._workflow = workflow
         self._slots: Slots | None = None
-        self._kept: Kept | None = None
+        self._kept: AcceptedState | None = None
         self._record = Record()
         self._ledger: list[Try] = []
         self._stop = ""
@@ -86,7 +86,7 @@ class Optimizer(TreeWork):
         self._kept_names: list[str] = []
 
     def _try(self, planned: Planned, run: StepRun, name: str, attempt: int, bound: float | None) -> Try:
-        """Change one thing, build it, check it, measure it against what is kept, judge it, and keep it or not."""
+        """Apply one change, build it, check it, measure it against the accepted state, and keep or reject it."""
         kept, section = self._begun(), self._section(name)
         change: Change | None = None
         try:
@@ -110,15 +110,15 @@ class Optimizer(TreeWork):
             self._keep(Rival(planned, change, section, found), context)
         return found
 
-    # -- what the steps of the run ask for
+    # -- steps of the run
 
     def performer_of(self, planned: Planned) -> Perform:
-        """What performs a step of a run with candidates."""
+        """Return the function that performs a step of a run with candidates."""
         own = {Role.CANDIDATE: self._try_candidate, Role.COMPARE: self._compare_with_original}
         return own[planned.role] if planned.role in own else performer_of(planned)
 
     def _try_candidate(self, _: RunSession, planned: Planned, run: StepRun) -> None:
-        """Try one candidate; what became of it is in the run's details. Raises Failure and PreparationError."""
+        """Try one candidate, and put its ledger entries into ``run``. Raises Failure and PreparationError."""
         entries: list[Try] = []
         try:
             self._try_as_often_as_asked(planned, run, entries)
@@ -127,7 +127,7 @@ class Optimizer(TreeWork):
             entries.append(ledger.entry(planned, planned.id, "skipped", failure.reason))
             raise failure from error
         except Failure as failure:
-            # The ledger names every candidate, also one that could not be tried.
+            # The ledger lists every candidate, also one that could not be tried.
             entries.append(ledger.entry(planned, planned.id, "skipped", failure.reason))
             raise
         finally:
@@ -135,7 +135,7 @@ class Optimizer(TreeWork):
         run.exit_code = 0
 
     def _try_as_often_as_asked(self, planned: Planned, run: StepRun, entries: list[Try]) -> None:
-        """Try a candidate once, a proposer as often as the stage says, and one that can bring nothing not at all."""
+        """Try a candidate once, and a proposer up to the stage's number of attempts. Skip it if it cannot gain."""
         kept = self._begun()
         self._settle(but=planned.step.id)
         name, bound, stop = planned.id, self._bound(planned, run), self._stop
@@ -144,7 +144,7 @@ class Optimizer(TreeWork):
             entries.append(ledger.entry(planned, name, "skipped", stop, bound=bound))
             return
         if bound is not None and bound < self._stage.diminishing:
-            reason = f"its hotspot and all it calls take {bound:.1%} of the time: it could gain no more than that"
+            reason = f"its hotspot and all it calls take {bound:.1%} of the time, so it cannot gain more than that"
             entries.append(ledger.entry(planned, name, "skipped", reason, bound=bound))
             return
         kept.set_up(lambda: self._section(ORIGINAL), planned)
@@ -155,34 +155,34 @@ class Optimizer(TreeWork):
         for attempt in range(1, self._stage.attempts + 1):
             self._ledger.append(self._try(planned, run, f"{name}.{attempt}", attempt, bound))
             entries.append(self._ledger[-1])
-            # What `_try` keeps may end the stage.
+            # `_try` may accept the change and so end the stage.
             if self._stop or self._ledger[-1].reason.startswith(_NO_IDEA):
                 return
 
     def _compare_with_original(self, _: RunSession, planned: Planned, run: StepRun) -> None:
-        """Measure what was kept against the code as it stood. Raises Failure and PreparationError."""
+        """Measure the accepted state against the original. Raises Failure and PreparationError."""
         kept = self._begun()
         self._settle()
         if not kept.changed:
-            run.reason = "nothing was kept, so there is nothing to compare with the baseline"
+            run.reason = "no candidate was accepted, so there is nothing to compare with the baseline"
             return
         kept.set_up(lambda: self._section(ORIGINAL), planned)
         section = self._section(planned.id)
         try:
             original = kept.built(kept.other, kept.original.tree, Settings(), section, planned)
-            # What this says is the result, so the luck of one layout is kept out of it.
+            # This is the final result, so measure it over several code layouts, not by one layout's luck.
             session = replace(kept.session_between(original, kept.standing, section, planned), over_layouts=True)
             kept.perform(session, self._stage.measuring, "it could not be measured")
         except RejectedError as error:
-            raise Failure(f"what was kept against the original: {error}", log=error.log) from error
+            raise Failure(f"cannot compare the accepted changes with the original: {error}", log=error.log) from error
         except UserError as error:
             raise _failure(error) from error
         run.exit_code = 0
 
     def session_for(self, planned: Planned) -> RunSession:
-        """Where a step of the run runs: what comes after the candidates runs on what was kept of them."""
+        """Return the session for a step. Steps after the candidates run on the accepted state."""
         if planned.stage != "setup":
-            # Before anything is built in the user's tree, where not all that is built may be ignored.
+            # Before anything is built in the user's tree, where build output may not be ignored.
             self._note_original()
         if planned.stage in self._stage.later:
             self._settle()
@@ -192,7 +192,7 @@ class Optimizer(TreeWork):
         return replace(self._session, context=self._kept.standing)
 
     def finish(self) -> None:
-        """Make the branch with a commit for each accepted change, unless the last checks found it wrong."""
+        """Make the branch with a commit for each accepted change, unless the final checks failed."""
         record = record_of(rundir.events(self._folder.path))
         try:
             self._settle()
@@ -217,22 +217,22 @@ class Optimizer(TreeWork):
         try:
             commits.branch(self._repository, name, kept.state.commit)
         except UserError as error:
-            # What was measured stands; the diffs are in the run's folder.
+            # The measurements remain valid, and the diffs are in the run's folder.
             branch = replace(branch, name="", reason=f"cannot make {name}: {_failure(error).reason}")
         self._folder.append({"event": "branch", **to_json(branch)})
 
     def close(self) -> None:
-        """Let other runs have the slots."""
+        """Release the slots to other runs."""
         if self._slots:
             self._slots.close()
             self._slots = None
 
-    # -- the parts of one try
+    # -- parts of one try
 
     def _settle(self, but: str = "") -> None:
-        """Of the alternatives that were accepted, keep the one with the largest proven effect.
+        """Of the acceptable alternatives, keep the one with the largest proven effect.
 
-        Those of the step ``but`` may have more to come. Raises Failure.
+        Alternatives of the step ``but`` are left, since more of them may follow. Raises Failure.
         """
         rivals = [rival for rival in self._rivals if rival.planned.step.id != but]
         if not rivals:
@@ -245,11 +245,11 @@ class Optimizer(TreeWork):
         try:
             context = kept.built(kept.other, best.change.tree, settings, best.section, best.planned)
         except RejectedError as error:
-            raise Failure(f"{best.section.name}: {error}, though it did before", log=error.log) from error
+            raise Failure(f"{best.section.name} built before, but not again: {error}", log=error.log) from error
         self._keep(best, context)
 
     def _change(self, planned: Planned, run: StepRun, section: Section, attempt: int) -> Change:
-        """The candidate's tree. Raises RejectedError where there is none, or it is not allowed."""
+        """Return the candidate's change. Raises RejectedError if it cannot be made or is not allowed."""
         kept = self._begun()
         base = kept.state.tree
         context = context_in(self._session.context, kept.other, kept.settings)
@@ -291,7 +291,7 @@ class Optimizer(TreeWork):
         return accept(record, rows, criteria, self._stage.goal, lambda step: step in identical)
 
     def _keep(self, best: Rival, context: TreeContext) -> None:
-        """Build the next candidates on this one; profile it; see whether the stage is at its end."""
+        """Accept a candidate: commit it, profile it, and decide whether the stage ends."""
         kept, found = self._begun(), best.found
         state = kept.state
         if best.change.difference.files:
@@ -308,7 +308,7 @@ class Optimizer(TreeWork):
             self._stop = f"diminishing: the last accepted change brought {effect:.1%}"
 
     def _last_words(self, error: Exception) -> LastWords | None:
-        """What the command said for which a candidate was rejected, and where all of it is."""
+        """Return the last lines of the command that caused a rejection, and the path of its log."""
         log = error.log if isinstance(error, RejectedError) else None
         if log is None:
             return None
@@ -322,24 +322,24 @@ class Optimizer(TreeWork):
         path.write_bytes(change.difference.patch)
         return ledger.with_change(found, change, str(path.relative_to(self._folder.path)))
 
-    # -- what is known
+    # -- state of the stage
 
-    def _begun(self) -> Kept:
-        """What is kept; on first use the tree as it stands is recorded, and what an interrupted run kept is redone."""
+    def _begun(self) -> AcceptedState:
+        """Return the accepted state. On first use, record the original and redo what an interrupted run accepted."""
         if self._kept is None:
             original = self._note_original()
             self._record = record_of(rundir.events(self._folder.path))
             self._require_goal()
             try:
                 self._slots = open_slots(self._repository, self._session.context.plan.workflow.worktree.share)
-                self._kept = Kept(self._session, self._stage, self._slots, original)
+                self._kept = AcceptedState(self._session, self._stage, self._slots, original)
                 self._recall(self._kept)
             except UserError as error:
                 raise _failure(error) from error
         return self._kept
 
     def _note_original(self) -> State:
-        """The tree as it stands when the first step after the setup begins. Raises Failure where it was changed."""
+        """Record the tree before the first step after the setup. Raises Failure if a resumed run's tree changed."""
         if self._original is None:
             before = record_of(rundir.events(self._folder.path)).original
             try:
@@ -353,7 +353,7 @@ class Optimizer(TreeWork):
         return self._original
 
     def _require_goal(self) -> None:
-        """Raise Failure for an objective or a guard that is about nothing of what the baseline measured."""
+        """Raise Failure if an objective or a guard matches nothing that the baseline measured."""
         known, goal = list(self._record.series), self._stage.goal
         if not known:
             return
@@ -363,14 +363,14 @@ class Optimizer(TreeWork):
             about = Goal(((glob, metric),), ())
             if not any(about.is_objective(*key) or (not metric and matches(glob, key[0])) for key in known):
                 raise Failure(
-                    f"`objective: {glob} {metric}`".rstrip() + f" is about nothing that was measured ({names})"
+                    f"`objective: {glob} {metric}`".rstrip() + f" matches nothing that was measured ({names})"
                 )
         for glob in own.guard or ():
             if not any(covers(glob, *key) for key in known):
-                raise Failure(f"`guard: {glob}` is about nothing that was measured ({names})")
+                raise Failure(f"`guard: {glob}` matches nothing that was measured ({names})")
 
-    def _recall(self, kept: Kept) -> None:
-        """Keep again what the interrupted run had kept, from its diffs."""
+    def _recall(self, kept: AcceptedState) -> None:
+        """Redo the accepted changes of the interrupted run from its diffs."""
         for found in self._record.tried():
             self._ledger.append(found)
             if found.decision != "accepted":
@@ -387,8 +387,8 @@ class Optimizer(TreeWork):
             if self._targets_met(self._record.trials.get(found.id, Record())):
                 self._stop = MET
 
-    def _recall_rival(self, kept: Kept, found: Try) -> None:
-        """An alternative that was accepted, and not settled when the run was interrupted."""
+    def _recall_rival(self, kept: AcceptedState, found: Try) -> None:
+        """Restore an acceptable alternative, unless the interrupted run had already chosen one of its step."""
         planned = next((item for item in self._stage.candidates if item.id == found.id), None)
         settled = any(name.partition("[")[0] == found.id.partition("[")[0] for name in self._record.kept)
         if planned is None or settled:
@@ -400,7 +400,7 @@ class Optimizer(TreeWork):
         self._rivals.append(Rival(planned, change, Section(self._folder, found.id, trial), found))
 
     def _patched(self, tree: str, made: TriedChange) -> str:
-        """The tree with the diff of a try; the same where it changed no code."""
+        """Return the tree with the diff of a try applied; the same tree if the try changed no code."""
         if not made.diff_file:
             return tree
         patch = (self._folder.path / made.diff_file).read_bytes()
@@ -408,12 +408,12 @@ class Optimizer(TreeWork):
 
     def _section(self, name: str) -> Section:
         section = Section(self._folder, name, Record(run=self._record.run, planned=self._record.planned))
-        # What an interrupted try left is not mixed with what comes now.
+        # Separates this try from the events of an interrupted one.
         section.append({"event": "begun"})
         return section
 
     def _latest(self) -> Record:
-        """The record whose profiles are those of what is kept: of the last accepted candidate, else the run's own."""
+        """Return the record with the newest profiles: the last accepted candidate's, else the run's own."""
         for name in reversed(self._kept_names):
             trial = self._record.trials.get(name)
             if trial is not None and any(step.profiles for step in trial.steps.values()):
@@ -421,34 +421,34 @@ class Optimizer(TreeWork):
         return self._record
 
     def _bound(self, planned: Planned, run: StepRun) -> float | None:
-        """The share of time below the candidate's hotspot: Amdahl's bound of its effect. None where unknown."""
+        """Return the share of time below the candidate's hotspot: Amdahl's bound of its effect. None if unknown."""
         glob = planned.step.hotspot
         if not glob:
             return None
         shares = [share_below(stacks, lambda name: matches(glob, name)) for stacks in self._latest_stacks()]
         if not any(shares):
-            run.warnings.append(f"no profile shows `hotspot: {glob}`, so nothing bounds the effect")
+            run.warnings.append(f"no profile shows `hotspot: {glob}`, so its largest possible effect is not known")
             return None
         return max(shares)
 
     def _latest_stacks(self) -> Iterator[Mapping[Stack, int]]:
-        """The folded stacks of what is kept."""
+        """Yield the folded stacks of the accepted state."""
         for _, step in self._latest().ended_steps():
             for profile in step.profiles:
-                # Shares of memory, of instructions, or without callers are no bound of a time.
+                # Shares of memory or of instructions, and shares without callers, do not bound a time.
                 counts = profile.stacks
                 if profile.kind == FOLDED and (not counts or (counts.metric == "time" and not counts.is_call_pairs)):
                     try:
                         yield read_folded((self._folder.path / profile.path).read_text(encoding="utf-8"))
                     except (OSError, ValueError):
-                        continue  # it was whole when its step ended; without it nothing is bounded
+                        continue  # the file was damaged after its step ended; the effect then has no bound
 
     def _targets(self) -> list[Mapping[str, Any]]:
         record = self._with_latest_samples(self._latest())
         return [item.model_dump(mode="json") for item in self._judged_targets(record)]
 
     def _targets_met(self, record: Record) -> bool:
-        """Whether nothing is left to reach. What is relative to the original is known at the end only."""
+        """Return whether all targets are met. Targets relative to the original are known only at the end."""
         wanted = self._session.context.plan.criteria.targets
         if not wanted or any(target.statistic in COMPARED_STATISTICS for target in wanted):
             return False

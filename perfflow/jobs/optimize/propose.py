@@ -1,4 +1,4 @@
-"""A proposer's brief: what a program (a script, a coding agent) is told before it edits the tree."""
+"""A proposer's brief: the JSON that a proposing program reads before it edits the tree."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from perfflow.plan.plan import Planned
 from perfflow.store.record import Record
 
 BRIEF = "PERFFLOW_BRIEF"
-"""Environment variable that names the file with the brief, which is also the proposer's standard input."""
+"""Environment variable with the path of the brief, which is also the proposer's standard input."""
 SCHEMA = "perfflow.brief/1"
 TOP = 5
-"""Hotspots of each profile that are named."""
+"""The most hotspots of each profile in a brief."""
 _AROUND = 5
 """Source lines shown before and after a hotspot's line."""
 
 
 def proposing(planned: Planned, brief: Path) -> Planned:
-    """The candidate as a command that reads the brief."""
+    """Return the candidate as a command that reads the brief."""
     text = f'exec < "${BRIEF}"\n{planned.step.propose}'
     step = planned.step.model_copy(
         update={"run": text, "propose": None, "env": {**planned.step.env, BRIEF: str(brief)}}
@@ -37,7 +37,7 @@ def brief_of(
     tree: Path,
     attempt: int,
 ) -> dict[str, Any]:
-    """What the proposer reads as JSON: shares are of 1, values in base units, files relative to the tree."""
+    """Return the brief as JSON data: shares from 0 to 1, values in base units, files relative to the tree."""
     own = stage.own
     return {
         "schema": SCHEMA,
@@ -59,7 +59,7 @@ def brief_of(
 
 
 def _top(record: Record) -> list[dict[str, Any]]:
-    """The largest of each profile: shares of time and of bytes do not compare."""
+    """Return the largest hotspots of each profile, since shares of time and of bytes cannot be compared."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for step_id, hotspot in record.hotspots():
         spot = hotspot.spot
@@ -77,7 +77,7 @@ def _hotspot(item: Mapping[str, Any], tree: Path) -> dict[str, Any]:
 
 
 def _source(tree: Path, file: str, line: int | None) -> list[dict[str, Any]]:
-    """The lines around a place, numbered; none where the file is not the tree's."""
+    """Return the numbered lines around a line; none if the file is outside the tree."""
     place = tree / file if file else tree
     if not file or not line or not place.resolve().is_relative_to(tree.resolve()):
         return []

@@ -1,7 +1,7 @@
-"""One request over HTTP whose answer has an end: bounded in bytes and in time, its headers included.
+"""One HTTP request whose response, including its headers, is limited in bytes and in time.
 
-A limit on each wait for the next byte, which is all that the standard library has, never ends where a byte comes now
-and then.
+The standard library only limits each wait for the next byte, so a server that sends a byte now and then never times
+out.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Reque
 from perfflow.model.later import dataclass
 
 MOST = 32 * 2**20
-"""Bytes of one answer: a page of a hundred comments has some 7 MiB."""
+"""The most bytes of one response. A page of a hundred comments has about 7 MiB."""
 _CHUNK = 2**16
 
 
 class NoAnswerError(Exception):
-    """There was no answer, or none that can be read. ``sent`` says whether the request may have got there."""
+    """There was no readable response. ``sent``: whether the server may have received the request."""
 
     def __init__(self, reason: str, *, sent: bool = True) -> None:
         super().__init__(reason)
@@ -35,7 +35,7 @@ class NoAnswerError(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server answered. Names of ``headers`` are lower case; ``data`` is None where the body is not JSON."""
+    """A server's response. Names of ``headers`` are lower case; ``data`` is None if the body is not JSON."""
 
     status: int
     reason: str
@@ -44,9 +44,9 @@ class Answer:
 
 
 def ask(request: Request, seconds: float) -> Answer:
-    """Send a request and read the answer, both within so many seconds. Raises NoAnswerError.
+    """Send a request and read the response, both within ``seconds``. Raises NoAnswerError.
 
-    Redirections are answers: what a request carries goes to no other place.
+    Redirects are not followed, so that the token goes to no other host.
     """
     ends = time.monotonic() + seconds
     opener = build_opener(_NoRedirects, _Plain(ends), _Secure(ends))
@@ -67,7 +67,7 @@ def ask(request: Request, seconds: float) -> Answer:
 
 
 def _decoded(body: bytes, status: int | None) -> Any:
-    """The JSON of a body. Raises ValueError where a success has none; what says why not may be a page for people."""
+    """Return the JSON of a body. Raises ValueError if a success has none; an error may have an HTML page instead."""
     try:
         return json.loads(body or b"null")
     except (ValueError, RecursionError):
@@ -77,24 +77,24 @@ def _decoded(body: bytes, status: int | None) -> Any:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """urllib would send the token on to wherever an answer points."""
+    """Follows no redirect: urllib would send the token to the new location."""
 
     def redirect_request(self, *_parts: object, **_named: object) -> None:
-        """Follow none: what points elsewhere is an error."""
+        """Return None, which makes a redirect an HTTP error."""
 
 
 class _Bounded(io.RawIOBase):
-    """The bytes that a server sends, until there are too many or it is too late."""
+    """A server's response as a stream that is limited in bytes and in time."""
 
     def __init__(self, raw: io.RawIOBase, connection: socket.socket, ends: float) -> None:
         self._raw, self._connection, self._ends, self._left = raw, connection, ends, MOST
 
     def readable(self) -> bool:
-        """It can be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read what is there. Raises TimeoutError once it is too late, OSError once it is too much."""
+        """Read available bytes. Raises TimeoutError after the deadline, and OSError beyond the size limit."""
         seconds = self._ends - time.monotonic()
         if seconds <= 0:
             raise TimeoutError("the answer took too long")
@@ -106,13 +106,13 @@ class _Bounded(io.RawIOBase):
         return count
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._raw.close()
         super().close()
 
 
 class _Response(HTTPResponse):
-    """An answer that is read through the limits."""
+    """A response that is read through ``_Bounded``."""
 
     def __init__(self, connection: socket.socket, *parts: Any, ends: float, **named: Any) -> None:
         super().__init__(connection, *parts, **named)
@@ -134,7 +134,7 @@ class _Plain(HTTPHandler):
         self._ends = ends
 
     def http_open(self, request: Request) -> HTTPResponse:
-        """Open an address without TLS."""
+        """Open a URL without TLS."""
         return self.do_open(_bounded(HTTPConnection, self._ends), request)
 
 
@@ -144,5 +144,5 @@ class _Secure(HTTPSHandler):
         self._ends = ends
 
     def https_open(self, request: Request) -> HTTPResponse:
-        """Open an address with TLS, its certificate checked."""
+        """Open a URL with TLS, with its certificate verified."""
         return self.do_open(_bounded(HTTPSConnection, self._ends), request)

@@ -1,7 +1,7 @@
-"""A few calls of GitHub's REST and GraphQL interfaces. The token goes to one host only, and into no message.
+"""Calls of GitHub's REST and GraphQL APIs. The token is sent to one host only, and is in no message.
 
-What passes by itself is tried again, with growing pauses or as long as GitHub asks for: limits of the rate of requests,
-errors of the server, and answers that do not come. All calls together end within ``TOTAL`` seconds.
+Temporary errors (rate limits, server errors, missing responses) are retried, after growing pauses or the time that
+GitHub asks for. All calls together end within ``TOTAL`` seconds.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from perfflow.report.payloads.escape import clipped
 
 PAGE = 100
 TOTAL = 240.0
-"""Seconds for all calls with their pauses."""
+"""Seconds for all calls and their pauses."""
 _MOST_PAGES = 100
 _TIMEOUT = 30.0
-"""Seconds for one answer."""
+"""Seconds for one response."""
 _PAUSES = (1.0, 2.0, 4.0, 8.0)
-"""Seconds before each further try, where the server does not say."""
+"""Seconds before each retry, unless the server names a time."""
 _LONG_PAUSE = 60.0
-"""What GitHub asks for after a limit that it does not describe."""
+"""Seconds to wait after a rate limit without a stated time, as GitHub asks."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LIMITED = ("rate limit", "abuse detection", "too quickly")
-"""What GitHub says where it limits the rate of requests, in lower case."""
+"""Parts of GitHub's messages about rate limits, in lower case."""
 _REMEDIES = {
     401: "the token in GITHUB_TOKEN is not accepted: has it expired?",
-    403: "the token may not do this: a pull request from a fork gets one that only reads, whatever `permissions:` say; "
+    403: "the token lacks permission: a pull request from a fork gets a read-only token, whatever `permissions:` say; "
     "post from a second workflow, on workflow_run, as docs/ci.md shows, or add `pull-requests: write` and "
     "`checks: write` to the job's permissions",
-    404: "is the repository's name right, and may the token see it? name it with --repo OWNER/NAME",
-    422: "GitHub does not take what was sent: does the commit exist there?",
+    404: "check the repository's name (--repo OWNER/NAME) and that the token may see it",
+    422: "GitHub rejected the request: check that the commit exists there",
 }
 
 
 class RefusedError(UserError):
-    """GitHub answered with an error, or not at all; ``status`` is that of HTTP, 0 where there was no answer.
+    """GitHub responded with an error, or not at all. ``status`` is the HTTP status, 0 without a response.
 
-    ``passing``: whether the same may succeed later, as with a limit of the rate of requests, which says nothing about
-    what a token may do; ``after`` how many seconds later, where that is known. ``done``: whether it may have been done.
+    ``passing``: whether a retry may succeed, as after a rate limit, which does not mean that the token lacks rights.
+    ``after``: seconds until then, if known. ``done``: whether GitHub may have performed the request.
     """
 
     status: int = 0
@@ -58,7 +58,7 @@ class RefusedError(UserError):
 
     @classmethod
     def because(cls, what: str, hint: str, status: int = 0) -> RefusedError:
-        """Build the error, with the exit status of what could not be done."""
+        """Return the error with exit status ``Exit.UNMEASURED``."""
         error = cls(UserError.of(what, hint).problems, Exit.UNMEASURED)
         error.status = status
         return error
@@ -66,27 +66,27 @@ class RefusedError(UserError):
 
 @dataclass(frozen=True)
 class GitHub:
-    """One repository, ``OWNER/NAME``, at the interface ``url``, such as https://api.github.com."""
+    """One repository, ``OWNER/NAME``, at an API ``url`` such as https://api.github.com."""
 
     url: str
     repository: str
     token: str = field(repr=False)
     ends: float = field(default_factory=lambda: time.monotonic() + TOTAL, repr=False)
-    """When all is to be done, on the monotonic clock."""
+    """The deadline for all calls, on the monotonic clock."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
         if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
-            text = f"{self.url}: a token is sent over https alone"
+            text = f"{self.url}: a token is only sent over https"
             raise UserError.of(text, "set GITHUB_API_URL to an address such as https://api.github.com")
 
     def every(self, path: str, **query: str) -> Iterator[dict[str, Any]]:
-        """Entries of a list, page by page. ``path`` is below the repository."""
+        """Yield the entries of a list, page by page. ``path`` is below the repository."""
         for page in range(1, _MOST_PAGES + 1):
             words = urlencode({**query, "per_page": str(PAGE), "page": str(page)})
             found = self._call("GET", f"{self._repository}/{path}?{words}", None)
             if not isinstance(found, list):
-                raise RefusedError.because(f"GitHub's answer to {path} is not a list", "is GITHUB_API_URL right?")
+                raise RefusedError.because(f"GitHub's answer to {path} is not a list", "check GITHUB_API_URL")
             yield from (item for item in found if isinstance(item, dict))
             if len(found) < PAGE:
                 return
@@ -94,18 +94,18 @@ class GitHub:
     def send(
         self, method: str, path: str, body: Mapping[str, Any], made: Callable[[], dict[str, Any] | None] = lambda: None
     ) -> dict[str, Any]:
-        """Create (POST) or change (PATCH) something of the repository; returns what it is now.
+        """Create (POST) or change (PATCH) an object of the repository; return its new state.
 
-        ``made`` looks for what a try has created whose answer did not come, so that it is not created twice.
+        ``made`` looks for an object that a try without a response created, so that it is not created twice.
         """
         return _mapping(self._call(method, f"{self._repository}/{path}", body, made), path)
 
     def login(self) -> str:
-        """The login of the token's owner. Raises RefusedError where it is none's, such as that of a job."""
+        """Return the login of the token's owner. Raises RefusedError if it has none, such as a job's token."""
         return str(_mapping(self._call("GET", "/user", None), "/user").get("login", ""))
 
     def minimize(self, node: str) -> bool:
-        """Fold a comment as outdated; whether that was done."""
+        """Minimize a comment as outdated; return whether that succeeded."""
         query = "mutation($id: ID!) {minimizeComment(input: {subjectId: $id, classifier: OUTDATED}) {clientMutationId}}"
         answer = self._call("POST", "/graphql", {"query": query, "variables": {"id": node}})
         return isinstance(answer, dict) and not answer.get("errors")
@@ -121,7 +121,7 @@ class GitHub:
         body: Mapping[str, Any] | None,
         made: Callable[[], dict[str, Any] | None] = lambda: None,
     ) -> Any:
-        """Ask until there is an answer. Raises RefusedError where there will be none, or it takes too long."""
+        """Send a request, with retries. Raises RefusedError if a retry cannot help or would take too long."""
         for pause in (*_PAUSES, None):
             try:
                 return self._try(method, path, body)
@@ -143,7 +143,7 @@ class GitHub:
             "X-GitHub-Api-Version": "2022-11-28",
         }
         data = None if body is None else json.dumps(body).encode()
-        # A server of one's own has its REST interface at /api/v3, and GraphQL beside it.
+        # GitHub Enterprise Server has its REST API at /api/v3, and GraphQL at /api/graphql.
         base = self.url.rstrip("/")
         base = base.removesuffix("/v3") if path == "/graphql" else base
         request = Request(base + path, data, headers, method=method)  # noqa: S310 (the scheme is checked above)
@@ -151,7 +151,7 @@ class GitHub:
             answer = ask(request, max(0.01, min(_TIMEOUT, self.ends - time.monotonic())))
         except NoAnswerError as error:
             what = self._without_token(f"cannot reach {self.url}: {error}")
-            refused = RefusedError.because(what, "the files of `perfflow export` can be posted later")
+            refused = RefusedError.because(what, "try again later, or post the files of `perfflow export`")
             refused.passing = refused.done = error.sent
             raise refused from None
         if 200 <= answer.status < 300:
@@ -163,7 +163,7 @@ class GitHub:
         text = self._without_token(clipped(str(said or answer.reason), 300))
         if _is_limit(answer, text):
             after = _asked_pause(answer)
-            hint = f"try again in {after:.0f} s; the token's rights are not the reason"
+            hint = f"try again in {after:.0f} s; the token's permissions are not the reason"
             error = RefusedError.because(f"GitHub limits the rate of requests: {answer.status} {text}", hint)
             error.passing, error.after = True, after
         else:
@@ -179,7 +179,7 @@ class GitHub:
 
 
 def _is_limit(answer: Answer, said: str) -> bool:
-    """Whether there were too many requests, which GitHub also says with the status of missing rights."""
+    """Return whether this is a rate limit, for which GitHub also uses status 403."""
     if answer.status == 403:
         signs = "retry-after" in answer.headers or answer.headers.get("x-ratelimit-remaining") == "0"
         return signs or any(text in said.lower() for text in _LIMITED)
@@ -187,7 +187,7 @@ def _is_limit(answer: Answer, said: str) -> bool:
 
 
 def _asked_pause(answer: Answer) -> float:
-    """Seconds to wait after a limit."""
+    """Return the seconds to wait after a rate limit."""
     asked = _seconds_until(answer.headers.get("retry-after"))
     if asked is None and answer.headers.get("x-ratelimit-remaining") == "0":
         reset = answer.headers.get("x-ratelimit-reset", "")
@@ -196,7 +196,7 @@ def _asked_pause(answer: Answer) -> float:
 
 
 def _seconds_until(text: str | None) -> float | None:
-    """Seconds until what a ``Retry-After`` says, as a number or a date; None where it says nothing."""
+    """Return the seconds until the time in a ``Retry-After`` header, a number or a date; None if it has neither."""
     if text is None:
         return None
     if text.isdecimal():
@@ -209,5 +209,5 @@ def _seconds_until(text: str | None) -> float | None:
 
 def _mapping(answer: object, path: str) -> dict[str, Any]:
     if not isinstance(answer, dict):
-        raise RefusedError.because(f"GitHub's answer to {path} is not what it should be", "is GITHUB_API_URL right?")
+        raise RefusedError.because(f"GitHub's answer to {path} is not an object", "check GITHUB_API_URL")
     return answer

@@ -1,4 +1,4 @@
-"""A stored result, posted: the pull request's one comment is made or brought up to date, and the check run created."""
+"""Post a stored result: create or update the pull request's one comment, and create the check run."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from perfflow.report.payloads.revision import revision_of
 from perfflow.report.payloads.run_log import earlier_hops
 
 ACTIONS = "github-actions[bot]"
-"""Who writes what is posted with a job's own token, which cannot be asked whose it is."""
+"""The author of comments that a job's own token posts. GitHub does not return the login of such a token."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where to post. ``sha`` and ``pull`` are None where they are to be found: of the result, and by the commit."""
+    """Where to post. Without ``sha``, the commit comes from the result. Without ``pull``, it is found by the commit."""
 
     sha: str | None = None
     pull: int | None = None
     author: str | None = None
     always: bool = False
-    """Whether a first comment is made for a run that passed, too."""
+    """Whether a run that passed gets a first comment as well."""
     unproven: str = "ask"
 
 
 def commit_of(result: Result, sha: str | None) -> str:
-    """The commit that a check is of. Raises UserError where it is not known, or not what was measured."""
+    """Return the commit of the check. Raises UserError if it is not known, or is not the measured one."""
     measured = revision_of(result)
     if sha and measured and sha != measured:
         text = f"the result is of commit {measured[:12]}, and --sha is {sha[:12]}"
         hint = "check out the pull request's head commit, not GitHub's merge of it, before `perfflow gate`"
         raise UserError.of(text, hint)
     if not (sha or measured):
-        raise UserError.of("the result does not say which commit was measured", "name it with --sha")
+        raise UserError.of("the result does not contain the commit that was measured", "name it with --sha")
     return sha or str(measured)
 
 
 def post_check(github: GitHub, result: Result, target: Target) -> str:
-    """Create the check run, with all its annotations; returns what was done."""
+    """Create the check run with all its annotations; return a line about it."""
     if result.verdict is None:
-        return "no check run: two stored sets were compared, and nothing is judged"
+        return "no check run: a comparison of two stored sets has no verdict"
     first, *others = requests(result, target.unproven)
     created = github.send("POST", "check-runs", {**first, "head_sha": commit_of(result, target.sha)})
     for body in others:
@@ -54,7 +54,7 @@ def post_check(github: GitHub, result: Result, target: Target) -> str:
 
 
 def post_comment(github: GitHub, result: Result, target: Target) -> Sequence[str]:
-    """Make or update the comment; returns what was done, and why where nothing was."""
+    """Create or update the comment; return lines about what was done, or why nothing was."""
     pull = target.pull or _pull_of(github, commit_of(result, target.sha))
     if pull is None:
         return ["no comment: no open pull request has this commit as its head"]
@@ -73,18 +73,18 @@ def post_comment(github: GitHub, result: Result, target: Target) -> Sequence[str
 
     if old is None:
         if result.verdict == "pass" and not target.always:
-            return ["no comment: the run passed, and there is none to bring up to date"]
+            return ["no comment: the run passed, and there is no earlier comment to update"]
         return [post()]
     before = next((hop.verdict for hop in reversed(hops) if hop.run != result.run.id), "")
     if before == "PASS" and result.verdict not in ("pass", None) and hops[-1].run != result.run.id:
-        # An edit notifies nobody, and this is something to be told of.
+        # GitHub notifies nobody of an edit, and a new failure needs a notification.
         return [post(), *_minimized(github, old)]
     changed = github.send("PATCH", f"issues/comments/{int(old['id'])}", {"body": text})
     return [f"comment updated: {changed.get('html_url', old['id'])}"]
 
 
 def _pull_of(github: GitHub, sha: str) -> int | None:
-    """The open pull request whose head is the commit, also of a fork; None where there is none."""
+    """Return the open pull request whose head is the commit, also from a fork; None if there is none."""
     heads = [
         int(pull["number"])
         for pull in github.every("pulls", state="open")
@@ -100,14 +100,14 @@ def _author(github: GitHub) -> str:
     try:
         return github.login() or ACTIONS
     except RefusedError as error:
-        # Not where the question was refused for now: the owner's comment would not be found, and a second one made.
+        # Not after a temporary error: the owner's comment would not be found, and a second one would be created.
         if error.status in (403, 404) and not error.passing:
             return ACTIONS
         raise
 
 
 def _own_comment(github: GitHub, pull: int, mark: str, author: str) -> dict[str, Any] | None:
-    """The newest comment of this author that begins with the marker: anyone can write the marker."""
+    """Return this author's newest comment with the marker. The author is checked, since anyone can write the marker."""
     found = [
         item
         for item in github.every(f"issues/{pull}/comments")
@@ -121,4 +121,4 @@ def _minimized(github: GitHub, old: dict[str, Any]) -> list[str]:
         done = bool(old.get("node_id")) and github.minimize(str(old["node_id"]))
     except RefusedError:
         done = False
-    return [] if done else ["the comment before could not be folded as outdated; it stays as it is"]
+    return [] if done else ["the earlier comment could not be minimized as outdated; it stays as it is"]

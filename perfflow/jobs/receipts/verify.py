@@ -1,4 +1,4 @@
-"""A stored run held against its receipt: its files, its verdict judged anew, and its surroundings against another's."""
+"""Verify a stored run by its receipt: check its files, judge it again, and compare its environment with another's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from perfflow.tools import regular_files
 
 @dataclass(frozen=True)
 class Verified:
-    """What came of it. ``sha256`` is the receipt's own: who keeps it elsewhere can tell a forged one."""
+    """The result of a verification. ``sha256`` is the receipt's own hash. A copy kept elsewhere reveals a forgery."""
 
     run: str
     verdict: str
@@ -32,19 +32,19 @@ class Verified:
     files: int
     findings: tuple[Finding, ...]
     data: tuple[Finding, ...]
-    """Declared input that is not what it was; later runs are about something else."""
+    """Declared input files that changed since the run. Later runs use other data."""
     environment: tuple[Difference, ...]
 
     @property
     def holds(self) -> bool:
-        """Whether the run is what its receipt tells of."""
+        """Whether the run matches its receipt."""
         return not any(finding.breaks for finding in self.findings)
 
 
 def verify(folder: Path, root: Path, against: Result | None = None) -> Verified:
-    """Hold a run against its receipt, and its surroundings against those of ``against``.
+    """Compare a run with its receipt, and its environment with that of ``against``.
 
-    Input data are looked for below ``root``. Raises UserError where there is no receipt, and while the run is running.
+    root: the folder of the input data. Raises UserError if there is no receipt, and while the run is running.
     """
     require_ended(folder)
     if not (folder / RECEIPT).is_file():
@@ -65,7 +65,7 @@ def verify(folder: Path, root: Path, against: Result | None = None) -> Verified:
 
 
 def _surroundings(result: Result) -> dict[str, Any]:
-    """Of a stored result; the versions of its programs stand in its receipt alone."""
+    """Return the environment of a stored result. The versions of its programs are only in its receipt."""
     return {"machine": result.machine, "versions": {"perfflow": result.run.version}}
 
 
@@ -73,7 +73,7 @@ def _judged_otherwise(folder: Path, receipt: Mapping[str, Any], changed: Collect
     try:
         stored = json.loads(regular_files.read(folder / RESULT))
     except (OSError, ValueError):
-        return  # found before: the receipt holds its hash
+        return  # already a finding, since the receipt has the file's hash
     if not isinstance(stored, dict):
         return
     yield from verification.told_otherwise(receipt, stored)
@@ -84,9 +84,9 @@ def _judged_otherwise(folder: Path, receipt: Mapping[str, Any], changed: Collect
             yield Finding("changed", EVENTS, error.problems[0].message)
         return
     if again.verdict != stored.get("verdict"):
-        yield Finding("verdict", RESULT, f"says {stored.get('verdict')!r}, and its events come to {again.verdict!r}")
+        yield Finding("verdict", RESULT, f"says {stored.get('verdict')!r}, but its events give {again.verdict!r}")
     elif again.run.version == VERSION and not {RESULT, EVENTS} & set(changed) and not _is(again, folder / RESULT):
-        yield Finding("verdict", RESULT, "its events come to another result")
+        yield Finding("verdict", RESULT, "its events give another result")
 
 
 def _is(result: Result, path: Path) -> bool:
@@ -99,4 +99,4 @@ def _data(root: Path, data: Mapping[str, str]) -> Iterator[Finding]:
         if not path.is_file():
             yield Finding("missing", name, "the input file is gone")
         elif sha256(path) != digest:
-            yield Finding("changed", name, "the input file is another one than the run had")
+            yield Finding("changed", name, "the input file has changed since the run")

@@ -1,4 +1,4 @@
-"""A stored run judged again: from its events, or from its result.json alone. Nothing is measured."""
+"""Judge a stored run again, from its events or from its result.json alone. Nothing is measured."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from perfflow.verdict.judge import judge
 
 @dataclass(frozen=True)
 class Rejudged:
-    """A result, the report that was written of it (None: nothing was written), and what a reader should know."""
+    """A result, the path of its report (None: no report was written), and a note for the reader."""
 
     result: Result
     report: Path | None
@@ -30,11 +30,11 @@ class Rejudged:
 
 
 def rejudge(place: Path, thresholds: Sequence[str], out: Path | None, rules: str = "") -> Rejudged:
-    """Judge what is stored at ``place``, a run's folder or a result file, perhaps by other thresholds or rules.
+    """Judge a run's folder or a result file again, optionally by other thresholds or rules.
 
-    A run's own files are only rewritten where its events are judged by its own thresholds and rules; ``out`` is a new
-    folder for everything else. Raises UserError for damaged files, bad thresholds, an ``out`` that holds something, and
-    a run that has not ended.
+    A run's own files are only rewritten if its events are judged by its own thresholds and rules. For everything else,
+    ``out`` is a new folder. Raises UserError for damaged files, bad thresholds, an ``out`` that is not empty, and a run
+    that has not ended.
     """
     if place.is_dir():
         rundir.require_ended(place)
@@ -52,7 +52,7 @@ def rejudge(place: Path, thresholds: Sequence[str], out: Path | None, rules: str
 
 
 def _written_beside(result: Result, folder: Path) -> Rejudged:
-    """What was kept on a disk that is full, or may only be read, is judged all the same."""
+    """Write the result into its run's folder. On a full or read-only disk, return it with a note instead."""
     try:
         with renewing(result, folder):
             return Rejudged(result, write(result, folder))
@@ -66,7 +66,7 @@ def _rejudge_result(source: Path, thresholds: Sequence[str], rules: str) -> tupl
         return stored, f"{source} is of an earlier version and cannot be judged again; this is its stored verdict"
     with readable(source):
         result, note = _rejudge_record(record_of_result(stored), thresholds, rules)
-        # Parts of a damaged file that judging does not look at are found out where they would be shown.
+        # Judging does not read all parts of a file, so rendering the page finds damage in the others.
         page_of(result)
         return result, note
 
@@ -77,7 +77,7 @@ def _rejudge_events(folder: Path, thresholds: Sequence[str], rules: str = "") ->
 
 
 def _rejudge_record(record: Record, thresholds: Sequence[str], rules: str) -> tuple[Result, str]:
-    """A result, and what a reader should know of the thresholds it is judged by."""
+    """Return the result, and a note about the thresholds."""
     notes: list[str] = []
     if thresholds:
         benchmarks = {benchmark for benchmark, _ in record.series}

@@ -1,4 +1,4 @@
-"""Other thresholds for a stored run: ``concern=3%,action=5%``, ``core/**:action=5%``, or a file's ``thresholds:``."""
+"""Read thresholds for a stored run: ``concern=3%,action=5%``, ``core/**:action=5%``, or a file's ``thresholds:``."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ FORM = "write concern=3%,action=5%,floor=1%, 'GLOB:action=5%', or a file with `t
 
 
 @dataclass(frozen=True)
-class Given:
-    """One threshold as it was given; ``glob`` is '' for all benchmarks. ``source`` starts what is said of it."""
+class GivenThreshold:
+    """One threshold as given; ``glob`` is '' for all benchmarks. ``source`` is the prefix of messages about it."""
 
     glob: str
     key: str
@@ -34,10 +34,10 @@ class Given:
 def with_thresholds(
     criteria: Criteria, specs: Sequence[str], benchmarks: Collection[str]
 ) -> tuple[Criteria, list[str]]:
-    """Return the criteria with the thresholds that ``specs`` name replaced one by one, and notes.
+    """Return the criteria with the thresholds in ``specs`` replaced one by one, and notes.
 
-    What they do not name stays as the run had it, the globs of its workflow included. A glob that matches none of the
-    ``benchmarks`` is a mistake where it was typed; in a file, which may serve many workflows, it is a note.
+    All other thresholds stay as the run had them, including those of its globs. A glob that matches none of the
+    ``benchmarks`` is an error on the command line, and a note in a file, which may serve many workflows.
     Raises UserError.
     """
     given = [item for spec in specs for item in _read(spec)]
@@ -64,8 +64,8 @@ def with_thresholds(
     return replace(criteria, thresholds=plain, per_glob=globs), notes
 
 
-def _read(spec: str) -> Iterator[Given]:
-    """A file exists or has a file's ending; everything else is text."""
+def _read(spec: str) -> Iterator[GivenThreshold]:
+    """Yield the thresholds of one option. It is a file if it exists or ends in .yaml or .yml; otherwise it is text."""
     path = Path(spec)
     if path.is_file() or path.suffix in (".yaml", ".yml"):
         yield from _of_file(path)
@@ -75,10 +75,10 @@ def _read(spec: str) -> Iterator[Given]:
         key, equals, text = part.partition("=")
         if not equals or not key.strip():
             raise UserError.of(f"--thresholds {spec}: {part.strip()!r} is not a threshold", FORM)
-        yield Given(glob, key.strip(), text.strip(), f"--thresholds {spec}: ")
+        yield GivenThreshold(glob, key.strip(), text.strip(), f"--thresholds {spec}: ")
 
 
-def _of_file(path: Path) -> Iterator[Given]:
+def _of_file(path: Path) -> Iterator[GivenThreshold]:
     library = Library(project.root_of(path.parent) or Path.cwd())
     document = read_with_parents(path, library.resolve, library.readable(path))
     if wrong := tuple(item for item in document.problems if item.severity is Severity.ERROR):
@@ -86,15 +86,15 @@ def _of_file(path: Path) -> Iterator[Given]:
     data = document.data()
     mapping = data.get("thresholds") if isinstance(data, dict) else None
     if not isinstance(mapping, dict) or not mapping:
-        raise UserError.of(f"--thresholds {path}: there is no `thresholds:` mapping in it", FORM)
+        raise UserError.of(f"--thresholds {path}: the file has no `thresholds:` mapping", FORM)
     for name, value in mapping.items():
         shares = value if isinstance(value, dict) else {name: value}
         for key, text in shares.items():
             loc = ("thresholds", name, key) if isinstance(value, dict) else ("thresholds", name)
-            yield Given(name if isinstance(value, dict) else "", key, str(text), place=document.place(loc))
+            yield GivenThreshold(name if isinstance(value, dict) else "", key, str(text), place=document.place(loc))
 
 
-def _share(item: Given) -> float | Problem:
+def _share(item: GivenThreshold) -> float | Problem:
     if item.key not in THRESHOLD_KEYS:
         hint = for_unknown_key(item.key, THRESHOLD_KEYS)
         return Problem(f"{item.source}unknown threshold `{item.key}`", hint, item.place)
@@ -104,8 +104,10 @@ def _share(item: Given) -> float | Problem:
         return Problem(f"{item.source}{error}", error.hint, item.place)
 
 
-def _order(plain: Thresholds, globs: Mapping[str, Mapping[str, float]], given: Sequence[Given]) -> Iterator[Problem]:
-    """A concern above the action would never be seen; what a glob leaves open is that of all benchmarks."""
+def _order(
+    plain: Thresholds, globs: Mapping[str, Mapping[str, float]], given: Sequence[GivenThreshold]
+) -> Iterator[Problem]:
+    """Yield an error for each glob whose concern is above its action. Missing ones are those of all benchmarks."""
     for glob in dict.fromkeys(item.glob for item in given):
         own = [item for item in given if item.glob == glob]
         found = order_problem(replace(plain, **globs.get(glob, {})), {item.key for item in own})

@@ -1,4 +1,4 @@
-"""The spine of ``perfflow run``: plan, measure, judge, write, in one walk."""
+"""``perfflow run``: plan, measure, judge and write the result."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Part:
-    """What a machine measures of a run: the benchmarks of suites that are shared out, by step.
+class RunPart:
+    """The part of a run that one machine measures: the benchmarks of distributed suites, by step.
 
-    ``comparing``: how many benchmarks the whole run compares, by which each is screened first or not.
+    ``comparing``: how many benchmarks the whole run compares. It decides whether each is screened first.
     """
 
     parts: Mapping[str, Benchmarks]
     comparing: int
     built: Mapping[Side, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
-    """What the build steps put out, by side, where the trees stand built already."""
+    """The outputs of the build steps, by side, if the trees are already built."""
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What the user asked for beside the workflow."""
+    """The user's options for one run of a workflow."""
 
     stages: Sequence[str] = ()
     only: Sequence[str] = ()
@@ -76,37 +76,37 @@ class RunRequest:
     keep_going: bool = False
     out: Path | None = None
     resume: Path | None = None
-    """Folder of an interrupted run to go on with."""
+    """Folder of an interrupted run to resume."""
     seed: int | None = None
     lock_timeout: float = 1800.0
     look_at_noise: bool = True
     command: Sequence[str] = ()
-    """What to type to do it again, where that is not `perfflow run`."""
+    """The command line that repeats this run, if it is not `perfflow run`."""
     report: bool = True
     """Whether report.md is written now; `perfflow report` can do it later."""
     budget: float | None = None
-    """Seconds for all measuring together; None without a limit."""
+    """Seconds for all measurements together; None for no limit."""
     base: str | None = None
-    """The revision whose merge base with head is the baseline, where two trees are compared."""
+    """The revision whose merge base with head is the baseline; None if base and head are not compared."""
     head: str | None = None
-    """The candidate's revision; None for the tree as it stands."""
+    """The candidate's revision; None for the working tree as it is."""
     about_base: Mapping[str, Any] = field(default_factory=dict)
-    """What else the result says of the base, where it was not typed."""
+    """Further facts about the base for the result, if perfflow chose it."""
     cautions: Sequence[str] = ()
-    """What the report says before anything else of how the run came about."""
+    """Warnings that the report shows first, about how the run was started."""
     allow_skipped: bool = False
-    """Whether steps that are measured on other machines may be left out."""
+    """Whether steps that must be measured on other machines may be skipped."""
     placement: Placement | None = None
-    """Where other machines perform the steps; None of a run on this one."""
-    part: Part | None = None
-    """What is measured here of a run whose other parts are measured on other machines; None of a whole run."""
+    """How other machines perform the steps; None for a run on this machine."""
+    part: RunPart | None = None
+    """The part that this machine measures of a run on several machines; None for a whole run."""
     typed: bool = False
-    """Whether the workflow is made of the command line, so that its texts hold what a shell put there."""
+    """Whether the workflow was made from the command line, so that its texts may contain what a shell expanded."""
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run that ended or was interrupted: its result, where its files are, and what else there is to say."""
+    """A run that ended or was interrupted: its result, its folder and further notes."""
 
     result: Result
     folder: Path
@@ -115,9 +115,9 @@ class FinishedRun:
 
 
 def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
-    """Run a plan; ^C ends in an interrupted result.
+    """Run a plan. ^C ends it with an interrupted result.
 
-    Raises UserError for bad usage before anything is executed, and where the run's folder can no longer be written.
+    Raises UserError for bad usage before anything is executed, and if the run's folder can no longer be written.
     """
     chosen = _chosen(opened, request)
     plan, selected = chosen.opened.plan, chosen.steps
@@ -134,7 +134,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
                         session.budget.passed(step.planned.id)
                         folder.append(step_event(step))
                         unable = unable or (step.status is StepStatus.SKIPPED and step.exit_code == UNABLE)
-                        # All that is left is skipped for the one reason that the summary gives.
+                        # All remaining steps are skipped for the same reason, which the summary gives once.
                         if not (unable and step.status is StepStatus.SKIPPED):
                             progress.ended(step)
                         ended.add(step.planned.id)
@@ -161,9 +161,9 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
 
 
 def _remembered(opened: Opened, request: RunRequest, finished: Result, folder: Path) -> tuple[str, ...]:
-    """Add a run that came to its end to the history; returns what there is to say of that."""
+    """Add a finished run to the history; return notes for the user."""
     notes: list[str] = []
-    # What measured nothing has no place in it, and loads nothing for it.
+    # A run without benchmarks is not stored, so it need not import the history.
     if finished.benchmarks and not (request.typed or finished.run.interrupted or request.part):
         from perfflow.jobs.history.collect import record as add_to_history
 
@@ -172,7 +172,7 @@ def _remembered(opened: Opened, request: RunRequest, finished: Result, folder: P
 
 
 def _placed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: RunFolder) -> bool:
-    """Have the steps performed on other machines, if so asked; whether that was interrupted. Raises DetachedError."""
+    """Have other machines perform the steps, if requested; return whether it was interrupted. Raises DetachedError."""
     placement, trees = request.placement, chosen.trees
     if placement is None or trees.repository is None or trees.head is None:
         return False
@@ -188,21 +188,21 @@ def _placed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: R
 
 @dataclass(frozen=True)
 class _Chosen:
-    """What a run consists of: its steps, the trees it works in beside the user's, and what is known before it."""
+    """What a run consists of: its steps, its trees beside the user's own, expectations and warnings."""
 
     opened: Opened
     steps: frozenset[str]
     trees: RunTrees
     expected: list[Expectation]
-    """What the calibration of this machine says of the workflow."""
+    """The expectations for this workflow from the calibration of this machine."""
     cautions: list[str]
-    """What to know before anything is measured."""
+    """Warnings that are known before anything is measured."""
     groups: list[Group] = field(default_factory=list)
-    """What other machines measure, in jobs of their own; none of a run on this one."""
+    """The groups that other machines measure, each in its own job; empty for a run on this machine."""
 
     @property
     def trees_here(self) -> RunTrees:
-        """The trees that this machine works in: none where others do."""
+        """The trees that this machine works in: none if other machines do the work."""
         return RunTrees(self.trees.workflow) if self.groups else self.trees
 
     @property
@@ -212,9 +212,9 @@ class _Chosen:
 
 
 def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
-    """Choose steps and trees. Raises UserError for names that are none, and for trees that cannot be worked in."""
+    """Choose steps and trees. Raises UserError for unknown names and for unusable trees."""
     steps = select(opened.plan, request.stages, request.only, request.start)
-    trees = tree_jobs.asked(
+    trees = tree_jobs.run_trees(
         opened, steps, request.base, request.head, request.resume, elsewhere=request.placement is not None
     )
     expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
@@ -230,7 +230,7 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
 
 
 def _groups(chosen: _Chosen, request: RunRequest) -> list[Group]:
-    """How a run is shared out to other machines, or was before it was resumed. Raises UserError."""
+    """Return the groups for other machines; for a resumed run, the groups it had. Raises UserError."""
     from perfflow.jobs.cluster import placed_run, placing
 
     if request.placement is None:
@@ -239,14 +239,14 @@ def _groups(chosen: _Chosen, request: RunRequest) -> list[Group]:
         earlier = placing.partition(request.resume)
         if earlier and chosen.trees.head and earlier.tree != chosen.trees.head.tree:
             raise UserError.of(
-                "the code is not what it was when the run began", "undo the change, or start a new run without --resume"
+                "the code has changed since the run began", "undo the change, or start a new run without --resume"
             )
         return list(earlier.groups) if earlier else []
-    return placed_run.shared_out(chosen.opened, chosen.steps, request.placement, in_trees=chosen.is_gate)
+    return placed_run.groups_for(chosen.opened, chosen.steps, request.placement, in_trees=chosen.is_gate)
 
 
 def _expected(opened: Opened) -> tuple[list[Expectation], list[str]]:
-    """What the calibration of this machine says of the workflow, and a warning where its file is damaged."""
+    """Return the expectations from this machine's calibration, and a warning if its file is damaged."""
     plan = opened.plan
     try:
         return list(run_calibration.expected(opened.root, facts()["identity"], plan.workflow.name, plan.params)), []
@@ -256,7 +256,7 @@ def _expected(opened: Opened) -> tuple[list[Expectation], list[str]]:
 
 
 def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Progress) -> RunSession:
-    """The session of a run whose first event is stored, or that goes on after what it had done."""
+    """Start a run and store its first event, or resume it; return its session."""
     opened, steps = chosen.opened, chosen.steps
     elsewhere = request.placement is not None
     earlier = resuming.earlier(folder.path, digest(opened), steps, elsewhere=elsewhere) if request.resume else Earlier()
@@ -284,7 +284,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
 
 
 def _layouts(opened: Opened) -> Path | None:
-    """The folder for code layouts of what is built in the user's tree, where some may be drawn."""
+    """Return the folder for code layouts of programs built in the user's tree; None if the run draws no layouts."""
     layouts = opened.root / rundir.HOME / "layouts"
     if layouts.is_dir():
         restore(layouts / ASIDE)
@@ -292,16 +292,16 @@ def _layouts(opened: Opened) -> Path | None:
 
 
 def _looks_at_noise(item: Planned, *, gate: bool) -> bool:
-    """Whether a step compares two sides and looks at noisy figures until their verdict is settled."""
+    """Return whether a step compares two sides of a noisy metric with interim analyses."""
     noisy = item.step.runs is None and not (item.tool and item.tool.deterministic)
     return noisy and (gate or item.step.candidate is not None)
 
 
 def _steps(session: RunSession, chosen: _Chosen, request: RunRequest) -> Iterable[StepRun]:
-    """The steps that this machine performs, each as it ends; none where others do."""
+    """Yield the steps that this machine performs, each as it ends; none if other machines perform them."""
     if request.placement:
         return ()
-    # A benchmark of a gate that cannot be measured keeps nobody from the verdict on the others.
+    # In a gate, a benchmark that cannot be measured must not prevent a verdict on the others.
     keep_going = request.keep_going or chosen.is_gate
     todo = schedule(session, chosen.steps, jobs=request.jobs, keep_going=keep_going)
     return not_startable(session.context, chosen.steps) or todo

@@ -1,4 +1,4 @@
-"""Which trees a run works in beside the user's own: none, those of candidates, or those of base and head."""
+"""The trees that a run works in beside the user's own: none, those of candidates, or those of base and head."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunTrees:
-    """What was found of the trees before anything ran; ``told`` is what the result says of them."""
+    """The trees of a run, as found before anything ran. ``told``: their description for the result."""
 
     workflow: Path
     repository: Repository | None = None
@@ -28,24 +28,24 @@ class RunTrees:
     head: State | None = None
     told: dict[str, Any] | None = None
     unsure: tuple[str, ...] = ()
-    """What the trees may lack."""
+    """Warnings about files that the trees may lack."""
 
     def cautions(self) -> list[str]:
-        """What to know of the trees before anything is read off them."""
+        """Return the warnings about the trees."""
         alike = self.base is not None and self.head is not None and self.base.tree == self.head.tree
-        said = ["base and head are the same code: what differs between them is noise"] if alike else []
+        said = ["base and head are the same code: any difference between them is noise"] if alike else []
         return [*said, *self.unsure]
 
 
 def _are_two(trees: Mapping[str, Any]) -> bool:
-    """Whether what a run said of its trees is a base and a head that it compares."""
+    """Return whether a run's stored trees are a base and a head that it compares."""
     return all(isinstance(trees.get(side), dict) and "tree" in trees[side] for side in ("baseline", "candidate"))
 
 
 def with_builds(opened: Opened, selected: frozenset[str]) -> frozenset[str]:
-    """The steps of a run that compares two trees: whichever of it was chosen, what builds the trees goes with it.
+    """Return the selected steps, plus the building steps if any of them runs in the compared trees.
 
-    A tree lies in a slot, which else holds what an earlier run built there, of other code.
+    The slot of a tree could otherwise contain an earlier run's build of other code.
     """
     from perfflow.plan.building import building_steps
 
@@ -53,30 +53,28 @@ def with_builds(opened: Opened, selected: frozenset[str]) -> frozenset[str]:
     return selected.union(building_steps(opened.plan)) if in_trees else selected
 
 
-def _asked_again(opened: Opened, trees: Mapping[str, Any], base: str | None) -> RunTrees:
-    """The base and the head of a run that is resumed, as it found them, wherever the base has moved since.
+def _resumed_trees(opened: Opened, trees: Mapping[str, Any], base: str | None) -> RunTrees:
+    """Return base and head of a resumed run, as the run found them, even if the base has moved since.
 
-    An empty ``base`` is that of the run.
-
-    Raises UserError where another base is asked for, or head is not what it was.
+    An empty ``base`` stands for the run's own. Raises UserError if another base is requested or head has changed.
     """
     from perfflow.trees.repository import open_repository
     from perfflow.trees.snapshots import at, snapshot
 
     was, is_ = trees["baseline"], trees["candidate"]
     if base and base not in (was["name"], was["revision"]):
-        text = f"the run compares with {was['name']}, not with {base}"
+        text = f"this run compares with {was['name']}, not with {base}"
         raise UserError.of(text, "leave out --base, or start a new run without --resume")
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
     one = at(repository, was["revision"])
     other = at(repository, is_["revision"]) if is_["kind"] == "revision" else snapshot(repository)
     if (one.tree, other.tree) != (was["tree"], is_["tree"]):
-        text = "the code is not what it was when the run was interrupted"
+        text = "the code has changed since the run was interrupted"
         raise UserError.of(text, "undo the change, or start a new run without --resume")
     return RunTrees(opened.path, repository, one, other)
 
 
-def asked(
+def run_trees(
     opened: Opened,
     selected: frozenset[str],
     base: str | None,
@@ -85,20 +83,21 @@ def asked(
     *,
     elsewhere: bool = False,
 ) -> RunTrees:
-    """Look at the repository, where trees are needed: ``elsewhere``, since other machines get the code from it.
+    """Return the trees that the run needs.
 
-    Raises UserError where there is none, or no such revision, where a tree would lack what a step starts, and where a
-    run that compares no trees is resumed as one that does.
+    elsewhere: other machines perform the steps, and get the code from the repository.
+    Raises UserError if there is no repository or no such revision, if a tree would lack a file that a step starts, and
+    if ``base`` is given for a resumed run that does not compare trees.
     """
     before = resuming.trees(resume) if resume else {}
     if _are_two(before):
-        return _asked_again(opened, before, base)
+        return _resumed_trees(opened, before, base)
     if base is not None and resume is not None:
         raise UserError.of(f"{resume}: this run does not compare base and head", "leave out --base")
     candidates = any(item.role is Role.CANDIDATE and item.id in selected for item in opened.plan.steps)
     if base is None and not candidates and not elsewhere:
         return RunTrees(opened.path)
-    # Imported where they are needed: most runs need no trees.
+    # Imported here because most runs need no trees.
     from perfflow.session.compared_trees import require_complete
     from perfflow.trees.repository import open_repository
 
@@ -116,7 +115,7 @@ def asked(
 
 
 def require_revisions(opened: Opened, base: str, head: str | None) -> None:
-    """Raise UserError where a run that compares these revisions would. Looks, and makes nothing."""
+    """Raise UserError if a run that compares these revisions would. Changes nothing."""
     from perfflow.jobs.gate.base_and_head import ends
     from perfflow.trees.repository import look_at
 
@@ -125,11 +124,11 @@ def require_revisions(opened: Opened, base: str, head: str | None) -> None:
 
 @contextmanager
 def working_in(wanted: RunTrees, session: RunSession) -> Iterator[None]:
-    """Give the session what works in other trees, and let other runs have them afterwards."""
+    """Give the session the work in other trees, and release the trees afterwards."""
     if wanted.repository is None:
         yield
         return
-    # Imported where they are needed: most runs need no trees.
+    # Imported here because most runs need no trees.
     if wanted.base and wanted.head:
         from perfflow.jobs.gate.base_and_head import BaseAndHead
 

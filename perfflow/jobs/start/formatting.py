@@ -1,4 +1,4 @@
-"""A workflow file in perfflow's layout."""
+"""Format a workflow file in perfflow's layout."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from perfflow.workflow.formatting import formatted
 
 
 def laid_out(name: str) -> Rewritten:
-    """Read a workflow and lay it out; nothing is written, and mistakes that are not of YAML may stay in it.
+    """Read a workflow and format it. Nothing is written, and errors in its content stay.
 
-    Raises UserError for a file that ships with perfflow or lies outside the project, for one that is not YAML, and for
-    one that cannot be laid out without a loss.
+    Raises UserError for a file that ships with perfflow or is outside the project, for a file that is not YAML, and for
+    a file that cannot be formatted without loss.
     """
     opened = open_workflow(name)
     path, text = own_file(opened)
     try:
         return Rewritten(path, str(opened.path), text, formatted(text, str(opened.path)), ())
     except UserError:
-        # Its own mistakes say more, such as where a key stands twice.
+        # The workflow's own errors are more precise, such as the place of a duplicate key.
         opened.require_usable(to_run=False)
         raise

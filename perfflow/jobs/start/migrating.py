@@ -1,4 +1,4 @@
-"""Workflows of earlier versions -> today's keys: one rule for each thing that is deprecated or no longer allowed."""
+"""Migrate workflows of earlier versions to the current keys: one rule for each deprecated or removed feature."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from perfflow.workflow.criteria_checks import instead_of_equality
 from perfflow.workflow.rewriting import Change, Put, Wrap, rewritten
 
 LEAST = "0.5%"
-"""In place of a threshold of 0%, which nothing can be proven to keep."""
+"""Replaces a threshold of 0%, which no result can be proven to meet."""
 _ROLELESS = "is a stage of your own without a `role`"
-"""In the warning about a stage whose name says nothing of its steps."""
+"""Part of the warning about a stage without a role."""
 
 
 def migrated(name: str) -> Rewritten:
-    """Read a workflow and say what it would be in today's words; nothing is written.
+    """Read a workflow and return it with the current keys. Nothing is written.
 
-    Raises UserError for a file that ships with perfflow or lies outside the project, for one that cannot be read, and
-    for mistakes that no rule mends.
+    Raises UserError for a file that ships with perfflow or is outside the project, for a file that cannot be read, and
+    for errors that no rule corrects.
     """
     opened = open_workflow(name)
     path, text = own_file(opened)
@@ -40,11 +40,11 @@ def migrated(name: str) -> Rewritten:
     return Rewritten(path, str(opened.path), text, after, tuple(said))
 
 
-# -- the rules: from a file's data, and the workflow that it is part of, to what is to be written instead
+# -- the rules: each takes the workflow and the file's data, and yields the changes to write
 
 
 def _own_steps(data: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
-    """The steps that the file itself writes, each with its place."""
+    """Yield the steps in the file itself, each with its location."""
     stages = data.get("stages")
     for name, stage in stages.items() if isinstance(stages, dict) else ():
         short = isinstance(stage, list)
@@ -55,7 +55,7 @@ def _own_steps(data: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], di
 
 
 def tolerance(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
-    """`tolerance` of same-output set two things at once, which have names of their own now."""
+    """Replace `tolerance` of same-output, which set both `relative` and `absolute`."""
     uses = {item.step.id: item.step.uses for item in opened.plan.steps}
     said = "`tolerance` is now `relative` and `absolute`"
     for loc, step in _own_steps(data):
@@ -71,30 +71,30 @@ def tolerance(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
 
 
 def accepted_metric(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
-    """An accepted regression is one of a metric; it used to be one of them all."""
+    """Add the metric to accepted regressions, which used to apply to all metrics."""
     items = data.get("accepted")
     for index, item in enumerate(items if isinstance(items, list) else ()):
         if not isinstance(item, dict) or "metric" in item or "benchmark" not in item:
             continue
         metric = _metric_of(str(item["benchmark"]), opened)
         if metric:
-            said = f"what is accepted of `{item['benchmark']}` is its `{metric}`"
+            said = f"the accepted regression of `{item['benchmark']}` is now for its `{metric}`"
             yield Put(("accepted", index), {"metric": metric}, said)
 
 
 def _metric_of(glob: str, opened: Opened) -> str:
-    """The metric by which what a glob names is judged, as far as the workflow tells; '' where it does not."""
+    """Return the metric by which the benchmarks of a glob are judged; '' if the workflow does not determine it."""
     own = [item for item in opened.plan.steps if item.benchmark and matches(glob, item.benchmark)]
     found = {metric for item in own or opened.plan.steps for metric in metrics_of(item)}
     return "time" if "time" in found else found.pop() if len(found) == 1 else ""
 
 
 def stage_role(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
-    """A stage of one's own says what its steps are for; without a word they are taken for work, with a warning."""
+    """Add `role: work` to custom stages without a role, which perfflow treats as work with a warning."""
     warned = {item.message.split("`")[1] for item in opened.problems if _ROLELESS in item.message}
     stages = data.get("stages")
     for name, stage in stages.items() if isinstance(stages, dict) else ():
-        said = f"the stage `{name}` is for work"
+        said = f"the stage `{name}` now has `role: work`"
         if name not in warned or not stage:
             continue
         if isinstance(stage, list):
@@ -104,7 +104,7 @@ def stage_role(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
 
 
 def exact_value(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
-    """A target that asks for exactly one time is never met; a bound was meant."""
+    """Replace targets that require exactly one value, which are never met, with bounds."""
     targets = data.get("targets")
     for benchmark, required in targets.items() if isinstance(targets, dict) else ():
         for key, text in required.items() if isinstance(required, dict) else ():
@@ -119,7 +119,7 @@ def exact_value(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
 
 
 def zero_threshold(_opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
-    """A threshold of 0% can never be proven to hold."""
+    """Replace thresholds of 0%, which can never be proven to hold."""
     thresholds = data.get("thresholds")
     if not isinstance(thresholds, dict):
         return
@@ -134,7 +134,7 @@ def zero_threshold(_opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
 
 
 def measured_twice(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
-    """What a second step measures of the same metric of one benchmark was dropped; it gets a name of its own."""
+    """Give a second step that measures the same metric of a benchmark its own name. Its samples used to be dropped."""
     taken = {item.benchmark for item in opened.plan.steps}
     again = {item.step.id: item.benchmark for item, _, _ in doubles.found(opened.plan)}
     for loc, step in _own_steps(data):
@@ -143,7 +143,7 @@ def measured_twice(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
         if old is None or str(step.get("benchmark", name)) != old:
             continue
         new = name if name not in taken else f"{name}-again"
-        said = f"the step `{name}` measures `{new}`, since another one measures `{old}`"
+        said = f"the step `{name}` now measures `{new}`, since another step measures `{old}`"
         yield Put(loc, {"benchmark": new}, said, "benchmark" if "benchmark" in step else "")
 
 

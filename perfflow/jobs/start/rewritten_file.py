@@ -1,4 +1,4 @@
-"""A workflow file whose text a command rewrites: what it was, what it becomes, and how that is written."""
+"""Rewrite a workflow file: its old and new text, and the function that writes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from perfflow.workflow.replace_file import replace_file
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A workflow file, what it says before and after, and each change in words."""
+    """A workflow file with its text before and after, and a description of each change."""
 
     path: Path
     shown: str
@@ -25,7 +25,7 @@ class Rewritten:
     said: tuple[str, ...]
 
     def diff(self) -> str:
-        """The change as a unified diff, '' without one."""
+        """Return the change as a unified diff; '' if nothing changed."""
         lines = (self.before.splitlines(keepends=True), self.after.splitlines(keepends=True))
         return "".join(
             line if line.endswith("\n") else f"{line}\n" for line in unified_diff(*lines, self.shown, self.shown)
@@ -33,15 +33,15 @@ class Rewritten:
 
 
 def write(found: Rewritten) -> None:
-    """Put the new text in the file's place: whole or not at all, the mode kept. Raises UserError."""
+    """Replace the file atomically with the new text, and keep its mode. Raises UserError."""
     before, after = found.before.encode("utf-8"), found.after.encode("utf-8")
     replace_file(found.path, found.shown, before, after, "check its permissions, and try again")
 
 
 def own_file(opened: Opened) -> tuple[Path, str]:
-    """The file itself, where links lead, and its text. Raises UserError for one that is not the project's."""
+    """Return the workflow's file, links resolved, and its text. Raises UserError for a file outside the project."""
     if opened.origin != PROJECT:
-        raise UserError.of(f"{opened.origin} is not of this project and is not changed")
+        raise UserError.of(f"{opened.origin} is outside this project and is not changed")
     real, named = Path(os.path.realpath(opened.path)), Path.cwd() / opened.path
     if real != Path(os.path.normpath(named)) and not real.is_relative_to(opened.root):
         raise UserError.of(f"{opened.path} is a link to {real}, which is outside the project", "name that file itself")

@@ -1,4 +1,4 @@
-"""A first workflow is written: into a new file, and only if it can be run."""
+"""Write a first workflow into a new file, if the workflow can be run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from perfflow.session.opening import open_workflow
 
 
 def write(begun: Start, root: Path) -> Path:
-    """Write the workflow's file; one that is there stays as it is. Raises UserError, and then nothing is left."""
+    """Write the workflow's file. An existing file is never changed. Raises UserError, and then leaves no new file."""
     folder = root / search_path.FOLDER
     path = folder / f"{begun.name}.yaml"
     taken = [folder / (begun.name + suffix) for suffix in search_path.SUFFIXES]
     there = next((other for other in taken if other.exists() or other.is_symlink()), None)
     if there:
-        raise UserError.of(f"{there} is there already", "give another name with --name, or edit that file")
+        raise UserError.of(f"{there} already exists", "choose another name with --name, or edit that file")
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     with path.open("x", encoding="utf-8") as stream:

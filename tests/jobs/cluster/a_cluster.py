@@ -1,4 +1,4 @@
-"""A Slurm of two nodes on this machine, a project whose benchmarks go there, and what to do to either."""
+"""A Slurm cluster of two nodes on this machine, a project whose benchmarks run there, and helpers for both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "slurm"
 NO_START = "Slurm does not start on this machine; sh scripts/slurm start FOLDER says why"
-"""It wants a host name that means this machine."""
+"""Slurm needs a host name that resolves to this machine."""
 SITE = "executors:\n  lab: {engine: slurm, partition: bench, group: [1s, 5s], poll: 100ms, grace: 2s, scratch: %s}\n"
 PROGRAM = """
 #include <stdlib.h>
@@ -47,18 +47,18 @@ class Cluster:
     start: Callable[[], None]
 
     def daemon(self, name: str) -> int:
-        """The process id of ``slurmctld``, or of a node's ``slurmd.n1``."""
+        """Return the process id of a daemon: ``slurmctld``, or a node's, such as ``slurmd.n1``."""
         return int((self.folder / f"{name}.pid").read_text())
 
 
 @dataclass
 class Project:
-    """A git project of benchmarks that take no time, and perfflow's command in it."""
+    """A git project with very short benchmarks, in which perfflow can be run."""
 
     root: Path
 
     def write(self, steps: str) -> None:
-        """Write the workflow, of these steps under ``baseline``, and commit."""
+        """Write a workflow with these steps under ``baseline``, and commit it."""
         (self.root / "flow.yaml").write_text(BUILD + steps)
         self.git("add", "-A")
         self.git("commit", "-qm", "workflow")
@@ -75,7 +75,7 @@ class Project:
         return subprocess.Popen(argv, cwd=self.root, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run perfflow to its end."""
+        """Run perfflow and wait until it ends."""
         process = self.start(*words)
         out, err = process.communicate(timeout=240)
         return subprocess.CompletedProcess(words, process.returncode, out, err)
@@ -87,7 +87,7 @@ class Project:
 
 
 def until(condition: Callable[[], object], seconds: float = 60) -> None:
-    """Wait for something that comes by itself."""
+    """Wait until a condition holds; fail after ``seconds``."""
     ends = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends, "it did not happen"
@@ -95,5 +95,5 @@ def until(condition: Callable[[], object], seconds: float = 60) -> None:
 
 
 def kill(pid: int) -> None:
-    """End a process at once."""
+    """Kill a process with SIGKILL."""
     os.kill(pid, signal.SIGKILL)

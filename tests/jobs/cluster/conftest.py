@@ -1,4 +1,4 @@
-"""A Slurm of two nodes on this machine, and a project whose benchmarks go there."""
+"""Fixtures: a Slurm cluster of two nodes on this machine, and a project whose benchmarks run there."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cluster:
-    """A cluster for one test, named by the environment as its site would."""
+    """A cluster for one test, configured by environment variables as a site would do it."""
     site = tmp_path / "executors.yaml"
     site.write_text(SITE % (tmp_path / "scratch"))
     monkeypatch.setenv("SLURM_CONF", str(_cluster.folder / "slurm.conf"))

@@ -1,4 +1,4 @@
-"""The folder of a job: one claims it, and what came of it is there as a whole or not at all."""
+"""The folder of a job: only one worker can claim it, and its result is written atomically."""
 
 from __future__ import annotations
 

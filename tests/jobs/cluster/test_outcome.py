@@ -1,4 +1,4 @@
-"""What is done about a job, by its files first and by what the engine says second."""
+"""The decision about a job, by its files first and the engine's report second."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from perfflow.jobs.cluster.executor import Phase, Status
 from perfflow.jobs.cluster.job_folder import Ended, Worker
-from perfflow.jobs.cluster.outcome import Limits, Outcome, Seen, outcome_of
+from perfflow.jobs.cluster.outcome import Limits, Observation, Outcome, outcome_of
 
 LIMITS = Limits(pending=100, grace=10)
 RUNNING = Status(Phase.RUNNING)
@@ -20,8 +20,8 @@ def seen(
     silent: float | None = None,
     over: float = 0,
     queued: float = 0,
-) -> Seen:
-    return Seen(ended, status, silent, over, queued)
+) -> Observation:
+    return Observation(ended, status, silent, over, queued)
 
 
 @pytest.mark.parametrize("phase", Phase)
@@ -55,11 +55,11 @@ def test_a_job_that_the_engine_ended_is_lost() -> None:
 
 def test_what_will_never_start_is_not_waited_for() -> None:
     hopeless = Status(Phase.QUEUED, reason="BadConstraints", hopeless=True)
-    assert outcome_of(seen(status=hopeless), LIMITS) == (Outcome.REFUSED, "it would never start: BadConstraints")
+    assert outcome_of(seen(status=hopeless), LIMITS) == (Outcome.REFUSED, "it can never start: BadConstraints")
     waiting = Status(Phase.QUEUED, reason="Priority")
     assert outcome_of(seen(status=waiting, queued=99), LIMITS)[0] is Outcome.WAIT
     assert outcome_of(seen(status=waiting, queued=101), LIMITS)[0] is Outcome.REFUSED
-    # Somebody performs it all the same.
+    # A worker has claimed it, so it is running despite the engine's report.
     assert outcome_of(seen(status=hopeless, silent=1), LIMITS)[0] is Outcome.WAIT
 
 

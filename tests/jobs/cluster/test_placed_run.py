@@ -1,4 +1,4 @@
-"""Runs whose steps jobs of a real Slurm perform, and what happens when a part of it dies."""
+"""Runs on a real Slurm cluster, and what happens if one of the processes involved is killed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONE = '    - {id: one, uses: command, runs: %d, with: {command: "${{ steps.build
 
 
 def held(project: Project, runs: int) -> str:
-    """A step whose command takes its time until it is let go."""
+    """Return a step whose command is slow until ``let_go`` is called."""
     command = f"sh -c 'test -e {project.root.parent}/go || sleep 0.2'"
     return f'    - {{id: one, uses: command, runs: {runs}, with: {{command: "{command}"}}}}\n'
 
@@ -34,7 +34,7 @@ def result(project: Project) -> dict[str, Any]:
 
 
 def begun(project: Project, group: str = "g1", attempt: int = 1) -> JobFolder:
-    """The folder of a job, once that has taken samples."""
+    """Wait until a job has taken samples; return its folder."""
     until((project.root / ".perfflow" / "runs" / "latest").is_symlink)
     folder = JobFolder(project.latest / "groups" / group / str(attempt))
 
@@ -68,7 +68,7 @@ def test_two_nodes_measure_a_part_each(cluster: Cluster, project: Project) -> No
     assert steps_of == {"build": "done", "b1": "done", "b2": "done"}
     assert "g1: measured on n1" in done.stderr
     assert "| `n1` |" in (project.latest / "report.md").read_text()
-    # Settings may hold secrets, so what told the jobs of them is gone.
+    # The settings may contain secrets, so the files that passed them to the jobs are deleted.
     assert not list(project.latest.rglob("work.json"))
     receipt = json.loads((project.latest / "receipt.json").read_text())
     assert [(node["name"], node["machine"]["partition"]) for node in receipt["nodes"]] == [
@@ -176,9 +176,9 @@ def test_who_watches_may_be_killed(cluster: Cluster, project: Project) -> None:
 
 
 def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, project: Project) -> None:
-    # Without the machine to itself, so that the other one need not wait for it.
+    # Not alone on the machine, so that the other step need not wait for it.
     project.write(ONE % 3 + held(project, 60).replace("id: one", "id: two, alone: false"))
-    # What is not committed is sent, too, and is the same code when the run goes on.
+    # Uncommitted files are sent as well, and count as the same code when the run is resumed.
     (project.root / "more.txt").write_text("new")
     process = project.start("run", "flow.yaml", "--executor", "lab")
     begun(project, "g2")
@@ -211,7 +211,7 @@ def test_a_job_sees_the_gpus_that_it_asked_for_and_its_labels(cluster: Cluster, 
     done = project.run("run", "flow.yaml", "--executor", "lab")
 
     assert done.returncode == 0, done.stderr
-    # Slurm shows a whole node's job both.
+    # To a job with the whole node, Slurm shows both GPUs.
     assert said.read_text().split() == ["0", "icelake"]
     assert result(project)["nodes"][0]["machine"]["gpus"] == "0"
 
@@ -241,7 +241,7 @@ def test_detached_jobs_are_watched_later(cluster: Cluster, project: Project) -> 
 
     assert done.returncode == 0
     assert "--resume=" in done.stderr
-    # As if whoever submitted it had been killed before it stored the job's number.
+    # As if the submitting process had been killed before it stored the job's number.
     events = project.latest / "events.jsonl"
     lines = events.read_text().splitlines(keepends=True)
     (number,) = [json.loads(line)["job"] for line in lines if '"event":"submitted"' in line]
@@ -337,7 +337,7 @@ def test_the_trees_are_built_once_for_a_kind_of_machine(cluster: Cluster, projec
     found = json.loads(done.stdout)
     clones = {path.parent.name for path in (project.root.parent / "scratch").glob("cache/perfflow/clones/*/*/.git")}
     assert sum(len(node["jobs"]) for node in found["nodes"]) == 4
-    # Two trees in each folder that jobs work in: on a cluster that is one for each kind of node.
+    # Two trees for each clone. On a real cluster, each kind of node has one clone.
     assert counted.read_text().count("built") == 2 * len(clones)
 
 

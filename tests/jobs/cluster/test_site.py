@@ -1,4 +1,4 @@
-"""The file that says where jobs can go."""
+"""The file ``executors.yaml``, which lists where jobs can go."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_durations_and_lengths_are_read(written: Callable[[str], int]) -> None:
         ("executors: {lab: {engine: pbs}}", "lab.engine"),
         ("executors: {lab: {engine: slurm, partitoin: p}}", "lab.partitoin"),
         ("executors: {lab: {engine: slurm, poll: soon}}", "lab: "),
-        ("executors: {lab: {engine: slurm, group: [60m, 10m]}}", "the first duration is the shortest"),
+        ("executors: {lab: {engine: slurm, group: [60m, 10m]}}", "the first duration must be the shorter one"),
         ("executors: {lab: {engine: slurm, group: [10m]}}", "lab"),
         ("executors: {local: {engine: slurm}}", "`local` is this machine"),
         ("executors: {lab: [}", "not YAML"),

@@ -1,4 +1,4 @@
-"""What Slurm's commands print, and what is made of it. The lines are those of Slurm 22.05 (Debian 12)."""
+"""The parsing of the output of Slurm's commands. The lines are those of Slurm 22.05 (Debian 12)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from perfflow.jobs.cluster.executor import EngineError, Node, Phase, Status, Submission
 from perfflow.jobs.cluster.site import Site
-from perfflow.jobs.cluster.slurm import Slurm, accepted
+from perfflow.jobs.cluster.slurm import Slurm, why_unsuitable
 from perfflow.plan.runs_on import ANYWHERE, Place
 
 Program = Callable[[str, str], Path]
@@ -18,9 +18,9 @@ Program = Callable[[str, str], Path]
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
-    """Put a command on PATH that keeps its words and environment, and answers as a script says.
+    """Return a function that puts a fake command on PATH, which stores its arguments and environment and runs a script.
 
-    Real clusters answer in ways that one of two nodes cannot be made to.
+    The tests need outputs of real clusters that a cluster of two nodes does not produce.
     """
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
@@ -162,4 +162,4 @@ NODES = (Node("n1", ("a", "b"), "", "idle", usable=True), Node("n2", ("c",), "gp
     ],
 )
 def test_a_place_that_is_none_is_told_before_anything_is_queued(place: Place, why: str) -> None:
-    assert accepted(place, NODES) == why
+    assert why_unsuitable(place, NODES) == why

@@ -15,7 +15,7 @@ import pytest
 from perfflow.jobs.history.changing import changes_of
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.reading import index, shift_of
-from perfflow.jobs.history.trends import Asked, Trend, in_order, moment, parameters_of, trends
+from perfflow.jobs.history.trends import HistoryFilter, Trend, in_order, moment, parameters_of, trends
 from perfflow.model.errors import UserError
 from perfflow.report.table import Tone
 from perfflow.store.history.database import History, Measured, Series
@@ -98,17 +98,17 @@ def test_only_what_is_asked_for_is_shown(tmp_path: Path) -> None:
         point = summary(1).points[0]
         both = (point, replace(point, side="candidate", value=9.0))
         history.add([summary(1, states=states, points=both), summary(2, states=(State("baseline", "3", "topic"),))])
-        names = [item.series.benchmark for item in trends(history, Asked(), {})]
+        names = [item.series.benchmark for item in trends(history, HistoryFilter(), {})]
         assert names == ["b0", "b1"]
-        (found,) = trends(history, Asked(benchmark="b0"), {})
+        (found,) = trends(history, HistoryFilter(benchmark="b0"), {})
         assert [point.revision for point in found.points] == ["1", "3"]
-        (found,) = trends(history, Asked(benchmark="b0", branch="topic"), {})
+        (found,) = trends(history, HistoryFilter(benchmark="b0", branch="topic"), {})
         assert [point.revision for point in found.points] == ["3"]
-        (found,) = trends(history, Asked(benchmark="b0", since=moment("2026-01-03")), {})
+        (found,) = trends(history, HistoryFilter(benchmark="b0", since=moment("2026-01-03")), {})
         assert [point.revision for point in found.points] == ["3"]
-        assert list(trends(history, Asked(metric="cpu"), {})) == []
-        assert list(trends(history, Asked(machine="other"), {})) == []
-    assert [row.series.benchmark for row in index(tmp_path, Asked(benchmark="b1"), lambda _: None)] == ["b1"]
+        assert list(trends(history, HistoryFilter(metric="cpu"), {})) == []
+        assert list(trends(history, HistoryFilter(machine="other"), {})) == []
+    assert [row.series.benchmark for row in index(tmp_path, HistoryFilter(benchmark="b1"), lambda _: None)] == ["b1"]
 
 
 def test_a_date_that_is_none() -> None:
