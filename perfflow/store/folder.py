@@ -245,7 +245,7 @@ def find(root: Path, name: str) -> Path:
         folder = path.parent if path.name in (RESULT, EVENTS) and path.is_file() else path
         if (folder / RESULT).is_file() or (folder / EVENTS).is_file():
             return folder.resolve()
-    raise UserError.of(f"{name}: no run there", _known_runs(root / HOME / "runs"))
+    raise UserError.of(f"{name}: no run found", _known_runs(root / HOME / "runs"))
 
 
 def _known_runs(runs: Path) -> str:
@@ -253,8 +253,8 @@ def _known_runs(runs: Path) -> str:
     found = [path.parent.name for pattern in (RESULT, EVENTS) for path in runs.glob(f"*/{pattern}")]
     newest = sorted(set(found) - {"latest"}, reverse=True)[:NEWEST]
     if not newest:
-        return f"there is no run in {runs}; one made with --out is found by its folder"
-    return f"the newest in {runs}: {', '.join(newest)}; try `latest`, or the folder of one made with --out"
+        return f"there are no runs in {runs}; name a run made with --out by its folder"
+    return f"the newest in {runs}: {', '.join(newest)}; or use `latest`, or the folder of a run made with --out"
 
 
 def write_text(path: Path, text: str | Iterable[str]) -> None:
@@ -290,7 +290,9 @@ def own_events(path: Path) -> Iterator[dict[str, Any]]:
     try:
         stream = opened(path / EVENTS)
     except OSError as error:
-        raise UserError.of(f"{path / EVENTS}: {error.strerror}", "a run is judged from its events") from error
+        raise UserError.of(
+            f"{path / EVENTS}: {error.strerror}", "perfflow reads a run from its events.jsonl"
+        ) from error
     with stream:
         for number, line in enumerate(stream, 1):
             if not line.endswith(b"\n"):
@@ -299,7 +301,7 @@ def own_events(path: Path) -> Iterator[dict[str, Any]]:
                 event = json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise UserError.of(
-                    f"{path / EVENTS}:{number}: damaged line", "the file was changed by hand?"
+                    f"{path / EVENTS}:{number}: damaged line", "was the file changed by hand?"
                 ) from error
             if isinstance(event, dict):
                 yield event

@@ -89,7 +89,7 @@ def order_in(folder: Path | None) -> TakingOrder:
         return taking_order(rundir.events(folder))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         text = f"{folder / rundir.EVENTS}: not what this version of perfflow writes ({type(error).__name__}: {error})"
-        raise UserError.of(text, "the file was changed by hand, or by another version?") from error
+        raise UserError.of(text, "was the file changed by hand or written by another version?") from error
 
 
 def _take(found: dict[_Key, list[_Taken]], event: Mapping[str, Any], benchmark: str) -> None:

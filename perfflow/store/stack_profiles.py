@@ -70,7 +70,7 @@ def _text(root: Path, name: str) -> str:
     """The text of a file of the run. Raises OSError, and ValueError for one that a result from elsewhere may name."""
     path = (root / name).resolve()
     if not path.is_relative_to(root):
-        raise ValueError("it is not in the run's folder")
+        raise ValueError("it is outside the run's folder")
     return regular_files.read(path, _LARGEST).decode("utf-8", "replace")
 
 
@@ -82,7 +82,7 @@ def _threads(text: str, *, by_thread: bool) -> dict[str, dict[Stack, int]]:
             thread, own = (stack[0], stack[1:]) if by_thread else ("", stack)
             threads[thread][own or _NO_FRAME] += count
     if not threads:
-        raise ValueError("it holds no stack")
+        raise ValueError("it contains no stacks")
     return dict(threads)
 
 

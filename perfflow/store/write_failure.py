@@ -44,7 +44,7 @@ class FolderError(Exception):
 
 def remedy(error: OSError) -> str:
     """What helps against an error of the file system."""
-    return _REMEDIES.get(error.errno or 0, "check what stands there")
+    return _REMEDIES.get(error.errno or 0, "check what is at that path")
 
 
 def exit_of(error: OSError) -> Exit:
@@ -69,15 +69,15 @@ def rescued(number: int, folder: Path, name: str) -> FolderError:
     """
     if os.fstat(number).st_nlink:
         there = Path(f"/proc/self/fd/{number}").readlink().parent
-        return FolderError(f"{folder} was moved to {there} while the run went on", "leave it there", there)
-    reason = f"{folder} was removed while the run went on"
+        return FolderError(f"{folder} was moved to {there} during the run", "leave it there", there)
+    reason = f"{folder} was removed during the run"
     try:
         _copy(number, folder, name)
     except OSError:
         elsewhere = Path(tempfile.mkdtemp(prefix="perfflow-run-"))
         _copy(number, elsewhere, name)
         return FolderError(reason, f"its samples were saved in {elsewhere}", elsewhere)
-    return FolderError(reason, "its samples were put back", folder)
+    return FolderError(reason, "its samples were written there again", folder)
 
 
 def _copy(number: int, folder: Path, name: str) -> None:

@@ -137,7 +137,7 @@ def _reached(record: Record, row: Comparison) -> Iterator[str]:
     yield f"{_name(key)} {_told(row)}"
     why = record.why_as_built(record.series[key])
     if why and row.layouts is None:
-        yield f"with one code layout of each side: {why}"
+        yield f"with one code layout per side: {why}"
 
 
 def _ruled(row: Comparison, criteria: Criteria, identical: Callable[[str], bool]) -> Ruling:
@@ -170,8 +170,8 @@ def _best(rows: Mapping[Key, Comparison], goal: Goal) -> Comparison | None:
 def _shortfall(row: Comparison, ruling: Ruling, goal: Goal) -> str:
     where, wanted = _name((row.benchmark, row.metric.name)), f"{goal.accept:.0%}"
     if ruling.decision == "improved":
-        return f"not proven to be over {wanted}: {where} {_told(row)}"
-    told = f"{ruling.decision or 'nothing compared'}: {where} {_told(row)}"
+        return f"not proven to exceed {wanted}: {where} {_told(row)}"
+    told = f"{ruling.decision or 'not compared'}: {where} {_told(row)}"
     return f"{told}; {ruling.note}" if row.layouts and ruling.note else told
 
 

@@ -26,7 +26,7 @@ def without_decisions(record: Record, rows: Sequence[Benchmark]) -> Iterator[Ben
         if not (first and second and first != second and row.baseline and row.candidate):
             yield row
             continue
-        note = f"{MARK}{first} and {second}, so nothing is decided"
+        note = f"{MARK}{first} and {second}, so there is no decision"
         undecided = {"decision": None, "level": "ok", "more": None, "gating": False, "leading": False, "accepted": ""}
         yield row.model_copy(update=undecided | {"warnings": [*row.warnings, note]})
 

@@ -197,9 +197,9 @@ def _attribution(
 
 def _notes(row: Benchmark, entry: BenchmarkCosts, item: Slower, sampled: Sequence[int], blamed: str) -> Iterator[str]:
     if _is_rate(row) and entry.kind != "counted":
-        yield f"its time for each unit of `{row.metric}`"
+        yield f"time per unit of `{row.metric}`"
     if not item.baseline:
-        yield "not seen on the baseline: it is new there, was renamed, or was inlined"
+        yield "not seen on the baseline: the function is new, was renamed, or was inlined there"
     if sampled and min(sampled) < FEW:
-        yield f"{sampled[0]} and {sampled[1]} samples are few"
+        yield f"only {sampled[0]} and {sampled[1]} samples"
     yield from filter(None, (entry.note, blamed))

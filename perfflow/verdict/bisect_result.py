@@ -144,11 +144,11 @@ def about_size(found: Sequence[Tried], regression: Regression, first: Described)
     item = by_revision.get(first.revision)
     if item and item.holds is Holds.PART:
         notes.append(
-            f"{first.revision[:12]} brings a part of the regression; to find the rest: --good {first.revision[:12]}"
+            f"{first.revision[:12]} causes a part of the regression; to find the rest, use --good {first.revision[:12]}"
         )
     before = [by_revision[parent] for parent in first.parents if parent in by_revision]
     if any(each.change and _proven_worse(each.change, regression) for each in before):
-        notes.append(f"a smaller part of it came before; to find that: --bad {first.parents[0][:12]}")
+        notes.append(f"an earlier commit causes a smaller part; to find it, use --bad {first.parents[0][:12]}")
     return notes
 
 

@@ -118,16 +118,17 @@ def nothing_proven(record: Record, rows: list[Standing], wanted: str) -> tuple[s
     """Without a proven regression: ``not measured``, ``unproven`` or ``same``, and why; ``wanted`` was asked for."""
     if not rows:
         known = ", ".join(sorted({f"{name} {metric}" for name, metric in record.series})) or "nothing"
-        return "not measured", f"{wanted or 'what counts'} was not measured on both revisions; measured: {known}"
+        missing = wanted or "the deciding metric"
+        return "not measured", f"{missing} was not measured on both revisions; measured: {known}"
     unsure = undecided(rows)
     if unsure:
-        return "unproven", f"no regression is proven, and none is excluded of: {_names(unsure)}"
+        return "unproven", f"no regression is proven and none is excluded: {_names(unsure)}"
     gone = [item for item in rows if item.comparison.only is not None or item.comparison.change is None]
     if gone:
         return "not measured", f"not measured on both revisions: {_names(gone)}"
     if all(item.ruling.decision == "improved" for item in rows):
         return "same", "bad is better than good; were they swapped?"
-    return "same", "bad is no worse than good by what counts"
+    return "same", "bad is not worse than good in any deciding metric"
 
 
 def undecided(rows: list[Standing]) -> list[Standing]:
@@ -149,7 +150,7 @@ def _raise(record: Record, item: Standing) -> str:
         "last look": f"make the program of step {row.step} do more work",
     }
     counted = f"{row.pairs} {'pair' if row.pairs == 1 else 'pairs'}"
-    more = f", about {ruling.more} more would decide" if ruling.more else ""
+    more = f", about {ruling.more} more would settle it" if ruling.more else ""
     remedy = remedies.get(record.why_stopped(record.series[item.key]), f"raise `runs` of step {row.step}")
     return f"{' '.join(item.key)}: {change_text(row.change)} after {counted}{more}: {remedy}"
 

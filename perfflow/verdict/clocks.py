@@ -29,7 +29,7 @@ def timing_metric(by_metric: Mapping[str, Comparison]) -> tuple[str, str]:
     """Which of time, cpu and uncontended a benchmark's verdict rests on, and why.
 
     CPU time of a program that does nothing but compute is 10 to 100 times finer than its wall time on a busy machine;
-    it is refused where the program waits, forks or has threads, and where wall time provably moves the other way.
+    it is rejected if the program waits, forks or has threads, or if wall time provably changes the other way.
     """
     timed = {name: by_metric[name] for name in TIMES if name in by_metric}
     # One that a side lacks (`uncontended` of a program that has come to use threads) says nothing of the difference.
@@ -41,21 +41,21 @@ def timing_metric(by_metric: Mapping[str, Comparison]) -> tuple[str, str]:
     if not time or not cpu:
         return present[0], ""
     if "main_share" in by_metric and any(side.value < _ALONE for side in _sides(by_metric["main_share"])):
-        return "time", "the program forks or has threads, so only wall time tells all of it"
+        return "time", "the program forks or has threads, so only wall time covers all of its work"
     if "uncontended" in timed and not uncontended:
-        return "time", "one side has threads or children, so only wall time tells all of it"
+        return "time", "one side has threads or children, so only wall time covers all of its work"
     if uncontended and _fewest(uncontended) < _fewest(time):
-        return "time", "some runs have threads or children, so only wall time tells all of it"
+        return "time", "some runs have threads or children, so only wall time covers all of its work"
     if uncontended:
         if _share(cpu, uncontended) < _CPU_BOUND:
-            return "uncontended", "the program waits, so time on a core or waiting for work counts, queueing does not"
+            return "uncontended", "the program waits, so time on a core and waiting for work count, queueing does not"
         chosen = "cpu", "the program only computes, and CPU time is not disturbed by other processes"
     elif _only_computes(cpu, time):
         chosen = "cpu", "the program only computes in one thread, and CPU time is not disturbed by other processes"
     else:
-        return "time", "the program waits, forks or has threads, so only wall time tells all of it"
+        return "time", "the program waits, forks or has threads, so only wall time covers all of its work"
     if _opposite(cpu, time):
-        return "time", "wall time provably moves the other way than CPU time"
+        return "time", "wall time provably changed in the opposite direction to CPU time"
     return chosen
 
 
@@ -135,7 +135,7 @@ def _shown(item: Comparison) -> str:
 
 
 def _slower_by(item: Comparison) -> str:
-    return f"{_shown(item)}, which is not proven to be a regression that matters"
+    return f"{_shown(item)}, which is not proven to exceed the concern threshold"
 
 
 @dataclass

@@ -45,15 +45,15 @@ REPEATS = 2
 """Runs of each side that show whether a figure repeats."""
 TICK = 0.001
 """Runs that differ by no more than this share still count as the same figure."""
-_VARIES = "the runs of one side differ, so the figure is not exact here"
-_UNCHECKED = "one run a side: whether the figure repeats was not checked; `runs: 2` checks it"
+_VARIES = "the runs of one side differ, so the value is not exact here"
+_UNCHECKED = "one run per side, so perfflow could not check that the value repeats; set `runs: 2`"
 _TICKS = "the runs of one side differ by up to 0.1%, which widens the interval"
 _ZEROS = "some values are zero, so there is no relative change"
-_AT_MOST = "known only as an upper bound: the process that starts the program is that large itself"
-_TOO_FEW = "too few values for an interval of the change; give it more runs"
-_TOO_FEW_PAIRS = "too few pairs for an interval of the change; raise `runs` or `budget`"
+_AT_MOST = "only an upper bound is known: the process that starts the program uses that much itself"
+_TOO_FEW = "too few values for a confidence interval of the change; raise the number of runs"
+_TOO_FEW_PAIRS = "too few pairs for a confidence interval of the change; raise `runs` or `budget`"
 _EXTREMES = ("min", "max")
-_RARE = "judged by the mean of all samples: a few of them, which the capped mean limits, changed it by another amount"
+_RARE = "judged by the mean of all samples: a few large samples, which the capped mean limits, changed it differently"
 MEAN_SHARE = 0.2
 """Of the false alarms of a comparison of capped means, the share that the plain means may raise."""
 
@@ -474,7 +474,7 @@ def _of_steps(sides: Sequence[Sequence[Reading]], metric: Metric, rules: Rules) 
     if tick:
         share = tick / min(abs(quantile([item.value for item in readings], 0.5)) for readings in sides if readings)
         step = f"values come in steps of {format_quantity(tick, metric.dimension)}, {share:.1%} of the value"
-        yield f"{step}, and the interval is wider by that: print more digits, or give each run more work"
+        yield f"{step}, which widens the interval: print more digits, or give each run more work"
 
 
 def speedup(change: Interval, better: Better) -> Interval:

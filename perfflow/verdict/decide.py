@@ -65,7 +65,7 @@ def _ruled(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -
     if worse.high < -floor:
         return Ruling("improved", "ok")
     if -thresholds.concern <= worse.low and worse.high <= thresholds.concern:
-        note = f"a change is proven, but not one above the floor of {percent(floor)}"
+        note = f"a change is proven, but not that it exceeds the floor of {percent(floor)}"
         return Ruling("same", "ok", note=note if worse.low > 0 or worse.high < 0 else "")
     level: Level | None = "ok" if worse.high < thresholds.action else None
     return Ruling("unproven", level, _more(worse, comparison.pairs, floor, thresholds.concern, comparison.blur))

@@ -54,9 +54,9 @@ def write(evidence: Evidence) -> str:
     texts = [*evidence.values, *([evidence.change] if evidence.change is not None else [])]
     known = all(_VALUE.fullmatch(value) for value in evidence.values) and bool(evidence.values)
     if not known or (evidence.change is not None and not _CHANGE.fullmatch(evidence.change)):
-        raise ValueError(f"{texts!r} are no values of an evidence line")
+        raise ValueError(f"{texts!r} are not values of an evidence line")
     if evidence.other is not None and (len(evidence.values) > 1 or evidence.change is not None):
-        raise ValueError("a factor stands alone in its line")
+        raise ValueError("a line with a factor takes one value and no change")
     end = "" if evidence.change is None else f"{_DELTA}{evidence.change}"
     against = "" if evidence.other is None else f"{_VERSUS}{_written(evidence.other)}"
     return f"{_START}{_written(evidence.what)}: {', '.join(evidence.values)}{against}{end}"

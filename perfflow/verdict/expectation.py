@@ -17,13 +17,13 @@ FEWEST_PAIRS = 10
 
 
 def told(expected: Expected | None) -> str:
-    """``on this machine changes from 3% are told within 20 s``; '' where nothing was calibrated."""
+    """``on this machine changes of 3% or more are detected within 20 s``; '' where nothing was calibrated."""
     if expected is None or expected.within is None:
         return ""
     time = format_quantity(expected.within, Dimension.TIME)
     if expected.smallest_change is None:
-        return f"when this machine was calibrated, no change up to 100% was told within {time}"
-    return f"on this machine changes from {percent(expected.smallest_change)} are told within {time}"
+        return f"in the calibration of this machine, no change up to 100% was detected within {time}"
+    return f"on this machine changes of {percent(expected.smallest_change)} or more are detected within {time}"
 
 
 def noisier(row: Comparison, expected: Expected | None) -> str:

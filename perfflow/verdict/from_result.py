@@ -29,8 +29,8 @@ def can_be_judged_again(result: Result) -> bool:
 def record_of_result(result: Result) -> Record:
     """Return what a run measured. Raises UserError for a file that does not say how its samples were taken."""
     if not can_be_judged_again(result):
-        text = f"run {result.run.id}: its result.json does not say how its samples were taken"
-        raise UserError.of(text, "an earlier version wrote it; name the run's folder with its events.jsonl")
+        text = f"run {result.run.id}: its result.json does not record how its samples were taken"
+        raise UserError.of(text, "an earlier version wrote it; name the run's folder, which has events.jsonl")
     confirmed = {(item["benchmark"], item["metric"]) for item in result.confirmations if "outcome" in item}
     return Record(
         run=from_json(RunFacts, result.run.model_dump()),

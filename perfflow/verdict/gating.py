@@ -163,7 +163,7 @@ def deciding_metrics(asked: Iterable[str | None], by_metric: Mapping[str, Compar
         return {wanted: ASKED}
     chosen, why = timing_metric(by_metric)
     if wanted:
-        why = "; ".join(filter(None, (f"`{wanted}` is asked for, but was not measured", why)))
+        why = "; ".join(filter(None, (f"`{wanted}` was requested, but not measured", why)))
     if chosen:
         return {chosen: why}
     timed = any(metric in TIMES for metric in by_metric)
@@ -186,9 +186,9 @@ def thresholds_for(record: Record, criteria: Criteria, key: Key, why: str | None
         if not is_accepted(item, criteria, key, why):
             continue
         if item.spent:
-            notes.append(f"the base has the accepted regression already, so it is spent: {item.why}")
+            notes.append(f"the base already contains the accepted regression, so it is no longer accepted: {item.why}")
         elif today > item.until:
-            notes.append(f"the regression accepted until {item.until} is not any more")
+            notes.append(f"the regression was accepted until {item.until}, which has passed")
         else:
             thresholds = replace(thresholds, action=max(thresholds.action, item.change))
             notes.append(f"a regression up to {item.change:.1%} is accepted until {item.until}: {item.why}")

@@ -87,19 +87,19 @@ class Sizes:
         found = growth_fit.fit(points, **how)
         size = size_that_tells(points, found, decided, **how)
         if size:
-            return f"{self.key}={_number(size)} beside these sizes should tell"
+            return f"adding {self.key}={_number(size)} should settle it"
         neighbours = GROWTH_CLASSES.index("linear") <= found.low and found.high <= GROWTH_CLASSES.index("nlogn")
         exact = self._is_exact(metric)
-        return _ALIKE if neighbours and not exact else "" if exact else "more samples may tell"
+        return _ALIKE if neighbours and not exact else "" if exact else "more samples may settle it"
 
     def detail(self, side: Side, metric: Metric, thresholds: Thresholds, confidence: float = VALUE_CONFIDENCE) -> str:
         """Which class fits best over which sizes, or why there is no fit."""
         points, needs = self.points(side, metric, confidence)
         sizes = [point.size for point in points]
         if needs:
-            return f"a growth needs {needs} samples of each size"
+            return f"fitting a growth needs {needs} samples of each size"
         if len(points) < growth_fit.LEAST:
-            return f"{len(points)} of {self.planned} sizes measured; a growth needs {growth_fit.LEAST}"
+            return f"{len(points)} of {self.planned} sizes measured; fitting a growth needs {growth_fit.LEAST}"
         found = growth_fit.fit(points, confidence, **self._how(metric, thresholds))
         said = f"{CLASS_NAMES[found.best]} fits best over {self.key}={_number(sizes[0])}..{_number(sizes[-1])}"
         if self.instead:
@@ -109,7 +109,7 @@ class Sizes:
         if found.high == 0:
             return f"{said}: {_rise(found.rise.high)}"
         if found.rise.high <= thresholds.concern:
-            return f"{said}: {_rise(found.rise.high)}, but they span less than a factor of {growth_fit.SPAN:g}"
+            return f"{said}: {_rise(found.rise.high)}, but the sizes span less than a factor of {growth_fit.SPAN:g}"
         return said
 
     def floor(self, metric: Metric, thresholds: Thresholds) -> float:
@@ -124,13 +124,13 @@ class Sizes:
         return metric.exact or any(series.exact for series in self.series.values())
 
 
-_ALIKE = "times hardly tell linear from n log n; counted instructions do (`uses: callgrind`)"
+_ALIKE = "times rarely separate linear from n log n; counted instructions do (`uses: callgrind`)"
 CLASS_NAMES = {"nlogn": "n log n"} | {name: name for name in ("constant", "log", "linear", "quadratic", "cubic")}
 
 
 def _rise(share: float) -> str:
     """What a flat curve may hide."""
-    return f"at most {max(share, 0.0):.1%} above the smallest; a part that is hidden under that may grow faster"
+    return f"at most {max(share, 0.0):.1%} above the smallest size; a part of the cost below that may grow faster"
 
 
 def _number(size: float) -> str:

@@ -43,8 +43,8 @@ from perfflow.verdict.routing import routes_taken
 from perfflow.verdict.sharing import compared
 from perfflow.verdict.warnings import NOTHING, found_nothing_out, warned
 
-_ACROSS = "across machines: the two sides were measured on different ones"
-_SPENT = {"budget": "its budget was spent", "total budget": "the run's total budget was spent"}
+_ACROSS = "across machines: the two sides were measured on different machines"
+_SPENT = {"budget": "its budget ran out", "total budget": "the run's total budget ran out"}
 """What is said of a row that is unproven since its measuring was ended."""
 
 Verdict = Literal["pass", "fail", "unproven", "error"]
@@ -190,8 +190,8 @@ def _as_built(record: Record, item: Comparison, series: Series, ruling: Ruling, 
     why = record.why_as_built(series)
     if not why or item.layouts or ruling.decision not in ("regressed", "improved"):
         return ""
-    floor = f"the floor of {percent(thresholds.floor)} stands for the code layout, which can make more of a difference"
-    return f"measured with one code layout of each side: {why}; {floor}"
+    floor = f"code layout alone can change the result by more than the floor of {percent(thresholds.floor)}"
+    return f"measured with one code layout per side: {why}; {floor}"
 
 
 def _layouts(item: Comparison, series: Series) -> LayoutsOf | None:
@@ -375,7 +375,7 @@ def _failures(
 def _interruption(record: Record) -> Iterator[str]:
     """A run that did not come to its end has not measured what it set out to."""
     if not record.ended:
-        yield "the run was interrupted" if record.interrupted else "the run did not come to its end (was it killed?)"
+        yield "the run was interrupted" if record.interrupted else "the run did not finish (was it killed?)"
 
 
 def _could_not_check(step: StepRecord) -> bool:

@@ -61,13 +61,13 @@ def of_kernel(condition: KernelCondition, item: KernelResult) -> Iterator[str]:
             yield from _low(condition, item)
         case Wasted():
             if item.uncoalesced is not None and item.uncoalesced > condition.uncoalesced:
-                wasted = f"{item.uncoalesced:.0%} of the sectors of global memory are more than its data need"
+                wasted = f"{item.uncoalesced:.0%} of the global memory sectors it moves are not needed for its data"
                 yield f"{_whose(item)}: {wasted}"
         case Stalled():
             for stall in item.stalls:
                 if stall.reason in condition.stalls and stall.pressing and stall.share > condition.waiting:
                     issued = f", schedulers issue in {item.issued:.0%} of cycles" if item.issued is not None else ""
-                    yield f"{_whose(item)}: {stall.share:.0%} of the warps' time is {stall.reason}{issued}"
+                    yield f"{_whose(item)}: {stall.share:.0%} of its warps' time is spent in {stall.reason}{issued}"
 
 
 def _low(condition: LowOccupancy, item: KernelResult) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _low(condition: LowOccupancy, item: KernelResult) -> Iterator[str]:
     if not busy and model.occupancy < condition.occupancy and set(model.limiters) & set(condition.limiter):
         achieved = f", {item.occupancy:.0%} achieved" if item.occupancy is not None else ""
         lift = f"; {model.lifts[0]}" if model.lifts else ""
-        possible = f"{model.occupancy:.0%} occupancy possible by {' and '.join(model.limiters)}{achieved}"
+        possible = f"{model.occupancy:.0%} occupancy possible, limited by {' and '.join(model.limiters)}{achieved}"
         yield f"{_whose(item)}: {possible}, SM {item.sm_share:.0%} and memory {item.memory_share:.0%} busy{lift}"
 
 

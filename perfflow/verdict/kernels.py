@@ -64,12 +64,12 @@ def _modelled(facts: KernelFacts) -> tuple[Modelled | None, list[str]]:
         return None, []  # it tells times, and nothing of launches
     if lacking or not facts.capability:
         missing = " and ".join([*lacking, *([] if facts.capability else ["compute capability"])])
-        return None, [f"no occupancy is modelled: {facts.source} does not tell the {missing}"]
+        return None, [f"no occupancy model: {facts.source} does not report the {missing}"]
     try:
         limits = limits_of(facts.capability)
         found = occupancy(_launch(facts, limits), limits)
     except UserError as error:
-        return None, [f"no occupancy is modelled: {error.problems[0].message}"]
+        return None, [f"no occupancy model: {error.problems[0].message}"]
     shown = Modelled(
         occupancy=found.share,
         blocks=found.blocks,
@@ -92,9 +92,9 @@ def _doubts(facts: KernelFacts, found: Occupancy) -> Iterator[str]:
     """Where the model and the tool do not agree, and where the launch could not have been."""
     told = facts.occupancy_theoretical
     if not found.blocks:
-        yield f"by the model no block of this launch fits an SM of compute capability {facts.capability}"
+        yield f"according to the model, no block of this launch fits an SM of compute capability {facts.capability}"
     elif told and abs(found.share - told) > TOLERANCE * told:
-        yield f"the model says {found.share:.1%} theoretical occupancy, {facts.source} {told:.1%}"
+        yield f"the theoretical occupancy is {found.share:.1%} by the model, {told:.1%} by {facts.source}"
 
 
 def _bound(facts: KernelFacts, point: RooflinePoint | None, peaks: Peaks) -> tuple[Bound | None, str]:
@@ -109,7 +109,7 @@ def _bound(facts: KernelFacts, point: RooflinePoint | None, peaks: Peaks) -> tup
     if evidence and bound != "latency":
         by_units, shares = bound_without_roof(evidence)
         # Caches and other precisions have no place under this roof, and their units may be the busy ones.
-        because += f"; {shares}" + ("" if by_units == bound else f", which says {by_units}")
+        because += f"; {shares}" + ("" if by_units == bound else f", which suggests {by_units}")
     return bound, because
 
 

@@ -12,7 +12,7 @@ from perfflow.store.run_facts import Try
 from perfflow.verdict.hierarchy import cheaper_than
 
 _OTHER = "another alternative is better"
-_LOST = "the run ended before it was built on"
+_LOST = "the run ended before it was kept"
 
 
 def ledger(record: Record) -> Iterator[Optimization]:

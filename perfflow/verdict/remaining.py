@@ -13,7 +13,7 @@ _PLAUSIBLE = 3600.0
 """Seconds; nobody measures one benchmark for longer."""
 _SPARE = 1.25
 """What is granted over the estimate: the interval of a later look is a little wider."""
-_INSTEAD = "a quieter machine, metric: cpu or more work in each run would need less"
+_INSTEAD = "a quieter machine, metric: cpu or more work in each run"
 _SECOND, _MINUTE, _HOUR = (1.0, "second", "s"), (60.0, "minute", "m"), (3600.0, "hour", "h")
 
 
@@ -36,10 +36,10 @@ def remaining(row: Benchmark, *, options: bool = False) -> str:
     if not row.more:
         return _first_look(row, options=options)
     if row.stopped == "last look":
-        return f"more time does not settle it: {_INSTEAD}"
+        return f"more time will not settle it; use {_INSTEAD}"
     seconds = _seconds(row, row.more)
     if seconds is not None and seconds > _PLAUSIBLE:
-        return f"about {_in_words(seconds)} more would settle it; {_INSTEAD}"
+        return f"about {_in_words(seconds)} more would settle it; {_INSTEAD} would need less time"
     much = _pairs(row, row.more) if seconds is None else f"{_in_words(seconds)} more"
     return f"about {much} would settle it{_grant(row, row.more, options=options)}"
 
@@ -51,7 +51,7 @@ def _first_look(row: Benchmark, *, options: bool) -> str:
     missing = looks[0][0] - row.pairs if looks else 0
     if not (unknown and row.stopped and row.pairs and missing > 0):
         return ""
-    return f"it takes {_pairs(row, missing)} at least{_grant(row, missing, options=options)}"
+    return f"at least {_pairs(row, missing)} needed{_grant(row, missing, options=options)}"
 
 
 def _pairs(row: Benchmark, more: int) -> str:

@@ -74,9 +74,9 @@ def _under_the_roof(
     notes = [because] if bound == "latency" else []
     if attained > attainable:
         # Data that stays in a cache never meets the memory's roof.
-        notes.append("above the roof: its data stay in a cache, or the peak was measured too low")
+        notes.append("above the roof: its data stays in a cache, or the measured peak is too low")
     if not point.precision and arithmetic.peak.precision:
-        notes.append(f"no precision is said, so the roof is the highest, {arithmetic.peak.precision}")
+        notes.append(f"the precision is not known, so the highest peak is the roof: {arithmetic.peak.precision}")
     return {
         "attainable": attainable,
         "share": attained / attainable,

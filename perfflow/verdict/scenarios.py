@@ -69,7 +69,7 @@ def _agrees(row: Benchmark, other: Benchmark) -> bool | None:
 
 def _note(other: Benchmark, agrees: bool | None) -> str:
     if agrees is None:
-        return f"{other.name} does not tell whether it confirms this: {other.decision or 'not compared'}"
+        return f"{other.name} neither confirms nor refutes this: {other.decision or 'not compared'}"
     return f"{'confirmed' if agrees else 'not confirmed'} by {other.name}: {other.decision}{_by(other)}"
 
 

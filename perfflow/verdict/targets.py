@@ -80,7 +80,7 @@ def _why_not(target: Target, record: Record) -> str:
             return f"step {step_id} " + ("did not end" if planned.selected else "was not selected")
         if run.status not in ("done", "cached"):
             return f"step {step_id}: {run.reason}"
-    return "nothing measured this" + _crossing(target, record)
+    return "no step measured this" + _crossing(target, record)
 
 
 def _is_about(target: Target, planned: PlannedStep) -> bool:
@@ -122,7 +122,7 @@ def _judge(
     metric = replace(target.metric, exact=comparison.metric.exact)
     summary = summarise(series.readings(side), metric, target.statistic, confidence, rules=rules)
     if summary is None:
-        return _result(target, name, None, "not measured", "nothing measured this")
+        return _result(target, name, None, "not measured", "no step measured this")
     if summary.needs and target.statistic == "value":
         summary = widened(summary)
     low = -math.inf if summary.low is None else summary.low
@@ -130,7 +130,7 @@ def _judge(
     status = _status(requirement, low, high)
     separated = ""
     if status == "unproven" and (status := _status(requirement, summary.sure.low, summary.sure.high)) != "unproven":
-        separated = f"all {summary.n} samples lie on one side of it"
+        separated = f"all {summary.n} samples lie on one side of the limit"
     details = (
         separated or _detail(status, summary, target),
         # Of a target that is met in spite of it, how wide the interval is says enough.
@@ -151,7 +151,7 @@ def _is_told(summary: Summary, statistic: str, status: Status) -> bool:
 def _dependence(summary: Summary) -> str:
     if summary.factor == 1 or summary.low is None or summary.high is None:
         return ""
-    return f"samples depend on the ones before them, so the interval is {summary.factor:.1f} times as wide"
+    return f"successive samples are correlated, so the interval is {summary.factor:.1f} times as wide"
 
 
 def widened(summary: Summary) -> Summary:
@@ -192,7 +192,7 @@ def _judge_change(
     detail = "the interval crosses the requirement" if status == "unproven" else ""
     sure = sure_change(comparison, series) if status == "unproven" and rules.separated else None
     if sure and (status := _status(requirement, oriented(sure).low, oriented(sure).high)) != "unproven":
-        detail = f"all {comparison.pairs} pairs lie on one side of it"
+        detail = f"all {comparison.pairs} pairs lie on one side of the limit"
     return _result(target, name, measured, status, detail)
 
 

@@ -51,9 +51,10 @@ def lapsed(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
         if not _is_about(item, row, criteria) or worse is None or worse > item.change:
             continue
         if item.spent:
-            yield f"{row.name} {row.metric}: the base has what was accepted until {item.until} already: {item.why}"
+            what = f"the regression accepted until {item.until}"
+            yield f"{row.name} {row.metric}: the base already contains {what}: {item.why}"
         elif _today(record) > item.until:
-            yield f"{row.name} {row.metric} was accepted until {item.until}, which is over: {item.why}"
+            yield f"{row.name} {row.metric} was accepted until {item.until}, which has passed: {item.why}"
 
 
 def _is_about(item: Accepted, row: Benchmark, criteria: Criteria) -> bool:

@@ -34,7 +34,7 @@ def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterato
             yield f"{ALLOWED}{step_id}: {detail or step.reason}"
     meant = any(planned.selected and planned.role in _MEASURING for planned in record.planned.values())
     if record.ended and not (rows or meant or _ran(record, LOOKING_ON) or found_nothing_out(record)):
-        of_what = "the workflow has no step that measures" if _whole(record) else "no selected step measures"
+        of_what = "the workflow has no step that measures" if _whole(record) else "no selected step measures anything"
         yield f"{UNMEASURED}{of_what}"
 
 
@@ -67,4 +67,4 @@ def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[
         yield f"{ACCEPTED}{item.until}: {row.name} {row.metric} {up_to}{change}: {item.why}"
     elif row.decision == "regressed" and row.level == "concern":
         action = percent(criteria.thresholds_of(row.name, row.metric).action)
-        yield f"{CONCERN}{row.name} {row.metric} {judged(row, criteria)} (action from {action})"
+        yield f"{CONCERN}{row.name} {row.metric} {judged(row, criteria)} (action threshold {action})"

@@ -169,8 +169,8 @@ def test_what_is_not_known_takes_no_more_pairs() -> None:
     ("low", "accepted", "reason"),
     [
         (0.101, True, "b +12.0% [+10.1%, +20.0%]"),
-        (0.100, False, "not proven to be over 10%: b +12.0% [+10.0%, +20.0%]"),
-        (0.021, False, "not proven to be over 10%: b +12.0% [+2.1%, +20.0%]"),
+        (0.100, False, "not proven to exceed 10%: b +12.0% [+10.0%, +20.0%]"),
+        (0.021, False, "not proven to exceed 10%: b +12.0% [+2.1%, +20.0%]"),
         (0.010, False, "unproven: b +12.0% [+1.0%, +20.0%]"),
     ],
 )

@@ -96,7 +96,7 @@ def test_a_difference_within_its_noise_names_nobody() -> None:
 def test_few_samples_that_tell_all_the_same_are_said_to_be_few() -> None:
     record = record_with("sampled", "time", {"slower": (100, 300), "same": (100, 100)})
     (found,) = attributions(record, [row("cpu", 0.020, 0.040)])
-    assert found.note == "200 and 400 samples are few"
+    assert found.note == "only 200 and 400 samples"
 
 
 def test_a_function_that_was_not_there_is_told_as_such() -> None:
@@ -158,6 +158,6 @@ def test_what_a_rate_lost_is_told_by_the_time_of_each_unit() -> None:
     assert found.baseline == pytest.approx(1e-6 * 5 / 8)
     assert found.candidate == pytest.approx(1.375e-6 * 8 / 11)
     assert found.share == pytest.approx(1.0)
-    assert found.note == "its time for each unit of `rate`"
+    assert found.note == "time per unit of `rate`"
     assert not named(record, row("score", 100.0, 70.0, unit="1", better="higher"))
     assert not named(record, row("rate", 1e6, 0.0, unit="1/s", better="higher"))

@@ -38,15 +38,15 @@ def sides(metric: str, *samples: float, after: tuple[float, ...] | None = None) 
 
 
 COMPUTES = "the program only computes, and CPU time is not disturbed by other processes"
-FORKS = "the program forks or has threads, so only wall time tells all of it"
-WAITS = "the program waits, forks or has threads, so only wall time tells all of it"
+FORKS = "the program forks or has threads, so only wall time covers all of its work"
+WAITS = "the program waits, forks or has threads, so only wall time covers all of its work"
 
 
 @pytest.mark.parametrize(
     ("cpu", "uncontended", "main_share", "chosen", "why"),
     [
         (0.90, 1.0, None, "cpu", COMPUTES),
-        (0.89, 1.0, None, "uncontended", "the program waits, so time on a core or waiting for work counts"),
+        (0.89, 1.0, None, "uncontended", "the program waits, so time on a core and waiting for work count"),
         (1.0, 1.0, 0.95, "cpu", COMPUTES),
         (1.0, 1.0, 0.94, "time", FORKS),
         (0.90, None, None, "cpu", "the program only computes in one thread"),
@@ -301,7 +301,7 @@ def test_a_trade_off_that_lapsed_is_named_where_it_would_have_been_enough() -> N
         return list(tradeoffs.lapsed(record(), found, known(item)))
 
     over = Accepted("b", 0.2, "slower", "2026-01-01")
-    text = "b time was accepted until 2026-01-01, which is over: slower"
+    text = "b time was accepted until 2026-01-01, which has passed: slower"
     assert said(over) == [text]
     assert said(replace(over, until=TODAY)) == []
     assert said(replace(over, change=0.19)) == []
@@ -309,7 +309,7 @@ def test_a_trade_off_that_lapsed_is_named_where_it_would_have_been_enough() -> N
     assert said(over, row("regressed", "action", -0.2, -0.3, -0.1, better="higher")) == [text]
     assert said(over, failing.model_copy(update={"change": None})) == []
     spent = replace(over, until=TODAY, spent=True)
-    assert said(spent) == ["b time: the base has what was accepted until 2026-01-02 already: slower"]
+    assert said(spent) == ["b time: the base already contains the regression accepted until 2026-01-02: slower"]
 
 
 @pytest.mark.parametrize(("grown", "matters"), [(2**20, False), (2**20 + 1, True)])

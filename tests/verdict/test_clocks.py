@@ -73,7 +73,7 @@ def test_a_regression_by_waiting_that_may_matter_is_said() -> None:
     assert [item.metric for item in result.benchmarks if item.gating] == ["cpu"]
     (said,) = row(result, "cpu").warnings
     assert "changed by +5" in said
-    assert said.endswith("which is not proven to be a regression that matters")
+    assert said.endswith("which is not proven to exceed the concern threshold")
 
 
 @pytest.mark.parametrize(("wait", "goes_on"), [(0.0, False), (0.12, True)])

@@ -64,9 +64,9 @@ def test_exact_metrics_are_their_value_and_say_when_they_are_not() -> None:
     assert found.change
     assert found.change.low == found.change.high == pytest.approx(-0.1)
     assert found.confidence is None
-    assert found.warnings == ("one run a side: whether the figure repeats was not checked; `runs: 2` checks it",)
+    assert found.warnings == ("one run per side, so perfflow could not check that the value repeats; set `runs: 2`",)
     found = compare(series([100.0, 104.0, 100.0], [90.0] * 3, HEAP), Criteria(rules=FIRST))
-    assert found.warnings == ("the runs of one side differ, so the figure is not exact here",)
+    assert found.warnings == ("the runs of one side differ, so the value is not exact here",)
     assert found.baseline
     assert (found.baseline.low, found.baseline.high) == (100.0, 104.0)
 
@@ -143,7 +143,7 @@ def test_upper_bounds_bound_the_change_on_one_side_only() -> None:
     assert (
         compare(bounded(series(values, more, RSS), BASELINE), Criteria())
         .warnings[0]
-        .startswith("known only as an upper")
+        .startswith("only an upper bound is known")
     )
 
 
@@ -240,7 +240,7 @@ def test_a_program_that_comes_to_use_two_cores_is_judged_by_wall_time() -> None:
 
 def test_uncontended_time_that_some_runs_lack_does_not_decide() -> None:
     name, why = timing_metric(timed(time=(WALL, WALL), cpu=(WALL, WALL), uncontended=(WALL[:-2], WALL[:-2])))
-    assert (name, why) == ("time", "some runs have threads or children, so only wall time tells all of it")
+    assert (name, why) == ("time", "some runs have threads or children, so only wall time covers all of its work")
 
 
 def test_uncontended_time_of_one_side_alone_means_threads_on_the_other() -> None:

@@ -57,10 +57,10 @@ def test_figures_that_repeat(old: list[float], new: list[float], change: tuple[f
 
 def test_one_run_a_side_says_that_it_was_not_checked_where_it_shows_a_change() -> None:
     found = [compare(series([1000.0], [value], "instructions"), Criteria()).warnings for value in (1000.0, 1001.0)]
-    assert [[text.partition(":")[0] for text in texts] for texts in found] == [[], ["one run a side"]]
+    assert [[text.partition(",")[0] for text in texts] for texts in found] == [[], ["one run per side"]]
     first = replace(Criteria(), rules=FIRST)
     (varies,) = compare(series([1000.0, 1300.0], [1000.0, 1000.0], "instructions"), first).warnings
-    assert varies == "the runs of one side differ, so the figure is not exact here"
+    assert varies == "the runs of one side differ, so the value is not exact here"
 
 
 def test_the_runs_that_count_are_those_of_the_last_look_or_whole_block() -> None:

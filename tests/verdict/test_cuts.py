@@ -89,7 +89,7 @@ def test_what_reached_the_goal_with_one_code_layout_says_so() -> None:
     rows = compared(taken, Criteria())
     goal = Goal((("b", ""),), (), 0.1)
     assert accept(taken, rows, Criteria(), goal, lambda _: False).reason == (
-        "b +50.0% [+50.0%, +50.0%]; with one code layout of each side: no linker"
+        "b +50.0% [+50.0%, +50.0%]; with one code layout per side: no linker"
     )
 
 
@@ -205,7 +205,7 @@ def test_a_clock_that_bounds_nothing_is_told_without_an_interval() -> None:
     open_ended = clock("time", 0.07, -math.inf, math.inf)
     heard.hear({"cpu": clock("cpu", 0.0, -0.01, 0.01), "time": open_ended}, "cpu", THRESHOLDS)
     assert heard.undecided == {
-        ("b", "cpu"): "time changed by +7.0%, which is not proven to be a regression that matters"
+        ("b", "cpu"): "time changed by +7.0%, which is not proven to exceed the concern threshold"
     }
 
 

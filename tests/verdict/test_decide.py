@@ -100,8 +100,8 @@ def test_a_floor_below_half_a_percent_holds_everywhere() -> None:
 
 
 def test_a_proven_change_under_the_floor_says_so() -> None:
-    assert ruling(0.01, 0.005, 0.015).note == "a change is proven, but not one above the floor of 2%"
-    assert ruling(0.002, 0.002, 0.002, HEAP).note == "a change is proven, but not one above the floor of 0.5%"
+    assert ruling(0.01, 0.005, 0.015).note == "a change is proven, but not that it exceeds the floor of 2%"
+    assert ruling(0.002, 0.002, 0.002, HEAP).note == "a change is proven, but not that it exceeds the floor of 0.5%"
     assert ruling(0.0, -0.01, 0.01).note == ""
 
 

@@ -204,24 +204,28 @@ FIRE: list[tuple[str, Evidence, str]] = [
     (
         "occupancy-limited-by-registers",
         gpu(of_kernel(registers=64)),
-        "67% occupancy possible by registers, 70% achieved, SM 40% and memory 50% busy; at most 48 registers per",
+        "67% occupancy possible, limited by registers, 70% achieved, SM 40% and memory 50% busy; at most 48 registers",
     ),
-    ("occupancy-limited-by-shared-memory", gpu(of_kernel(shared_static=40_000)), "33% occupancy possible by shared"),
-    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=32)), "50% occupancy possible by blocks, 70% achieved"),
-    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=1024)), "67% occupancy possible by warps"),
-    ("uncoalesced-accesses", gpu(of_kernel(uncoalesced=0.21)), "21% of the sectors of global memory are more than"),
+    ("occupancy-limited-by-shared-memory", gpu(of_kernel(shared_static=40_000)), "33% occupancy possible, limited by"),
+    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=32)), "50% occupancy possible, limited by blocks"),
+    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=1024)), "67% occupancy possible, limited by warps"),
+    (
+        "uncoalesced-accesses",
+        gpu(of_kernel(uncoalesced=0.21)),
+        "21% of the global memory sectors it moves are not needed",
+    ),
     ("divergent-warps", {"metrics": {"warp_efficiency": (0.9, 0.7)}}, "warp_efficiency: 70.0% (under 75.0%)"),
     (
         "warps-wait-for-memory",
         gpu(of_kernel(stalls={"long_scoreboard": 4.0, "wait": 6.0})),
-        "ncu: gemm (50% of device time): 40% of the warps' time is long_scoreboard, schedulers issue in 20% of cycles",
+        "40% of its warps' time is spent in long_scoreboard, schedulers issue in 20% of cycles",
     ),
     ("warps-wait-for-memory", gpu(of_kernel(stalls={"lg_throttle": 4.0, "wait": 6.0})), "lg_throttle"),
     ("warps-wait-for-shared-memory", gpu(of_kernel(stalls={"mio_throttle": 4.0, "wait": 6.0})), "mio_throttle"),
     (
         "warps-wait-at-barriers",
         gpu(of_kernel(stalls={"barrier": 4.0, "wait": 6.0})),
-        "40% of the warps' time is barrier",
+        "40% of its warps' time is spent in barrier",
     ),
     ("gpu-idles", {"metrics": {"gpu_idle": (0.1, 0.4)}}, "gpu_idle: 40.0% (over 30.0%)"),
     ("gpu-throttled", {"metrics": {"gpu_throttled": (0.0, 0.2)}}, "gpu_throttled: 20.0% (over 10.0%)"),
@@ -339,7 +343,7 @@ def test_a_function_that_lost_is_evidence_of_a_gate() -> None:
     metrics = {"instructions": (100.0, 200.0)}
     (found,) = advised(metrics=metrics, blamed=[Attribution(**known, function="malloc", share=0.8)])
     assert found.rule == "allocation-in-hot-path"
-    assert found.evidence == "callgrind: malloc holds 80% of what b lost in instructions"
+    assert found.evidence == "callgrind: malloc accounts for 80% of what b lost in instructions"
     assert advised(metrics=metrics, blamed=[Attribution(**known, function="malloc", share=0.05)]) == []
 
 

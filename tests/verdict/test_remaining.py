@@ -57,7 +57,7 @@ def test_what_ended_the_measuring_decides_what_helps() -> None:
     assert remaining(fixed) == "about 30 seconds more would settle it (runs: 50)"
     assert remaining(fixed, options=True).endswith("(--runs 50)")
     assert remaining(changed(unproven(1.0, "total budget"), more=30)).endswith("(a --budget of 38s more)")
-    assert remaining(changed(unproven(1.0, "last look"), more=30)).startswith("more time does not settle it")
+    assert remaining(changed(unproven(1.0, "last look"), more=30)).startswith("more time will not settle it")
     assert remaining(changed(unproven(1.0, "settled"), more=30)) == ""
     assert remaining(changed(unproven(1.0), more=None)) == ""
 
@@ -68,7 +68,7 @@ def test_before_the_first_look_its_pairs_are_told() -> None:
         event.update({"design": "looks", "seconds": 1.0})
     why = {"event": "stopped", "step": "b", "benchmark": "", "reason": "budget"}
     (reason,) = judged(*events, why, ended("b")).reasons
-    assert reason.endswith("not settled after 2 pairs, too few to tell; it takes 9 more pairs at least (budget: 14s)")
+    assert reason.endswith("not settled after 2 pairs, too few to tell; at least 9 more pairs needed (budget: 14s)")
 
 
 def test_runs_of_earlier_versions_tell_pairs() -> None:
@@ -82,7 +82,7 @@ def test_runs_of_earlier_versions_tell_pairs() -> None:
 def test_the_reason_says_what_is_known() -> None:
     (reason,) = unproven(1.0).reasons
     assert reason.startswith(
-        "unproven: b time: its budget was spent; not settled after 20 pairs: the change is between -"
+        "unproven: b time: its budget ran out; not settled after 20 pairs: the change is between -"
     )
 
 

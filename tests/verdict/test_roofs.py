@@ -75,14 +75,14 @@ def test_without_a_precision_the_roof_is_the_highest_and_it_is_said() -> None:
     peaks = {"bandwidth": 10e9, "flops f64": 1e9, "flops f32": 100e9}
     found = point(kernel(peaks, precision=""))
     assert found.attainable == pytest.approx(5e9)
-    assert found.note == "no precision is said, so the roof is the highest, f32"
+    assert found.note == "the precision is not known, so the highest peak is the roof: f32"
 
 
 def test_what_stays_in_a_cache_may_be_above_the_roof() -> None:
     found = point(kernel({"bandwidth": 1e9, "flops f32": 100e9}))
     assert found.share is not None
     assert found.share > 1
-    assert found.note == "above the roof: its data stay in a cache, or the peak was measured too low"
+    assert found.note == "above the roof: its data stays in a cache, or the measured peak is too low"
 
 
 def test_both_sides_have_a_place() -> None:

@@ -98,9 +98,7 @@ def test_two_stored_sets_have_a_verdict_by_the_first_rules_alone(kind: str, rule
     assert judge(made, replace(Criteria(), rules=rules)).verdict == "pass"
 
 
-@pytest.mark.parametrize(
-    ("asked", "why"), [("auto", ""), (None, ""), ("cpu", "`cpu` is asked for, but was not measured")]
-)
+@pytest.mark.parametrize(("asked", "why"), [("auto", ""), (None, ""), ("cpu", "`cpu` was requested, but not measured")])
 def test_a_clock_chosen_by_itself_was_not_asked_for(asked: str | None, why: str) -> None:
     made = taken({"time": 1.0}, steps=[planned("b", metric=asked)])
     assert choose_rows(made, compared(made, Criteria()), Criteria()).gating == {("b", "time"): why}
@@ -251,7 +249,7 @@ def test_the_accident_of_a_row_that_decides_nothing_is_not_told() -> None:
     assert told == {"time": False, "cpu": True}
     tiny = judge(taken({"time": 1.01, "cpu": 1.01}, 20), Criteria())
     notes = {item.metric: item.warnings for item in tiny.benchmarks}
-    assert list(notes.values()) == [["a change is proven, but not one above the floor of 2%"]] * 2
+    assert list(notes.values()) == [["a change is proven, but not that it exceeds the floor of 2%"]] * 2
 
 
 def test_nothing_known_as_built_has_no_change_as_built() -> None:
@@ -270,8 +268,8 @@ def test_a_change_of_one_code_layout_says_what_the_floor_stands_for(factor: floa
     made = taken({"time": factor}, 20)
     made.without_layouts["b", ""] = "no linker"
     found = row(judge(made, Criteria()))
-    text = "measured with one code layout of each side: no linker; the floor of 2% stands for the code layout, "
-    assert found.warnings == ([text + "which can make more of a difference"] if told else [])
+    text = "measured with one code layout per side: no linker; code layout alone can change the result by "
+    assert found.warnings == ([text + "more than the floor of 2%"] if told else [])
     assert found.as_built == "no linker"
 
 
@@ -288,7 +286,7 @@ def test_only_what_is_unproven_says_that_its_time_was_spent(factor: float | None
     stopped = {"event": "stopped", "step": "b", "benchmark": "", "reason": "budget"}
     found = row(judged(*events, stopped, ended("b")))
     assert found.decision == ("unproven" if says else "same")
-    assert ("its budget was spent before this was decided" in found.warnings) is says
+    assert ("its budget ran out before this was decided" in found.warnings) is says
     assert found.stopped == "budget"
 
 
@@ -405,8 +403,8 @@ def test_a_step_that_expects_a_benchmark_says_why_it_is_missing() -> None:
 @pytest.mark.parametrize(
     ("metric", "detail"),
     [
-        ("time", "nothing measured this: `*` does not cross `/`; write `**`"),
-        ("rss", "nothing measured this"),
+        ("time", "no step measured this: `*` does not cross `/`; write `**`"),
+        ("rss", "no step measured this"),
     ],
 )
 def test_a_glob_that_would_match_if_it_crossed_a_slash_is_told(metric: str, detail: str) -> None:

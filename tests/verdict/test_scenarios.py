@@ -35,7 +35,7 @@ def run(micro: float, macro: float | None, steps: list[dict[str, Any]] | None = 
         (0.8, 0.7, True, "confirmed by macro: improved -30."),
         (1.3, 1.0, False, "not confirmed by macro: same ±"),
         (1.3, 1.2, True, "confirmed by macro: regressed +20."),
-        (0.8, None, None, "macro does not tell whether it confirms this: not compared"),
+        (0.8, None, None, "macro neither confirms nor refutes this: not compared"),
     ],
 )
 def test_a_changed_synthetic_benchmark_is_held_against_the_realistic_one(

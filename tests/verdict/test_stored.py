@@ -192,7 +192,7 @@ def test_what_both_sides_have_and_no_pair_does_is_not_measured_in_either() -> No
     wanted = criteria({"b*": {"time": "<2s"}})
     result = judge(record(*events, ended("b")), wanted)
     assert to_text(judge(record_of_result(result), wanted)) == to_text(result)
-    assert result.targets[0].detail == "nothing measured this"
+    assert result.targets[0].detail == "no step measured this"
 
 
 def test_other_criteria_on_the_same_samples_are_those_criteria() -> None:
@@ -221,7 +221,7 @@ def test_a_file_of_an_earlier_version_loads_and_says_why_it_cannot_be_judged_aga
     for item in data[part]:
         del item[key]
     stored = Result.model_validate(data)
-    with pytest.raises(UserError, match="does not say how its samples were taken"):
+    with pytest.raises(UserError, match="does not record how its samples were taken"):
         record_of_result(stored)
 
 

@@ -70,7 +70,7 @@ def test_what_is_gone_gates_and_what_is_new_does_not() -> None:
 def test_a_mean_of_many_runs_leads_no_benchmark_whose_times_are_known() -> None:
     result = compared({"time": STEADY, "cpu": [0.99]}, {"time": STEADY, "cpu": [0.99]})
     assert [item.metric for item in result.benchmarks if item.leading] == ["time"]
-    assert "give it more runs" in row(result, "cpu").warnings[0]
+    assert "raise the number of runs" in row(result, "cpu").warnings[0]
 
 
 def test_what_tells_of_threads_still_counts() -> None:

@@ -106,9 +106,9 @@ def save(root: Path, name: str, source: Source, origin: str, *, force: bool, bra
         raise _taken(name)
     why = error_of(source)
     if why and not force:
-        raise UserError.of(f"{clean_name(origin)} ended in error: {clean_name(why)}", "--force saves it all the same")
+        raise UserError.of(f"{clean_name(origin)} ended in error: {clean_name(why)}", "use --force to save it anyway")
     if not stored_of(source, origin).series:
-        raise UserError.of(f"{clean_name(origin)} holds no samples", "save a run that measured something")
+        raise UserError.of(f"{clean_name(origin)} contains no samples", "save a run that measured something")
     path = folder_of(root) / name / FILE
     try:
         home(root)
@@ -125,7 +125,7 @@ def save(root: Path, name: str, source: Source, origin: str, *, force: bool, bra
 
 
 def _taken(name: str) -> UserError:
-    return UserError.of(f"there is already a baseline {name}", "--force replaces it, or choose another name")
+    return UserError.of(f"a baseline called {name} already exists", "use --force to replace it, or choose another name")
 
 
 def _is_of(root: Path, name: str, branch: str) -> bool:
@@ -158,9 +158,9 @@ def _kept_for(root: Path, name: str) -> tuple[str, str]:
 
 def _require_name(name: str, branch: str) -> None:
     if name in _TAKEN:
-        raise UserError.of(f"no baseline can be called {name}: it names the newest run", "choose another name")
+        raise UserError.of(f"a baseline cannot be called {name}, which names the newest run", "choose another name")
     if not is_name(name):
-        hint = f"a letter or digit, then letters, digits, dots, - and _; at most {LONGEST} of them"
+        hint = f"use a letter or digit, then letters, digits, dots, - and _; at most {LONGEST} characters"
         if branch and name == branch:
             hint += "; `compare` and `--base-results` find a baseline by its branch as well, whatever it is called"
         raise UserError.of(f"{clean_name(name)!r} is not a name for a baseline", hint)
@@ -215,7 +215,7 @@ def read(path: Path) -> Source:
         text = f"{path}: its criteria cannot be read ({type(error).__name__}: {error})"
         raise UserError.of(text, hint) from error
     if not file.imported:
-        raise UserError.of(f"{path}: not a baseline (it holds neither a result nor samples)", hint)
+        raise UserError.of(f"{path}: not a baseline (it contains neither a result nor samples)", hint)
     return _imported(file.imported)
 
 

@@ -144,7 +144,7 @@ class PostgresConnection:
             raise UserError.of(f"a history in PostgreSQL needs {error.name}", f"install it: {_EXTRA}") from error
         except ArgumentError as error:
             hint = "write postgresql://USER@HOST/DATABASE"
-            raise UserError.of("the address of the history is not one of a database", hint) from error
+            raise UserError.of("the address of the history is not a database address", hint) from error
         with self._told():
             self._own: ServerConnection = self._engine.connect()
 
@@ -155,7 +155,7 @@ class PostgresConnection:
         except self._error as error:
             # Statements and addresses may hold what nobody else should read: the driver's own first line is enough.
             said = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
-            hint = "is the server running, and may this user write there? What was measured is kept and sent later"
+            hint = "is the server running, and may this user write there? The measured values are kept and sent later"
             raise AwayError.of(f"{self._address.render_as_string()}: {said[0]}", hint, Exit.UNMEASURED) from error
 
     def rows(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:

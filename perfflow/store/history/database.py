@@ -106,7 +106,7 @@ class History:
                         self._own.rows(statement)
         version = self._version()
         if version > schema.VERSION:
-            text = f"the history was written by a later perfflow (tables {version}, this one knows {schema.VERSION})"
+            text = f"a later version of perfflow wrote the history (tables {version}, known: {schema.VERSION})"
             raise UserError.of(text, "update perfflow")
         if version < schema.VERSION:
             with self._own.writing():

@@ -136,7 +136,7 @@ def passed_over(root: Path, word: str, label: str) -> str:
     folder = _run_called(root, word) if word == LATEST else None
     if folder is None or folder.name == label:
         return ""
-    return f"the latest run, {folder.name}, is a bisection, which has no verdict; this is the run before it, {label}"
+    return f"the latest run, {folder.name}, is a bisection, which has no verdict; the run before it is used: {label}"
 
 
 def find(root: Path, word: str, where: Mapping[str, str] | None = None) -> Stored:

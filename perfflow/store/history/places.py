@@ -58,8 +58,8 @@ def place_of(root: Path) -> Place:
 def checked(address: str) -> str:
     """Return the address of a server. Raises UserError where it is none."""
     if not address.startswith(("postgresql://", "postgresql+psycopg://")):
-        hint = f"write postgresql://USER@HOST/DATABASE, or unset {VARIABLE} for a file of the project's own"
-        raise UserError.of("the address of the history is not one of PostgreSQL", hint)
+        hint = f"write postgresql://USER@HOST/DATABASE, or unset {VARIABLE} to use the project's own file"
+        raise UserError.of("the address of the history is not a PostgreSQL address", hint)
     return address
 
 

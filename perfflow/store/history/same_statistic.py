@@ -73,7 +73,7 @@ def _as(reading: Reading, statistic: str) -> Reading:
 def _turned(first: Stored, second: Stored, found: dict[tuple[str, str, str], list[str]]) -> Iterator[str]:
     for (old, new, common), names in found.items():
         yield (
-            f"compared by {_words(common)}, which both hold: {listed(sorted(names))} "
+            f"compared by {_words(common)}, which both contain: {listed(sorted(names))} "
             f"({_name(first)} was judged by {_words(old)}, {_name(second)} by {_words(new)})"
         )
 
@@ -82,7 +82,7 @@ def _left_out(first: Stored, second: Stored, found: dict[tuple[str, str], list[s
     older = second if first.started and second.started and second.started < first.started else first
     for (old, new), names in found.items():
         yield (
-            f"left out, since {_name(first)} holds {_words(old)} and {_name(second)} {_words(new)}: "
+            f"skipped, because {_name(first)} contains {_words(old)} and {_name(second)} {_words(new)}: "
             f"{listed(sorted(names))}; measure {_name(older)} again with this version to compare them"
         )
 

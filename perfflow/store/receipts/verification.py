@@ -38,11 +38,11 @@ def read(folder: Path) -> dict[str, Any]:
     try:
         text = regular_files.read(path).decode()
     except FileNotFoundError as error:
-        hint = "a run that was killed has none; one with its result has it beside that"
+        hint = "a run that was killed has no receipt; that of a finished run is next to its result.json"
         raise UserError.of(f"{folder}: the run has no {RECEIPT}", hint) from error
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UserError.of(f"{path}: {reason}", "a receipt is a file that perfflow wrote", Exit.UNMEASURED) from error
+        raise UserError.of(f"{path}: {reason}", "name a run's folder with its receipt", Exit.UNMEASURED) from error
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -50,7 +50,7 @@ def read(folder: Path) -> dict[str, Any]:
             f"{path}: not JSON ({error})", "it was changed since perfflow wrote it", Exit.FAIL
         ) from error
     if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("files"), dict):
-        hint = f"its schema is to be {SCHEMA}; another version of perfflow may read it"
+        hint = f"the schema must be {SCHEMA}; another version of perfflow may be able to read it"
         raise UserError.of(f"{path}: not a receipt", hint, Exit.FAIL)
     return found
 
@@ -76,7 +76,7 @@ def _of_itself(folder: Path, receipt: Mapping[str, Any]) -> Iterator[Finding]:
     except (TypeError, ValueError, OSError):
         as_written, told = b"", b"?"
     if as_written != told or receipt.get(SEAL) != seal(receipt):
-        yield Finding("changed", RECEIPT, "not as perfflow writes it")
+        yield Finding("changed", RECEIPT, "not in the form that perfflow writes")
 
 
 def _compared(folder: Path, name: str, digest: object) -> Iterator[Finding]:

@@ -151,7 +151,7 @@ def test_tables_of_a_later_version_are_refused(connect: Callable[[], Connection]
     with connection.writing():
         connection.rows("UPDATE about SET value = '999' WHERE name = 'schema'")
     connection.close()
-    with pytest.raises(UserError, match="later perfflow"):
+    with pytest.raises(UserError, match="later version of perfflow"):
         History(connect())
 
 
