@@ -1,4 +1,4 @@
-"""Findings -> the brief of a route: what regressed, by which thresholds, where, and the commands that show it."""
+"""The brief of a route: what regressed, by which thresholds, where, and the commands that reproduce it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHORT = 12
 
 
 def brief_of(found: Findings) -> Brief:
-    """The brief of a run: empty lists where there is nothing to say."""
+    """Return the brief of a run. Lists without findings are empty."""
     regressed = found.regressed()
     undecided = [*found.undecided(), *(row for row in found.rows if row.decision == "removed")]
     rows = [*regressed, *undecided]
@@ -80,10 +80,9 @@ def _hotspot(item: Attribution, criteria: Criteria) -> str:
 
 
 def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]) -> Iterator[str]:
-    """What to type, quoted for a shell, from the root of the project: to measure again, to profile, to find the commit.
+    """Yield shell commands, for the root of the project, that measure again, profile, and find the commit.
 
-    Steps that build are named with those they build for. A comparison of stored results, or of two commands, is
-    repeated as it was typed.
+    They select the building steps as well. A comparison of stored results or of two commands is repeated as typed.
     """
     run, two = found.record.run, two_trees(found.record)
     if run.command and not two:
@@ -111,14 +110,14 @@ def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]
 
 
 def _only(found: Findings, steps: Iterable[str]) -> list[str]:
-    """The words that select steps and what builds them; none for no steps."""
+    """Return the options that select steps and the steps that build for them; none for no steps."""
     names = list(steps)
     builds = [step_id for step_id, _ in found.record.ended_steps() if found.record.planned[step_id].role == "work"]
     return [word for name in [*(builds if names else []), *names] for word in ("--only", name)]
 
 
 def _profilers(found: Findings, names: set[str]) -> list[str]:
-    """The steps that profiled what the brief is about."""
+    """Return the steps that profiled the benchmarks of the brief."""
     planned = found.record.planned
     return [
         step_id
