@@ -1,4 +1,4 @@
-"""Whether the files of a run are still those that its receipt tells of."""
+"""Verify that the files of a run match its receipt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Kind = Literal["changed", "missing", "added", "verdict"]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is not as the receipt says. What was ``added`` later says nothing against the rest."""
+    """A difference from the receipt. A file ``added`` later does not invalidate the others."""
 
     kind: Kind
     file: str
@@ -28,12 +28,12 @@ class Finding:
 
     @property
     def breaks(self) -> bool:
-        """Whether the run is no longer what the receipt is about."""
+        """Whether the difference invalidates the run."""
         return self.kind != "added"
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The receipt of a run. Raises UserError where there is none, or what is there is none."""
+    """Read the receipt of a run. Raises UserError if it is missing or not a receipt."""
     path = folder / RECEIPT
     try:
         text = regular_files.read(path).decode()
@@ -56,7 +56,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def findings(folder: Path, receipt: Mapping[str, Any]) -> Iterator[Finding]:
-    """What differs between a run's files and its receipt, file by file."""
+    """Yield the differences between a run's files and its receipt, file by file."""
     yield from _of_itself(folder, receipt)
     there = names(folder)
     for name, digest in receipt["files"].items():
@@ -69,7 +69,7 @@ def findings(folder: Path, receipt: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _of_itself(folder: Path, receipt: Mapping[str, Any]) -> Iterator[Finding]:
-    """A receipt has one way of being written: another byte in it is a change, whatever it means."""
+    """Yield a difference if the receipt is not byte for byte what perfflow writes, or its seal does not match."""
     try:
         as_written = b"".join(chunk.encode("utf-8", "backslashreplace") for chunk in json_lines(receipt.items()))
         told = regular_files.read(folder / RECEIPT)
@@ -90,7 +90,7 @@ def _compared(folder: Path, name: str, digest: object) -> Iterator[Finding]:
 
 
 def told_otherwise(receipt: Mapping[str, Any], result: Mapping[str, Any], source: str = RESULT) -> Iterator[Finding]:
-    """Where a result says something else than the receipt about how the run ended."""
+    """Yield the differences between a result and the receipt about the outcome of the run."""
     for key in ("verdict", "gate", "run", "trees", "data"):
         if _plain(receipt.get(key)) != _plain(result.get(key)):
             was, now = (_shown(part.get(key), key) for part in (receipt, result))
