@@ -186,7 +186,7 @@ def holds(row: Comparison, regression: Regression) -> Holds:
     """Return on which side of the cut a revision is.
 
     If the interval includes the cut but its lower bound is above half of the cut, the revision has at least a part of
-    the regression. It has only a part if the interval excludes most of the regression, which then came in several steps.
+    the regression. It has only a part if the interval excludes most of it: then it came in several steps.
     """
     worse = _worse(row)
     known = row.metric.exact or row.confidence is not None

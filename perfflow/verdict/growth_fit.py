@@ -2,10 +2,10 @@
 
 The model is ``value = a + b * (size^p - 1) / p``, which includes the logarithm (p = 0), the line, the square and the
 cube (Box and Cox 1964). ``a`` is the fixed cost of every run, such as the start of a process, which must not
-lower the exponent. For each p the best a and b follow by weighted least squares. The interval contains every p whose sum of
-squares exceeds the minimum by no more than the confidence allows (profile likelihood, Venzon and Moolgavkar 1988). If
-the points scatter more than their errors explain, the errors are scaled by the Birge ratio, as the Particle Data Group
-does. This module does not use numpy or scipy, because they start slowly; the tests use them as references.
+lower the exponent. For each p the best a and b follow by weighted least squares. The interval contains every p whose
+sum of squares exceeds the minimum by no more than the confidence allows (profile likelihood, Venzon and Moolgavkar
+1988). If the points scatter more than their errors explain, the errors are scaled by the Birge ratio, as the Particle
+Data Group does. This module does not use numpy or scipy, because they start slowly; the tests use them as references.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def fewest_pairs(design: str) -> int:
 
 
 def smallest_change(recorded: Recorded, thresholds: Thresholds, pairs: int, seed: str) -> float | None:
-    """Return the smallest of ``CHANGES`` detected in nine of ten replays with up to ``pairs`` pairs; None if none is."""
+    """Return the smallest of ``CHANGES`` detected in 9 of 10 replays with up to ``pairs`` pairs; None if none is."""
     if pairs < fewest_pairs(recorded.design) or len(recorded.baseline) < pairs:
         return None
     tried = [change for change in CHANGES if change > thresholds.floor]

@@ -1,4 +1,4 @@
-"""The folder of a run: events survive a kill, files appear whole or not at all."""
+"""The folder of a run: events survive a kill, and files are written completely or not at all."""
 
 from __future__ import annotations
 

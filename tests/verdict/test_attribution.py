@@ -1,4 +1,4 @@
-"""Who is named for a regression, by costs that are made up here."""
+"""Attribution of regressions to functions, with made-up costs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def row(metric: str, baseline: float, candidate: float, **changed: Any) -> Bench
 
 
 def cost(name: str, before: float, after: float, totals: tuple[float, float], **more: Any) -> dict[str, Any]:
-    """A function's samples on both sides, with the noise of so many."""
+    """Return a function's samples on both sides, with the noise of that number of samples."""
     found: dict[str, Any] = {"function": name, "file": "a.c", "line": 3, "crate": "", "region": ""}
     for tree, count, total in zip(("baseline", "candidate"), (before, after), totals, strict=True):
         share = count / total
@@ -77,7 +77,7 @@ def named(record: Record, *rows: Benchmark) -> list[str]:
 
 
 def test_times_are_compared_for_each_operation_and_not_by_share() -> None:
-    # 10 + 10 ms became 15 + 10 ms: of as many samples `same` has fewer, and cost nothing less.
+    # 10 + 10 ms became 15 + 10 ms: `same` has a smaller share of the samples, but the same cost.
     record = record_with("sampled", "time", {"slower": (1000, 1200), "same": (1000, 800)})
     (found,) = attributions(record, [row("cpu", 0.020, 0.025)])
     assert found.function == "slower"

@@ -1,4 +1,4 @@
-"""Rules of a verdict at their very bounds, on comparisons made by hand: clocks, targets, trade-offs and memory."""
+"""Rules of a verdict exactly at their bounds, on hand-made comparisons: clocks, targets, trade-offs and memory."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_witnesses_saw_more_of_the_same_pairs() -> None:
         ((0.07, 0.051, 0.09), (0.11, 0.06, 0.19), True),
         ((0.07, 0.051, 0.09), (0.10, 0.06, 0.19), False),
         ((0.12, 0.11, 0.13), (0.3, 0.2, 0.4), False),
-        # Known as a regression that is no concern.
+        # A proven regression below the concern threshold.
         ((0.04, 0.03, 0.05), (0.07, 0.051, 0.09), True),
     ],
 )
@@ -157,7 +157,7 @@ def test_a_gain_that_another_clock_excludes(high: float, other: tuple[float, flo
 @pytest.mark.parametrize(
     ("chosen", "other", "undecided"),
     [
-        # Its interval crosses the concern threshold, and is not known to half a percent.
+        # Its interval includes the concern threshold, and its half-width is over 0.5%.
         ((0.0, -0.01, 0.01), (0.045, 0.010, 0.08), True),
         ((0.0, -0.01, 0.01), (0.045, 0.000, 0.08), False),
         ((0.0, -0.01, 0.01), (0.045, 0.010, 0.05), False),
@@ -272,7 +272,7 @@ def test_how_much_worse_a_row_is_that_passes(decision: str, level: str | None, w
 
 
 TODAY = "2026-01-02"
-"""When the records made by hand begin."""
+"""Start time of the hand-made records."""
 
 
 def known(*accepted: Accepted) -> Criteria:

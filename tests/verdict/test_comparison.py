@@ -1,4 +1,4 @@
-"""Two samples -> effect and interval; numbers only."""
+"""Effect and interval of two samples."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_the_timing_metric_by_what_the_program_does(share: float, uncontended_sh
 
 
 def test_contention_in_most_processes_does_not_make_a_program_one_that_waits() -> None:
-    """Without queueing times the least disturbed process tells; one that waits never gets near its wall time."""
+    """Without queueing times the least disturbed process decides: a waiting program stays below its wall time."""
     disturbed = [value * (1 if number == 4 else 2.5) for number, value in enumerate(WALL)]
     assert timing_metric(timed(time=(disturbed, disturbed), cpu=(WALL, WALL)))[0] == "cpu"
     waiting = [value + 0.2 for value in WALL]
@@ -232,7 +232,7 @@ def test_contention_in_most_processes_does_not_make_a_program_one_that_waits() -
 
 
 def test_a_program_that_comes_to_use_two_cores_is_judged_by_wall_time() -> None:
-    """In CPU time it would look slower, although it is done in half the time."""
+    """Its CPU time would show it as slower, although it finishes in half the time."""
     halved = [value / 2 for value in WALL]
     figures = timed(time=(WALL, halved), cpu=(WALL, [value * 1.01 for value in WALL]))
     assert timing_metric(figures)[0] == "time"

@@ -1,4 +1,4 @@
-"""Rules where a figure lies exactly on a cut: candidates, clocks, decisions, memory and rates."""
+"""Rules for values exactly on a threshold: candidates, clocks, decisions, memory and rates."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_only_the_clocks_of_the_objective_itself_contradict_its_gain() -> None:
 @pytest.mark.parametrize(
     ("objectives", "accepted"),
     [
-        ((("b", "cpu"),), True),  # the author asked for this clock
+        ((("b", "cpu"),), True),  # the workflow names this clock
         ((("b", ""),), False),
         ((("b", "time"),), False),
         ((("b", "time"), ("c", "cpu")), False),
@@ -175,7 +175,7 @@ def test_one_pair_is_enough_for_a_witness() -> None:
 
 
 def test_clocks_are_judged_by_the_floor_of_two_builds() -> None:
-    """What identical files would prove, two builds do not: a change of 0.6% may be code layout."""
+    """A change of 0.6% is proven for identical files, but not for two builds: it may be code layout."""
     unproven = clock("cpu", 0.06, 0.006, 0.2)
     witness = clock("time", 0.07, 0.051, 0.09)
     assert worse_by(unproven, [witness], THRESHOLDS) == witness
@@ -212,7 +212,7 @@ def test_a_clock_that_bounds_nothing_is_told_without_an_interval() -> None:
 @pytest.mark.parametrize(
     ("chosen", "finest", "undecided"),
     [
-        # A regression is shown, and the finest other clock seems to be of a worse level.
+        # The chosen clock shows a regression, and the finest other clock suggests a higher level.
         ((0.07, 0.06, 0.08), (0.11, 0.05, 0.20), True),
         ((0.07, 0.06, 0.08), (0.10, -0.05, 0.25), False),
         # Its lower end on the concern threshold, its estimate not beyond it.
@@ -252,17 +252,17 @@ def test_a_tiny_change_is_proven_where_zero_is_excluded(low: float, high: float,
 @pytest.mark.parametrize(
     ("decision", "change", "enough"),
     [
-        # Half-widths of exactly half a percent, of which exactly half a percent is left besides the steps.
+        # Half-widths of exactly 0.5%.
         ("same", (0.021, 0.013, 0.023), True),
         ("unproven", (0.021, 0.013, 0.023), True),
-        # An estimate exactly on the floor is no more likely a change than none.
+        # With an estimate exactly on the floor, a change is as likely as none.
         ("same", (0.020, 0.001, 0.039), True),
-        # Ends exactly on a threshold do not straddle it.
+        # An interval that ends exactly on a threshold does not include it.
         ("regressed", (0.150, 0.100, 0.200), True),
         ("regressed", (0.080, 0.060, 0.100), True),
         ("regressed", (0.150, 0.099, 0.200), False),
         ("regressed", (0.080, 0.060, 0.101), False),
-        # The concern threshold is known to exactly half of itself.
+        # The half-width is exactly half of the concern threshold.
         ("regressed", (0.050, 0.0255, 0.0755), True),
     ],
 )
@@ -287,7 +287,7 @@ def test_a_comparison_without_layouts_is_as_it_was_built() -> None:
 @pytest.mark.parametrize(
     ("half", "blur", "more"),
     [
-        # Of 10 pairs, to fit a half-width into the 5% of the concern threshold: 10 (half / 0.05)^2, rounded up.
+        # From 10 pairs to a half-width within the concern threshold of 5%: 10 (half / 0.05)^2, rounded up.
         (0.0525, 0.0, 2),
         (0.0510, 0.0, 1),
         (0.0400, 0.0, 1),
@@ -311,7 +311,7 @@ def test_memory_that_grew_from_nothing_matters_beyond_a_mebibyte(grown: float, *
 
 
 def rated(times: list[float], rates: list[float], candidates: int = 3) -> Record:
-    """A benchmark with a time and a rate, of which the candidate lacks some."""
+    """Return a benchmark with a time and a rate, some of which the candidate lacks."""
     events = pairs("b", times, times)
     for number, (event, rate) in enumerate(zip(events, rates, strict=True)):
         event["baseline"].append(reading("throughput", rate))

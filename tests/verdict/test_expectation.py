@@ -1,4 +1,4 @@
-"""What a calibration adds to a judged run."""
+"""The notes that a calibration adds to a judged run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Growth targets and the growth of two sides, judged from records made by hand."""
+"""Growth targets and the growth of two sides, judged from hand-made records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cell(size: float) -> dict[str, Any]:
 
 
 def taken(size: float, *curves: Curve, metric: str = "time", count: int = 14, **keys: Any) -> list[dict[str, Any]]:
-    """Samples of one size that differ by up to half a percent."""
+    """Return samples of one size that differ by up to 0.5%."""
     found = []
     for number in range(count):
         spread = 1 + 0.001 * (number % 11 - 5)

@@ -1,4 +1,4 @@
-"""Record + criteria -> Result: targets, verdict, gate, what gates and why."""
+"""Judging a record: targets, verdict, gate, gating rows and their reasons."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_rows_and_the_verdict_they_give(candidate: list[float], decision: str, l
 
 
 def test_a_row_that_does_not_gate_decides_nothing() -> None:
-    """CPU time is chosen; the wall time beside it is only shown."""
+    """CPU time is chosen; wall time is only shown."""
     events = []
     for number, (wall, cpu) in enumerate(zip(noisy(1.5, 0.5), scaled(1.0), strict=True)):
         sides = {
@@ -117,7 +117,7 @@ def test_an_accepted_regression_passes_until_its_date(started: str, factor: floa
     )
     assert (result.verdict, row(result).level) == (verdict, level)
     assert "2026-06-30" in row(result).warnings[0]
-    # Where it would have passed a day before, the date is why it does not.
+    # If it would have passed before the date, the reasons mention the date.
     lapsed = ["b time was accepted until 2026-06-30, which has passed: new checksums"]
     assert [text for text in result.reasons if "which has passed" in text] == (lapsed if started > "2026-07" else [])
 
@@ -241,7 +241,7 @@ def found_peak(metric: str, value: float, precision: str = "", step: str = "roof
 
 
 def of_peak(metric: str, *events: dict[str, Any], precision: str = "", **keys: Any) -> TargetResult:
-    """The target of half the peak on a benchmark that does 40e9 a second."""
+    """Judge the target of half the peak on a benchmark with 40e9 FLOP/s."""
     steps = [planned("b", precision=precision), *(planned(name, role="machine") for name in ("roof", "again"))]
     wanted = criteria({"b": {metric: "≥50% of peak"}}, **keys)
     return judged(*pairs("b", scaled(40e9), None, metric=metric), *events, wanted=wanted, steps=steps).targets[0]
@@ -250,7 +250,7 @@ def of_peak(metric: str, *events: dict[str, Any], precision: str = "", **keys: A
 def test_a_step_may_find_the_peak() -> None:
     found = of_peak("bandwidth", found_peak("bandwidth", 50e9))
     assert (found.status, found.peak, found.peak_source) == ("met", 50e9, "found by step roof")
-    # What a machine was once seen to do, it can do.
+    # The highest measured peak counts.
     assert of_peak("bandwidth", found_peak("bandwidth", 50e9), found_peak("bandwidth", 90e9, step="again")).peak == 90e9
     found = of_peak("bandwidth", found_peak("bandwidth", 50e9), peaks={"bandwidth": 100e9})
     assert (found.status, found.peak, found.peak_source) == ("not met", 100e9, "said by the workflow")

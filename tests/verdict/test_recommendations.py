@@ -1,4 +1,4 @@
-"""Each rule on evidence that must fire it and on a near miss that must not."""
+"""Each rule, with evidence that must trigger it and a near miss that must not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ METRICS_OF_TOOLS = {
     name: Metric(name, Dimension.RATIO, Better.LOWER)
     for name in ("dataloader_fraction", "dataloader_wait", "allreduce_fraction", "gil_share")
 }
-"""Those that a rule is about and a tool brings along."""
+"""Metrics that rules use and that tools declare themselves."""
 
 
 Evidence = dict[str, Any]
@@ -49,7 +49,7 @@ def advised(
     warnings: Sequence[str] = (),
     kernels: Sequence[KernelResult] = (),
 ) -> list[Recommendation]:
-    """What is advised of hotspots, and of metrics with a value on the baseline and one on the candidate."""
+    """Return the advice on hotspots, and on metrics with a value on the baseline and one on the candidate."""
     events = [
         event
         for metric, (before, after) in (metrics or {}).items()
@@ -64,7 +64,7 @@ def advised(
 
 
 def of_kernel(**keys: Any) -> dict[str, Any]:
-    """A kernel of benchmark ``b`` with half of the device's time, of which nothing is to be advised but by ``keys``."""
+    """Return a kernel of benchmark ``b`` with half of the device's time; only ``keys`` may trigger advice."""
     known = {"benchmark": "b", "share": 0.5, "threads": 256, "registers": 32, "sm_share": 0.4, "memory_share": 0.5}
     return kernel(**(known | keys))
 
@@ -74,7 +74,7 @@ def gpu(*kernels: Mapping[str, Any]) -> Evidence:
 
 
 def line(function: str, share: float, cause: str, uses: Sequence[Use], **keys: Any) -> HotspotResult:
-    """A hotspot of the project's own Python, with what its source shows."""
+    """Return a hotspot of the project's own Python code, with the uses in its source."""
     known: dict[str, Any] = {"source": "line-profiler", "file": "own/p.py", "line": 9, "function": function}
     return spot(function, share, cause, **(known | {"uses": [str(use) for use in uses]} | keys))
 
@@ -281,7 +281,7 @@ MISS: list[tuple[str, Evidence]] = [
         {"spots": [line("parse", 0.5, blocks(999), [Use.UNBOUNDED], unit="bytes", source="tracemalloc")]},
     ),
     (
-        "memory-kept-without-bound",  # what was asked for over the whole run may be long gone
+        "memory-kept-without-bound",  # total allocations over the whole run may already be freed
         {"spots": [line("parse", 0.5, blocks(9000), [Use.UNBOUNDED], unit="bytes", source="memray")]},
     ),
     ("many-small-allocations", {"metrics": {"allocs": (1e6, 1e6), "alloc": (7e7, 7e7)}}),

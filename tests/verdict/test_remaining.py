@@ -1,4 +1,4 @@
-"""What is said of a row that is not settled: what is known, the time that would settle it, and what grants that."""
+"""The text on a row that is not settled: its interval, the time that would settle it, and the option for that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHUT = [1.0, 1.001, 0.999, 1.0, 1.002] * 4
 
 
 def unproven(seconds: float | None, stopped: str = "budget", metric: str = "time", design: str = "looks") -> Result:
-    """A row of 20 pairs that took so many seconds each."""
+    """Return a row of 20 pairs that took so many seconds each."""
     events = pairs("b", OPEN, OPEN[2:] + OPEN[:2], metric)
     for event in events:
         event.update({"design": design} | ({"seconds": seconds} if seconds else {}))
@@ -91,7 +91,7 @@ def test_where_cpu_time_is_settled_it_is_advised() -> None:
     for event, before, after in zip(events, SHUT, SHUT[1:] + SHUT[:1], strict=True):
         event["design"] = "looks"
         for side, value in (("baseline", before), ("candidate", after)):
-            # More CPU time than wall time: threads, so that wall time is judged.
+            # More CPU time than wall time indicates threads, so wall time decides.
             event[side].append({"metric": "cpu", "value": 3 * value})
     result = judged(*events, ended("b"))
     assert row(result, "b", "time").gating

@@ -1,4 +1,4 @@
-"""Which benchmarks are placed under the roof, and what is said where it is not known."""
+"""Benchmarks under the roof, and the notes if the roof is not known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def values(value: float) -> list[float]:
 
 
 def kernel(peaks: Mapping[str, float], traffic: str = "throughput", precision: str = "f32") -> Result:
-    """A kernel of 0.5 FLOP/B that does 2e9 FLOP/s, and of one suite another that tells its arithmetic alone."""
+    """Return a kernel of 0.5 FLOP/B with 2e9 FLOP/s, and another of the same suite that reports only arithmetic."""
     events = [*pairs("b", values(2e9), None, "flops"), *pairs("b", values(4e9), None, traffic)]
     alone = {"event": "sample", "step": "b", "pair": 0, "baseline": [reading("flops", 3e9, benchmark="alone")]}
     steps = [planned("b", precision=precision)]

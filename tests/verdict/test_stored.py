@@ -1,4 +1,4 @@
-"""Result -> Record: judging what was read back gives the same bytes."""
+"""Rebuilding a record from a result: judging it again gives the same bytes."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ kernels = st.builds(
 
 @st.composite
 def blocks(draw: st.DrawFn, step: str) -> list[dict[str, Any]]:
-    """Samples of one step, the same readings again and again with a little noise, some of them lost."""
-    # Code layouts come after samples of the programs as built; their way back has tests of its own.
+    """Samples of one step: the same readings repeated with a little noise, some of them missing."""
+    # Code layouts follow samples of the programs as built; other tests cover them.
     single = [[design.value] for design in Design if "layouts" not in design.value]
     designs = draw(st.sampled_from([*single, ["screen", "confirm"], []]))
     chosen = {side: draw(few_readings) for side in draw(st.sampled_from([SIDES, SIDES, SIDES[:1], SIDES[1:]]))}
@@ -160,7 +160,7 @@ def records(draw: st.DrawFn) -> Record:
             events.append({"event": "stopped", "step": name, "benchmark": benchmark, "reason": "budget"})
         if draw(st.integers(0, 3)):
             end_of_step = draw(endings(name))
-            # A step that samples has no readings at its end, which are those of a profile.
+            # A sampling step has no readings in its final event; only profiles have.
             events.append({key: value for key, value in end_of_step.items() if key != "readings" or not samples})
     end = draw(st.sampled_from([[END], [END], [], [{"event": "interrupted", "time": END["time"]}]]))
     params = {"limit": float("inf"), "names": ["a", 1]}

@@ -1,4 +1,4 @@
-"""What passes is said where it passes with a warning, and what found nothing out does not pass."""
+"""Warnings of runs that pass; and a run that measured and checked nothing does not pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two stored sets whose values are different statistics: one that both hold is compared, else nothing is."""
+"""Two stored sets with different statistics: a statistic that both contain is compared, else none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEY = ("b", "time")
 VALUES = [1.0, 1.0, 1.0, 2.0, 5.0]
 NEW = reading_of_process("time", VALUES)
 OLD = replace(NEW, value=1.0001, statistic="")
-"""As 0.1.0 wrote it: a quartile that does not say so."""
+"""A value as version 0.1.0 wrote it: a quartile without the name of the statistic."""
 PLAIN = Reading("time", 3.0)
 
 
