@@ -125,7 +125,7 @@ def nothing_proven(record: Record, rows: list[Standing], wanted: str) -> tuple[s
         return "not measured", f"{missing} was not measured on both revisions; measured: {known}"
     unsure = undecided(rows)
     if unsure:
-        return "unproven", f"no regression is proven and none is excluded: {_names(unsure)}"
+        return "unproven", f"a regression is neither proven nor excluded: {_names(unsure)}"
     gone = [item for item in rows if item.comparison.only is not None or item.comparison.change is None]
     if gone:
         return "not measured", f"not measured on both revisions: {_names(gone)}"

@@ -67,7 +67,7 @@ def _hotspot(item: Attribution, criteria: Criteria) -> str:
     place = f" ({item.file}:{item.line})" if item.file and item.line else f" ({item.file})" if item.file else ""
     parts = []
     if item.share is not None:
-        parts.append(f"{told_share(item.share)} of what {item.benchmark} lost in {item.metric}")
+        parts.append(f"{told_share(item.share)} of the regression of {item.benchmark} {item.metric}")
     if item.baseline is not None and item.candidate is not None:
         dimension = criteria.metric(item.metric).dimension
         if item.unit == dimension.base_unit:

@@ -168,7 +168,7 @@ def _in_losses(condition: Calls, found: Findings, benchmark: str) -> Iterator[st
         lost = item.benchmark == benchmark and item.share is not None and item.share >= condition.share
         if lost and _named(condition.functions, item.function, item.file):
             held = told_share(item.share or 0.0)
-            yield f"{item.tool}: {item.function} accounts for {held} of what {benchmark} lost in {item.metric}"
+            yield f"{item.tool}: {item.function} accounts for {held} of the regression of {benchmark} {item.metric}"
 
 
 @cache

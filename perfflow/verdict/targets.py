@@ -173,7 +173,7 @@ def _detail(status: Status, summary: Summary, target: Target) -> str:
         return ""
     if summary.needs:
         return f"{summary.n} samples; a 95% interval of {target.statistic} needs {summary.needs}"
-    return "the interval crosses the requirement"
+    return "the interval includes the limit"
 
 
 def _judge_change(
@@ -189,7 +189,7 @@ def _judge_change(
 
     measured = oriented(comparison.change)
     status = _status(requirement, measured.low, measured.high)
-    detail = "the interval crosses the requirement" if status == "unproven" else ""
+    detail = "the interval includes the limit" if status == "unproven" else ""
     sure = sure_change(comparison, series) if status == "unproven" and rules.separated else None
     if sure and (status := _status(requirement, oriented(sure).low, oriented(sure).high)) != "unproven":
         detail = f"all {comparison.pairs} pairs lie on one side of the limit"
@@ -222,7 +222,7 @@ def _judge_growth(target: Target, criteria: Criteria, record: Record, confidence
                 confidence,
                 lambda found: _status(target.requirement, found.low, found.high) != "unproven",
             )
-            detail = "; ".join(filter(None, ("the interval crosses the requirement", larger, detail)))
+            detail = "; ".join(filter(None, ("the interval includes the limit", larger, detail)))
         yield _result(target, name, growth.exponent if growth else None, status, detail)
 
 

@@ -343,7 +343,7 @@ def test_a_function_that_lost_is_evidence_of_a_gate() -> None:
     metrics = {"instructions": (100.0, 200.0)}
     (found,) = advised(metrics=metrics, blamed=[Attribution(**known, function="malloc", share=0.8)])
     assert found.rule == "allocation-in-hot-path"
-    assert found.evidence == "callgrind: malloc accounts for 80% of what b lost in instructions"
+    assert found.evidence == "callgrind: malloc accounts for 80% of the regression of b instructions"
     assert advised(metrics=metrics, blamed=[Attribution(**known, function="malloc", share=0.05)]) == []
 
 

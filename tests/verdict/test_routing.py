@@ -248,7 +248,7 @@ def test_the_brief_has_what_whoever_is_next_needs() -> None:
         "io time p50 <1ms not met: 1.00 s",
     ]
     touched = f"last touched in {'d' * 12} by Ada: Check twice"
-    place = "step (src/parse.rs:12): 80% of what core/parse lost in time"
+    place = "step (src/parse.rs:12): 80% of the regression of core/parse time"
     assert brief.hotspots == [f"{place}; 1.00 s → 1.50 s; {touched}; 12 samples are few"]
     own = "--set 'size=a b' --set fast=true"
     good, bad = "b" * 40, "c" * 40

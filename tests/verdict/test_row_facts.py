@@ -426,7 +426,7 @@ def test_a_percentile_of_batches_is_named_as_one(batch: float, statistic: str, *
     [
         ("<9%", "met", ""),
         ("<-9%", "not met", ""),
-        ("<0%", "unproven", "the interval crosses the requirement"),
+        ("<0%", "unproven", "the interval includes the limit"),
     ],
 )
 def test_a_change_that_crosses_its_requirement_says_so(wanted: str, status: str, detail: str) -> None:

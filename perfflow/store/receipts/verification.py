@@ -94,7 +94,8 @@ def told_otherwise(receipt: Mapping[str, Any], result: Mapping[str, Any], source
     for key in ("verdict", "gate", "run", "trees", "data"):
         if _plain(receipt.get(key)) != _plain(result.get(key)):
             was, now = (_shown(part.get(key), key) for part in (receipt, result))
-            yield Finding("verdict", source, f"`{key}` is {now}, and the receipt says {was}")
+            text = f"`{key}` is {now}, but {was} in the receipt" if now != was else f"`{key}` differs from the receipt"
+            yield Finding("verdict", source, text)
 
 
 def _plain(value: Any) -> Any:
@@ -104,4 +105,4 @@ def _plain(value: Any) -> Any:
 def _shown(value: Any, key: str) -> str:
     if key == "gate" and isinstance(value, dict):
         return repr(value.get("status"))
-    return repr(value) if isinstance(value, str) else "another one"
+    return repr(value) if isinstance(value, str) else "another value"
