@@ -96,7 +96,7 @@ def accept(
     Every metric with a direction can be guarded, also one that is no objective, such as memory.
     ``identical`` returns whether a step executes the same files on both sides.
     """
-    telling = {key: rows[key] for key in telling_rows(record, rows, criteria, goal)}
+    telling = {key: rows[key] for key in deciding_rows(record, rows, criteria, goal)}
     guarded = {key: rows[key] for key in guarded_rows(record, rows, goal.guards)}
     rulings = {key: _ruled(row, criteria, identical) for key, row in telling.items()}
     for key, ruling in rulings.items():
@@ -144,7 +144,7 @@ def _ruled(row: Comparison, criteria: Criteria, identical: Callable[[str], bool]
     return rule(row, criteria.thresholds_of(row.benchmark, row.metric.name), identical=identical(row.step))
 
 
-def telling_rows(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, goal: Goal) -> list[Key]:
+def deciding_rows(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, goal: Goal) -> list[Key]:
     """Return the rows that judge a candidate: the deciding timing of each benchmark, targets and objectives.
 
     Rows that are only guarded are left out, because they are not worth further pairs.

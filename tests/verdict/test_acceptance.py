@@ -17,10 +17,10 @@ from perfflow.verdict.acceptance import (
     Goal,
     accept,
     clear,
+    deciding_rows,
     effect_of,
     goal_of,
     is_reached,
-    telling_rows,
 )
 from perfflow.verdict.comparison import Comparison
 from perfflow.verdict.sharing import compared
@@ -239,9 +239,9 @@ def test_a_candidate_is_judged_by_what_decides_and_not_by_what_is_merely_guarded
     events += [*pairs("c", [1.0] * 20, [1.0] * 20), *pairs("c", [1.0] * 20, [1.0] * 20, "rss")]
     taken = record(*events, ended("b"), ended("c"), steps=[planned("b"), planned("c")], guard=["**"])
     rows = compared(taken, own)
-    found = telling_rows(taken, rows, own, Goal((("b", "time"),), ("**",)))
+    found = deciding_rows(taken, rows, own, Goal((("b", "time"),), ("**",)))
     assert found == [("b", "time"), ("b", "rss"), ("c", "time")]
-    found = telling_rows(taken, rows, Criteria(), Goal((("c", "rss"),), ("**",)))
+    found = deciding_rows(taken, rows, Criteria(), Goal((("c", "rss"),), ("**",)))
     assert found == [("b", "time"), ("c", "time"), ("c", "rss")]
 
 

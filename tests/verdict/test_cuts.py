@@ -14,7 +14,7 @@ from perfflow.model.result_samples import Sample
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record
 from perfflow.verdict import acceptance, decide, memory, one_measurement
-from perfflow.verdict.acceptance import Acceptance, Goal, accept, clear, is_reached, telling_rows
+from perfflow.verdict.acceptance import Acceptance, Goal, accept, clear, deciding_rows, is_reached
 from perfflow.verdict.clocks import Clocks, contradiction, timing_metric, witnesses, worse_by
 from perfflow.verdict.decide import Ruling, over_layouts, rule, settled
 from perfflow.verdict.sharing import compared
@@ -100,7 +100,7 @@ def test_a_target_of_a_clock_that_was_not_chosen_does_not_judge_a_candidate() ->
         for each in ("baseline", "candidate"):
             event[each].append(reading("time", 1.0))
     taken = record(*events, ended("b"), criteria=own)
-    assert telling_rows(taken, compared(taken, own), own, ALL) == [("b", "cpu")]
+    assert deciding_rows(taken, compared(taken, own), own, ALL) == [("b", "cpu")]
 
 
 def test_an_objective_exactly_at_the_goal_has_not_reached_it() -> None:
