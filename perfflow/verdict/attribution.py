@@ -71,7 +71,7 @@ def _of_row(record: Record, row: Benchmark) -> Iterator[Attribution]:
         yield _attribution(record, row, step_id, entry, item, regions)
 
 
-def told_share(share: float) -> str:
+def loss_share_text(share: float) -> str:
     """Return a share of a loss as text: ``61%``, or ``>100%`` if other functions made up for a part."""
     return f"{share:.0%}" if share <= _ALL else ">100%"
 

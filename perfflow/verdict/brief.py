@@ -14,7 +14,7 @@ from perfflow.model.result_routes import Brief
 from perfflow.model.targets import matches
 from perfflow.model.tree_facts import tree_of
 from perfflow.model.units import format_quantity
-from perfflow.verdict.attribution import told_share
+from perfflow.verdict.attribution import loss_share_text
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import thresholds_for, two_trees
 from perfflow.verdict.told import judged, percent
@@ -67,7 +67,7 @@ def _hotspot(item: Attribution, criteria: Criteria) -> str:
     place = f" ({item.file}:{item.line})" if item.file and item.line else f" ({item.file})" if item.file else ""
     parts = []
     if item.share is not None:
-        parts.append(f"{told_share(item.share)} of the regression of {item.benchmark} {item.metric}")
+        parts.append(f"{loss_share_text(item.share)} of the regression of {item.benchmark} {item.metric}")
     if item.baseline is not None and item.candidate is not None:
         dimension = criteria.metric(item.metric).dimension
         if item.unit == dimension.base_unit:

@@ -14,7 +14,7 @@ from perfflow.model.result import Benchmark, HotspotResult
 from perfflow.model.units import Dimension, format_change, format_quantity, significant
 from perfflow.tools import own_code
 from perfflow.tools.linux.costly_calls import read_said
-from perfflow.verdict.attribution import told_share
+from perfflow.verdict.attribution import loss_share_text
 from perfflow.verdict.counted import read_count
 from perfflow.verdict.findings import Findings, worse_by
 from perfflow.verdict.kernel_evidence import LowOccupancy, Stalled, Wasted, current_kernels, of_kernel
@@ -167,7 +167,7 @@ def _in_losses(condition: Calls, found: Findings, benchmark: str) -> Iterator[st
     for item in found.blamed:
         lost = item.benchmark == benchmark and item.share is not None and item.share >= condition.share
         if lost and _named(condition.functions, item.function, item.file):
-            held = told_share(item.share or 0.0)
+            held = loss_share_text(item.share or 0.0)
             yield f"{item.tool}: {item.function} accounts for {held} of the regression of {benchmark} {item.metric}"
 
 

@@ -12,7 +12,7 @@ from perfflow.model.result import Benchmark
 from perfflow.model.result_samples import Bounds, Sample
 from perfflow.store.record import Record
 from perfflow.store.run_facts import BenchmarkCosts, PlannedStep, StepRecord
-from perfflow.verdict.attribution import attributions, told_share
+from perfflow.verdict.attribution import attributions, loss_share_text
 
 
 def side(value: float) -> Sample:
@@ -147,7 +147,7 @@ def test_the_functions_of_a_region_are_added_up() -> None:
 
 
 def test_a_part_that_is_more_than_all_is_not_told_as_a_figure() -> None:
-    assert [told_share(share) for share in (0.614, 1.0, 1.004, 1.48)] == ["61%", "100%", "100%", ">100%"]
+    assert [loss_share_text(share) for share in (0.614, 1.0, 1.004, 1.48)] == ["61%", "100%", "100%", ">100%"]
 
 
 def test_what_a_rate_lost_is_told_by_the_time_of_each_unit() -> None:
