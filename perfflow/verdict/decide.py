@@ -152,11 +152,11 @@ def _undecided(layouts: Layouts, change: Interval) -> str:
 
 def _accident(layouts: Layouts, change: Interval) -> str:
     built = layouts.built.change
-    as_built = told_change(built) if built else "differ"
-    return f"{ACCIDENT}: as built {as_built}, over {layouts.n} fresh layouts of each side {told_change(change)}"
+    as_built = signed_interval(built) if built else "differ"
+    return f"{ACCIDENT}: as built {as_built}, over {layouts.n} fresh layouts of each side {signed_interval(change)}"
 
 
-def told_change(change: Interval) -> str:
+def signed_interval(change: Interval) -> str:
     """Return an estimate with its interval, signed: ``+3.0% [+1.0%, +5.0%]``."""
     return f"{format_change(change.estimate)} [{format_change(change.low)}, {format_change(change.high)}]"
 
