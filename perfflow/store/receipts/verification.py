@@ -89,7 +89,9 @@ def _compared(folder: Path, name: str, digest: object) -> Iterator[Finding]:
         yield Finding("changed", name, f"its sha256 is {now[:12]}…, and was {str(digest)[:12]}…")
 
 
-def told_otherwise(receipt: Mapping[str, Any], result: Mapping[str, Any], source: str = RESULT) -> Iterator[Finding]:
+def outcome_differences(
+    receipt: Mapping[str, Any], result: Mapping[str, Any], source: str = RESULT
+) -> Iterator[Finding]:
     """Yield the differences between a result and the receipt about the outcome of the run."""
     for key in ("verdict", "gate", "run", "trees", "data"):
         if _plain(receipt.get(key)) != _plain(result.get(key)):
