@@ -26,7 +26,7 @@ from perfflow.store.run_facts import Scaling
 from perfflow.verdict import growth_fit
 from perfflow.verdict.comparison import VALUE_CONFIDENCE, summarise
 from perfflow.verdict.decide import IDENTICAL_FLOOR
-from perfflow.verdict.growth_ahead import size_that_tells
+from perfflow.verdict.growth_ahead import deciding_size
 from perfflow.verdict.growth_curve import curve_of
 from perfflow.verdict.growth_fit import Point
 
@@ -73,7 +73,7 @@ class Sizes:
             return None
         return growth_fit.fit(points, confidence, **self._how(metric, thresholds))
 
-    def size_that_tells(
+    def deciding_size(
         self,
         side: Side,
         metric: Metric,
@@ -85,7 +85,7 @@ class Sizes:
         points, _ = self.points(side, metric, confidence)
         how = {"confidence": confidence, **self._how(metric, thresholds)}
         found = growth_fit.fit(points, **how)
-        size = size_that_tells(points, found, decided, **how)
+        size = deciding_size(points, found, decided, **how)
         if size:
             return f"adding {self.key}={_number(size)} should settle it"
         neighbours = GROWTH_CLASSES.index("linear") <= found.low and found.high <= GROWTH_CLASSES.index("nlogn")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from perfflow.verdict.growth_fit import Growth, Point, fit, lines, power
 
 
-def size_that_tells(points: Sequence[Point], found: Growth, decided: Callable[[Growth], bool], **how: float) -> float:
+def deciding_size(points: Sequence[Point], found: Growth, decided: Callable[[Growth], bool], **how: float) -> float:
     """Return approximately the least further size that would settle the growth; 0 if none would.
 
     Its relative error is assumed to be the median of the others. ``how`` are the arguments of ``fit``.

@@ -215,7 +215,7 @@ def _judge_growth(target: Target, criteria: Criteria, record: Record, confidence
             status = _status(target.requirement, growth.low, growth.high)
         detail = sizes.detail(side, metric, thresholds, confidence)
         if status == "unproven" and growth:
-            larger = sizes.size_that_tells(
+            larger = sizes.deciding_size(
                 side,
                 metric,
                 thresholds,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from perfflow.model.units import GROWTH_CLASSES
-from perfflow.verdict.growth_ahead import size_that_tells
+from perfflow.verdict.growth_ahead import deciding_size
 from perfflow.verdict.growth_fit import BEND, EXACT_BEND, Growth, Point, class_of, fit
 
 HOW = {"floor": 0.02, "flat": 0.05, "bend": BEND}
@@ -97,14 +97,14 @@ def test_a_size_is_named_that_would_tell_and_does() -> None:
     def decided(found: Growth) -> bool:
         return found.high <= linear or found.low > linear
 
-    size = size_that_tells(known, seen, decided, confidence=0.95, **HOW)
+    size = deciding_size(known, seen, decided, confidence=0.95, **HOW)
     assert size > 10_000
     assert decided(growth([*known, Point(size, size, 0.005 * size)]))
 
 
 def test_no_size_is_named_where_none_would_tell() -> None:
     known = points(CURVES["linear"])
-    assert size_that_tells(known, growth(known), lambda _: False, confidence=0.95, **HOW) == 0
+    assert deciding_size(known, growth(known), lambda _: False, confidence=0.95, **HOW) == 0
 
 
 @pytest.mark.parametrize("values", [[0.0] * 4, [0.0, 1.0, 2.0, 3.0], [5.0, 0.0, 0.0, 0.0], [4.0, 3.0, 2.0, 1.0]])
