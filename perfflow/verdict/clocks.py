@@ -149,7 +149,7 @@ class Clocks:
     undecided: dict[Key, str] = field(default_factory=dict)
     """Chosen clocks for which another one shows a possible regression beyond ``concern``, each with an explanation."""
 
-    def hear(self, by_metric: Mapping[str, Comparison], chosen: str, thresholds: Thresholds) -> None:
+    def check(self, by_metric: Mapping[str, Comparison], chosen: str, thresholds: Thresholds) -> None:
         """Check the chosen clock of one benchmark ('' for none) against its other clocks."""
         others = witnesses(by_metric, chosen) if chosen else []
         if not others:

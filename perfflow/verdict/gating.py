@@ -56,7 +56,7 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
         found |= {(name, metric): why for metric, why in chosen.items()}
         if criteria.rules.clocks:
             timed = next((metric for metric, why in chosen.items() if metric in TIMES and why != ASKED), "")
-            clocks.hear(by_metric, timed, criteria.thresholds_of(name))
+            clocks.check(by_metric, timed, criteria.thresholds_of(name))
     found |= {key: why for key, why in clocks.gating.items() if key not in found}
     known = names_by_metric(comparisons)
     for target in criteria.targets:

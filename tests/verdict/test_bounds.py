@@ -174,21 +174,21 @@ def test_a_gain_that_another_clock_excludes(high: float, other: tuple[float, flo
 def test_a_clock_that_may_yet_prove_a_regression(
     chosen: tuple[float, float, float], other: tuple[float, float, float], *, undecided: bool
 ) -> None:
-    heard = Clocks()
-    heard.hear({"cpu": clock("cpu", *chosen), "time": clock("time", *other)}, "cpu", THRESHOLDS)
-    assert heard.gating == {}
-    assert list(heard.undecided) == ([("b", "cpu")] if undecided else [])
+    clocks = Clocks()
+    clocks.check({"cpu": clock("cpu", *chosen), "time": clock("time", *other)}, "cpu", THRESHOLDS)
+    assert clocks.gating == {}
+    assert list(clocks.undecided) == ([("b", "cpu")] if undecided else [])
 
 
 def test_clocks_without_a_chosen_one_say_nothing() -> None:
-    heard = Clocks()
-    heard.hear({"time": clock("time", 0.2, 0.1, 0.3)}, "", THRESHOLDS)
-    heard.hear({"time": clock("time", 0.2, 0.1, 0.3)}, "time", THRESHOLDS)
-    assert heard == Clocks()
-    heard.hear({"cpu": clock("cpu", 0, -0.01, 0.01), "time": clock("time", 0.2, 0.1, 0.3)}, "cpu", THRESHOLDS)
-    assert heard.gating == {("b", "time"): "it proves a regression that `cpu` does not show"}
-    heard.hear({"cpu": clock("cpu", -0.08, -0.1, -0.06), "time": clock("time", 0, -0.01, 0.01)}, "cpu", THRESHOLDS)
-    assert list(heard.refuted) == [("b", "cpu")]
+    clocks = Clocks()
+    clocks.check({"time": clock("time", 0.2, 0.1, 0.3)}, "", THRESHOLDS)
+    clocks.check({"time": clock("time", 0.2, 0.1, 0.3)}, "time", THRESHOLDS)
+    assert clocks == Clocks()
+    clocks.check({"cpu": clock("cpu", 0, -0.01, 0.01), "time": clock("time", 0.2, 0.1, 0.3)}, "cpu", THRESHOLDS)
+    assert clocks.gating == {("b", "time"): "it proves a regression that `cpu` does not show"}
+    clocks.check({"cpu": clock("cpu", -0.08, -0.1, -0.06), "time": clock("time", 0, -0.01, 0.01)}, "cpu", THRESHOLDS)
+    assert list(clocks.refuted) == [("b", "cpu")]
 
 
 ONE_TO_TWO = {"min": "1 s", "max": "2 s"}

@@ -179,9 +179,9 @@ def test_clocks_are_judged_by_the_floor_of_two_builds() -> None:
     unproven = clock("cpu", 0.06, 0.006, 0.2)
     witness = clock("time", 0.07, 0.051, 0.09)
     assert worse_by(unproven, [witness], THRESHOLDS) == witness
-    heard = Clocks()
-    heard.hear({"cpu": unproven, "time": clock("time", 0.06, 0.01, 0.2)}, "cpu", THRESHOLDS)
-    assert list(heard.undecided) == [("b", "cpu")]
+    clocks = Clocks()
+    clocks.check({"cpu": unproven, "time": clock("time", 0.06, 0.01, 0.2)}, "cpu", THRESHOLDS)
+    assert list(clocks.undecided) == [("b", "cpu")]
     before, after = side(1e9), side(1.5e9)
     grown = clock("rss", 0.06, 0.006, 0.2, baseline=before, candidate=after)
     assert memory.has_grown(grown, THRESHOLDS) is False
@@ -201,10 +201,10 @@ def test_a_contradiction_is_told_with_the_interval_of_the_clock(high: float, tex
 
 
 def test_a_clock_that_bounds_nothing_is_told_without_an_interval() -> None:
-    heard = Clocks()
+    clocks = Clocks()
     open_ended = clock("time", 0.07, -math.inf, math.inf)
-    heard.hear({"cpu": clock("cpu", 0.0, -0.01, 0.01), "time": open_ended}, "cpu", THRESHOLDS)
-    assert heard.undecided == {
+    clocks.check({"cpu": clock("cpu", 0.0, -0.01, 0.01), "time": open_ended}, "cpu", THRESHOLDS)
+    assert clocks.undecided == {
         ("b", "cpu"): "time changed by +7.0%, which is not proven to exceed the concern threshold"
     }
 
@@ -223,19 +223,19 @@ def test_a_clock_that_bounds_nothing_is_told_without_an_interval() -> None:
 def test_the_finest_other_clock_is_the_one_that_is_heard(
     chosen: tuple[float, float, float], finest: tuple[float, float, float], *, undecided: bool
 ) -> None:
-    heard = Clocks()
+    clocks = Clocks()
     every = {"cpu": clock("cpu", *chosen), "uncontended": clock("uncontended", *finest)}
-    heard.hear(every | {"time": clock("time", 0.0, -0.1, 0.05)}, "cpu", THRESHOLDS)
-    assert list(heard.undecided) == ([("b", "cpu")] if undecided else [])
+    clocks.check(every | {"time": clock("time", 0.0, -0.1, 0.05)}, "cpu", THRESHOLDS)
+    assert list(clocks.undecided) == ([("b", "cpu")] if undecided else [])
 
 
 def test_the_less_fine_clock_is_not_asked_whether_it_seems_worse() -> None:
-    heard = Clocks()
+    clocks = Clocks()
     calm, wild = clock("uncontended", 0.0, -0.1, 0.05), clock("time", 0.06, -0.1, 0.2)
-    heard.hear({"cpu": clock("cpu", 0.0, -0.01, 0.01), "uncontended": calm, "time": wild}, "cpu", THRESHOLDS)
-    assert heard.undecided == {}
-    heard.hear({"cpu": clock("cpu", 0.0, -0.01, 0.01), "time": wild}, "cpu", THRESHOLDS)
-    assert list(heard.undecided) == [("b", "cpu")]
+    clocks.check({"cpu": clock("cpu", 0.0, -0.01, 0.01), "uncontended": calm, "time": wild}, "cpu", THRESHOLDS)
+    assert clocks.undecided == {}
+    clocks.check({"cpu": clock("cpu", 0.0, -0.01, 0.01), "time": wild}, "cpu", THRESHOLDS)
+    assert list(clocks.undecided) == [("b", "cpu")]
 
 
 # -- decisions
