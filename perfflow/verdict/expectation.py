@@ -16,7 +16,7 @@ FEWEST_PAIRS = 10
 """Number of pairs below which their spread is too uncertain to compare."""
 
 
-def told(expected: Expected | None) -> str:
+def detectable_change(expected: Expected | None) -> str:
     """Return ``on this machine changes of 3% or more are detected within 20 s``; '' without a calibration."""
     if expected is None or expected.within is None:
         return ""

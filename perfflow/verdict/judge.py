@@ -445,7 +445,7 @@ def _unproven(rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str
         if row.gating and row.decision == "unproven" and row.level is None:
             # First, because a terminal cuts the end of a long line.
             spent = f"{_SPENT[row.stopped]}; " if row.stopped in _SPENT else ""
-            hints = filter(None, (remaining(row), by_cpu(row, rows), expectation.told(row.expected)))
+            hints = filter(None, (remaining(row), by_cpu(row, rows), expectation.detectable_change(row.expected)))
             yield f"unproven: {row.name} {row.metric}: {spent}{'; '.join([not_settled(row), *hints])}"
 
 

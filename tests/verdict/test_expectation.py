@@ -11,7 +11,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.result import Expected, Result
 from perfflow.report import markdown, terminal
 from perfflow.store.record import record_of
-from perfflow.verdict.expectation import told
+from perfflow.verdict.expectation import detectable_change
 from perfflow.verdict.judge import judge
 from tests.verdict.records import END, ended, opening, pairs, planned, row
 
@@ -80,6 +80,6 @@ def test_a_run_noisier_than_the_calibration_is_warned_of() -> None:
     ],
 )
 def test_words(smallest: float | None, within: float | None, said: str) -> None:
-    text = told(Expected(noise=0.01, smallest_change=smallest, within=within, calibrated=""))
+    text = detectable_change(Expected(noise=0.01, smallest_change=smallest, within=within, calibrated=""))
     assert text.startswith(said)
     assert bool(text) == bool(said)
