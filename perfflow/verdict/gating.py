@@ -52,7 +52,7 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
         by_benchmark[name][metric] = item
     clocks = Clocks()
     for name, by_metric in by_benchmark.items():
-        chosen = _chosen(record, _telling(record, by_metric))
+        chosen = _chosen(record, _with_known_change(record, by_metric))
         found |= {(name, metric): why for metric, why in chosen.items()}
         if criteria.rules.clocks:
             timed = next((metric for metric, why in chosen.items() if metric in TIMES and why != ASKED), "")
@@ -136,7 +136,7 @@ def two_stored(record: Record) -> bool:
     return all(tree_of(record.trees, side).kind == STORED for side in Side)
 
 
-def _telling(record: Record, by_metric: Mapping[str, Comparison]) -> Mapping[str, Comparison]:
+def _with_known_change(record: Record, by_metric: Mapping[str, Comparison]) -> Mapping[str, Comparison]:
     """Return the metrics of stored sets without timings of unknown change, if another timing has one.
 
     Some tools store only a mean.

@@ -33,10 +33,10 @@ def _are_one(record: Record, benchmark: str, time: str, rate: str) -> bool:
 def told_once(rows: Sequence[Benchmark]) -> list[Benchmark]:
     """Return the rows without rates whose time metric gates and has the same decision."""
     decisions = {(row.name, row.metric): row for row in rows if row.gating}
-    return [row for row in rows if not _is_told(row, decisions.get((row.name, row.same_as)))]
+    return [row for row in rows if not _is_repeated(row, decisions.get((row.name, row.same_as)))]
 
 
-def _is_told(row: Benchmark, source: Benchmark | None) -> bool:
+def _is_repeated(row: Benchmark, source: Benchmark | None) -> bool:
     if not row.same_as or source is None or source.decision != row.decision:
         return False
     return row.level is not None or source.level is None

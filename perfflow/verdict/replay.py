@@ -67,14 +67,14 @@ def smallest_change(recorded: Recorded, thresholds: Thresholds, pairs: int, seed
     low, high = 0, len(tried)
     while low < high:
         middle = (low + high) // 2
-        if _is_told(windows, tried[middle], thresholds):
+        if _is_detected(windows, tried[middle], thresholds):
             high = middle
         else:
             low = middle + 1
     return tried[low] if low < len(tried) else None
 
 
-def _is_told(windows: Sequence[Window], change: float, thresholds: Thresholds) -> bool:
+def _is_detected(windows: Sequence[Window], change: float, thresholds: Thresholds) -> bool:
     wanted = math.ceil(FOUND * REPLAYS)
     found = 0
     for number, window in enumerate(windows):

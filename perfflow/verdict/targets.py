@@ -138,11 +138,11 @@ def _judge(
         _of_batches(series.readings(side), target.statistic),
     )
     inside = target.statistic in series.readings(side)[0].inner
-    value = summary.value if inside or _is_told(summary, target.statistic, status) else math.nan
+    value = summary.value if inside or _is_shown(summary, target.statistic, status) else math.nan
     return _result(target, name, Interval(value, low, high), status, "; ".join(filter(None, details)))
 
 
-def _is_told(summary: Summary, statistic: str, status: Status) -> bool:
+def _is_shown(summary: Summary, statistic: str, status: Status) -> bool:
     """Return whether a percentile is shown: with less than one sample beyond it, it would be the largest sample."""
     beyond = 1 - QUANTILES.get(statistic, 0.0)
     return status != "unproven" or summary.high is not None or statistic == "p50" or summary.n * beyond >= 1

@@ -229,12 +229,12 @@ def test_a_figure_that_ought_to_repeat_is_widened_by_its_range() -> None:
 
 def test_a_percentile_is_told_where_a_sample_lies_beyond_it() -> None:
     few = side(*[1.0] * 19)
-    told = {n: targets._is_told(replace(few, n=n), "p95", "unproven") for n in (19, 20)}
+    told = {n: targets._is_shown(replace(few, n=n), "p95", "unproven") for n in (19, 20)}
     assert told == {19: False, 20: True}
-    assert targets._is_told(few, "p95", "met")
-    assert targets._is_told(few, "p50", "unproven")
-    assert targets._is_told(replace(few, high=1.0), "p99", "unproven")
-    assert targets._is_told(few, "max", "unproven")
+    assert targets._is_shown(few, "p95", "met")
+    assert targets._is_shown(few, "p50", "unproven")
+    assert targets._is_shown(replace(few, high=1.0), "p99", "unproven")
+    assert targets._is_shown(few, "max", "unproven")
 
 
 def test_samples_that_depend_on_those_before_them_are_named() -> None:
