@@ -11,7 +11,7 @@ from perfflow.model.units import Dimension, format_quantity, significant
 from perfflow.report.regressions import worst_first
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import Truncated, truncated
-from perfflow.verdict.attribution import told_share
+from perfflow.verdict.attribution import loss_share_text
 
 MOST_COMMITS = 3
 _SHORT = 7
@@ -135,7 +135,7 @@ def commit_text(commit: CommitInfo) -> str:
 
 def share_text(share: float | None) -> str:
     """Return a share as text such as ``61%``, or a dash for None."""
-    return NOTHING if share is None else told_share(share)
+    return NOTHING if share is None else loss_share_text(share)
 
 
 def blamed(item: Attribution) -> Blamed:

@@ -15,7 +15,7 @@ from perfflow.report.table import NOTHING, Tone
 from perfflow.stats.paired_test import quantile
 from perfflow.verdict import memory
 from perfflow.verdict.decide import ACCIDENT
-from perfflow.verdict.expectation import told
+from perfflow.verdict.expectation import detectable_change
 from perfflow.verdict.remaining import remaining
 from perfflow.verdict.told import change_of, estimate_of, percent
 from perfflow.verdict.tradeoffs import taken
@@ -193,7 +193,7 @@ def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
         accepted = taken(row, criteria)
         limit = accepted.change if accepted else criteria.thresholds_of(row.name, row.metric).action
         excluded = f"no regression above {percent(limit)}" if row.level == "ok" else ""
-        remark = "; ".join(filter(None, (excluded, remaining(row), told(row.expected))))
+        remark = "; ".join(filter(None, (excluded, remaining(row), detectable_change(row.expected))))
         marks = ["ok"] if row.level == "ok" else []
         if row.layouts:
             remark = "; ".join((f"layouts differ by ±{row.layouts.deviation:.0%}", *filter(None, (remark,))))

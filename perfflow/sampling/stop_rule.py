@@ -22,7 +22,7 @@ from perfflow.stats.designs import CONFIRMING
 from perfflow.store.record import Record, Series
 from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict import targets
-from perfflow.verdict.acceptance import Goal, clear, is_reached, telling_rows
+from perfflow.verdict.acceptance import Goal, clear, deciding_rows, is_reached
 from perfflow.verdict.comparison import REPEATS, Comparison, p_of_no_change
 from perfflow.verdict.decide import Ruling, excludes_zero, rule, seems_changed, settled, worse_of
 from perfflow.verdict.gating import choose_rows, gating_rows
@@ -184,7 +184,7 @@ class StopRule:
         """
         rows, identical = compared(self._record, self._criteria, self._series_of(subject)), self._identical()
         if self._goal:
-            told = telling_rows(self._record, rows, self._criteria, self._goal)
+            told = deciding_rows(self._record, rows, self._criteria, self._goal)
             return any(is_reached(rows[key], self._goal) for key in told)
         gating = gating_rows(self._record, rows, self._criteria)
         noisy = [key for key in gating if not rows[key].metric.exact and key[1] not in MEMORY]
@@ -224,7 +224,7 @@ class StopRule:
     def _are_settled(self, subject: Subject, rows: _Rows) -> bool:
         goal = self._goal
         if goal:
-            told = telling_rows(self._record, rows, self._criteria, goal)
+            told = deciding_rows(self._record, rows, self._criteria, goal)
             return all(clear(rows[key], self._criteria.thresholds_of(subject.name, key[1]), goal) for key in told)
         choice = choose_rows(self._record, rows, self._criteria)
         if choice.undecided:

@@ -1,4 +1,4 @@
-"""The folder of a run: events appended as things happen, everything else written atomically."""
+"""The folder of a run. Events are appended as they happen; all other files are written atomically."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from perfflow.tools.regular_files import opened
 
 HOME = ".perfflow"
 HISTORY = "history.sqlite"
-"""The project's own history, in HOME."""
+"""File name of the project's own history, in HOME."""
 NEWEST = 5
-"""Runs that are named where one is not found."""
+"""Number of runs that the message about an unknown run names."""
 _BLOCK = 1 << 16
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "receipt.json"
 PAGE = "report.html"
 PATCHES = "patches"
-"""The folder beside the runs with what was submitted to be judged: a patch, and the workflow whose candidate it is."""
+"""Folder beside the runs with submitted patches, each with the workflow that has the patch as its candidate."""
 PROFILES = "profiles"
-"""The folder with profiles for other viewers."""
+"""Folder with profiles for external viewers."""
 
 
 class RunFolder:
-    """One run's files. ``append`` may be called from several threads.
+    """The files of one run. ``append`` may be called from several threads.
 
-    ``secrets`` is what no event repeats.
+    ``secrets`` are masked in all events.
     """
 
     def __init__(self, path: Path, run_id: str) -> None:
@@ -69,12 +69,12 @@ class RunFolder:
         os.close(self._events)
 
     def append(self, event: Mapping[str, Any]) -> None:
-        """Add one event; once this returns, killing perfflow does not lose it.
+        """Add one event. Once this returns, killing perfflow does not lose it.
 
-        Raises FolderError where it cannot be written, and where the folder was removed or moved meanwhile: what was
-        written before is kept, and the error says where.
+        Raises FolderError if it cannot be written, or if the folder was removed or moved in the meantime. Earlier
+        events are kept, and the error names their folder.
         """
-        # A lone surrogate (a file name that is not UTF-8) would be refused wherever the event is read.
+        # Readers of the event would reject a lone surrogate (from a file name that is not UTF-8), so replace it.
         text = _encoded(event)
         if self.secrets.spans(text):
             text = _encoded(masked(event, self.secrets))
@@ -85,14 +85,14 @@ class RunFolder:
                 while data:
                     data = data[os.write(self._events, data) :]
             except OSError as error:
-                # A part of a line, with another thread's line behind it, would damage the file.
+                # A partial line followed by another thread's line would damage the file.
                 os.ftruncate(self._events, state.st_size)
                 raise FolderError.of(self.path, error) from error
             if not write_failure.is_at(self._place, state):
                 raise write_failure.rescued(self._events, self.path, EVENTS)
 
     def cut_unfinished_line(self) -> None:
-        """Remove a last line without its end."""
+        """Remove an incomplete last line."""
         size = end = os.fstat(self._events).st_size
         while end:
             start = max(0, end - _BLOCK)
@@ -105,27 +105,27 @@ class RunFolder:
             os.ftruncate(self._events, end)
 
     def step(self, step_id: str) -> Path:
-        """The folder of one step's files, made on first use."""
+        """Return the folder of one step's files, and create it on first use."""
         folder = self._steps.get(step_id)
         if folder is None:
             folder = self._steps[step_id] = self.path / "steps" / file_name(step_id)
-        # Asked for several times by each step, while it is there: `exist_ok` would look once more.
+        # Each step calls this several times. `exist_ok` would need another system call if the folder exists.
         with contextlib.suppress(FileExistsError):
             folder.mkdir(parents=True)
         return folder
 
 
 def require_ended(path: Path) -> None:
-    """Raise UserError where another perfflow is still writing the run in a folder."""
+    """Raise UserError if another perfflow is still writing the run in a folder."""
     if is_held(path / EVENTS):
         hint = "wait until it ends; what it has measured so far is in its events.jsonl"
         raise UserError.of(f"{path}: the run is still running", hint, Exit.UNMEASURED)
 
 
 def file_name(text: str) -> str:
-    """A file name for an id: letters that shells and file systems treat specially become ``_``.
+    """Return a file name for an id: characters that shells and file systems treat specially become ``_``.
 
-    What is changed or cut gets a hash of the id, so that no two ids share a name.
+    A changed or shortened name gets a hash of the id, so that no two ids share a name.
     """
     plain = re.sub(r"[^A-Za-z0-9_.=,\[\]-]", "_", text)[:100].lstrip(".")
     if plain == text and plain:
@@ -134,9 +134,9 @@ def file_name(text: str) -> str:
 
 
 def reopen(path: Path) -> RunFolder:
-    """Open the folder of a run to go on with it. Raises UserError for one without events or in use by another process.
+    """Open the folder of a run to resume it. Raises UserError if it has no events or if another process uses it.
 
-    What was being written when perfflow was killed is cut off: it was never finished.
+    An incomplete last line, from a perfflow that was killed, is removed.
     """
     opening = next(events(path), {})
     run_id = opening.get("run", {}).get("id") if isinstance(opening.get("run"), dict) else None
@@ -152,9 +152,9 @@ def reopen(path: Path) -> RunFolder:
 
 
 def create(root: Path, out: Path | None) -> RunFolder:
-    """Make the folder of a new run: ``out``, or a new one under ``.perfflow/runs`` of the tree.
+    """Create the folder of a new run: ``out``, or a new one under ``.perfflow/runs`` of the tree.
 
-    Raises UserError when ``out`` holds something or cannot be made.
+    Raises UserError if ``out`` is not empty or cannot be created.
     """
     try:
         if out is not None:
@@ -170,12 +170,12 @@ def create(root: Path, out: Path | None) -> RunFolder:
 
 
 def new_id() -> str:
-    """Return the id of a new run: the time, and chance."""
+    """Return the id of a new run: the time and a random part."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
 
 
 def _make_one(runs: Path) -> str:
-    """Make a folder of an id that no other perfflow has taken."""
+    """Create a folder with an id that no other perfflow has taken."""
     while True:
         run_id = new_id()
         try:
@@ -186,7 +186,7 @@ def _make_one(runs: Path) -> str:
 
 
 def _claimed(path: Path, run_id: str) -> RunFolder:
-    """Open the folder of a new run; of two perfflows that find it empty at once, the second one is refused."""
+    """Open the folder of a new run. If two processes find it empty at once, the second one gets an error."""
     try:
         os.close(os.open(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
     except FileExistsError as error:
@@ -208,7 +208,7 @@ def _not_empty(out: Path) -> UserError:
 
 
 def home(root: Path) -> Path:
-    """The project's folder for what perfflow keeps, which ignores itself for git. Raises OSError."""
+    """Create and return the project's perfflow folder, which git ignores. Raises OSError."""
     folder = root / HOME
     folder.mkdir(parents=True, exist_ok=True)
     ignore = folder / ".gitignore"
@@ -218,7 +218,7 @@ def home(root: Path) -> Path:
 
 
 def require_empty(out: Path) -> None:
-    """Make the folder ``out``. Raises UserError where it holds something or cannot be made."""
+    """Create the folder ``out``. Raises UserError if it is not empty or cannot be created."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         if not any(out.iterdir()):
@@ -235,9 +235,9 @@ def _point_latest(runs: Path, run_id: str) -> None:
 
 
 def find(root: Path, name: str) -> Path:
-    """The folder of a stored run: a path, a file in it, or an id under ``.perfflow/runs`` (``latest`` too).
+    """Return the folder of a stored run, given a path, a file in it, or an id under ``.perfflow/runs`` or ``latest``.
 
-    A result file under another name, as artifacts are stored, is that file.
+    For a result file under another name, such as a CI artifact, return the file itself. Raises UserError.
     """
     if Path(name).is_file() and Path(name).name not in (RESULT, EVENTS):
         return Path(name).resolve()
@@ -245,26 +245,26 @@ def find(root: Path, name: str) -> Path:
         folder = path.parent if path.name in (RESULT, EVENTS) and path.is_file() else path
         if (folder / RESULT).is_file() or (folder / EVENTS).is_file():
             return folder.resolve()
-    raise UserError.of(f"{name}: no run there", _known_runs(root / HOME / "runs"))
+    raise UserError.of(f"{name}: no run found", _known_runs(root / HOME / "runs"))
 
 
 def _known_runs(runs: Path) -> str:
-    """The newest runs that there are, for who mistyped one: ids start with the time."""
+    """Return a hint with the newest runs. Ids start with the time."""
     found = [path.parent.name for pattern in (RESULT, EVENTS) for path in runs.glob(f"*/{pattern}")]
     newest = sorted(set(found) - {"latest"}, reverse=True)[:NEWEST]
     if not newest:
-        return f"there is no run in {runs}; one made with --out is found by its folder"
-    return f"the newest in {runs}: {', '.join(newest)}; try `latest`, or the folder of one made with --out"
+        return f"there are no runs in {runs}; name a run made with --out by its folder"
+    return f"the newest in {runs}: {', '.join(newest)}; or use `latest`, or the folder of a run made with --out"
 
 
 def write_text(path: Path, text: str | Iterable[str]) -> None:
-    """Write a file, whole or part by part, so that a reader sees the old text or the new one, never a part."""
+    """Write a file atomically, from a text or its parts: a reader sees the old text or the new one."""
     parts = [text] if isinstance(text, str) else text
     write_bytes(path, (part.encode("utf-8", "backslashreplace") for part in parts))
 
 
 def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
-    """Do the same with bytes."""
+    """Write a file atomically from parts of bytes."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with fresh.open("wb") as stream:
@@ -276,21 +276,21 @@ def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def events(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the events of a run, with those of its jobs on other machines. Raises UserError as ``own_events`` does."""
+    """Read the events of a run, including its jobs on other machines. Raises UserError as ``own_events`` does."""
     return with_groups(path, own_events(path), own_events)
 
 
 def own_events(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the events that were written in a run's own folder.
+    """Read the events in a run's own folder.
 
-    A last line without its end is what was in flight when perfflow was killed.
-
-    Raises UserError for a damaged line before that.
+    An incomplete last line, from a perfflow that was killed, is ignored. Raises UserError for other damaged lines.
     """
     try:
         stream = opened(path / EVENTS)
     except OSError as error:
-        raise UserError.of(f"{path / EVENTS}: {error.strerror}", "a run is judged from its events") from error
+        raise UserError.of(
+            f"{path / EVENTS}: {error.strerror}", "perfflow reads a run from its events.jsonl"
+        ) from error
     with stream:
         for number, line in enumerate(stream, 1):
             if not line.endswith(b"\n"):
@@ -299,7 +299,7 @@ def own_events(path: Path) -> Iterator[dict[str, Any]]:
                 event = json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise UserError.of(
-                    f"{path / EVENTS}:{number}: damaged line", "the file was changed by hand?"
+                    f"{path / EVENTS}:{number}: damaged line", "was the file changed by hand?"
                 ) from error
             if isinstance(event, dict):
                 yield event

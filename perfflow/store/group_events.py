@@ -1,7 +1,7 @@
-"""What was measured on other machines as part of a run: one event for each job, which stands for those of its folder.
+"""Parts of a run that were measured on other machines: one event per job, which stands for the events of its folder.
 
-So a job's figures are in a run as a whole or not at all, whenever whoever collects them is killed; and a group that was
-measured again counts once, by its last job.
+So a run contains all measurements of a job or none, even if the collecting process is killed. A group that was measured
+again counts once, by its last job.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from perfflow.store.run_facts import Found, StepRecord
 
 GROUP = "group"
 _OF_THE_JOB = ("run", "resumed", "interrupted", "end", GROUP)
-"""Events that are about a job as a run of its own."""
+"""Events of a job that concern only its own run."""
 _WORST = ("failed", "timeout", "skipped", "done", "cached")
 
 
 @dataclass(frozen=True)
 class GroupJob:
-    """The job that measured a group: where its folder lies in the run's, on which node, and how it ended.
+    """The job that measured a group: its folder relative to the run's, its node, and how it ended.
 
-    ``job`` is the engine's number, ``machine`` the node's facts, ``seconds`` how long it took, ``lost`` why an earlier
-    attempt did not come to its end. ``built`` is the folder of its build, where it was the one that built the trees.
+    ``job`` is the number in the cluster's scheduler, ``machine`` the node's facts, ``seconds`` its duration, ``lost``
+    why an earlier attempt did not finish. ``built`` is the folder of its build, if this job built the trees.
     """
 
     group: str
@@ -43,14 +43,14 @@ class GroupJob:
     machine: Mapping[str, Any] = field(default_factory=dict)
 
     def event(self) -> dict[str, Any]:
-        """The event that stands for the job's."""
+        """Return the event that stands for the events of the job."""
         return {"event": GROUP, **to_json(self)}
 
 
 def with_groups(
     path: Path, events: Iterable[dict[str, Any]], read: Callable[[Path], Iterator[dict[str, Any]]]
 ) -> Iterator[dict[str, Any]]:
-    """The events of a run's folder, and behind each of a job those that it stands for. ``read`` reads a folder's."""
+    """Yield the events of a run's folder, each job event followed by the events of its folder, which ``read`` reads."""
     last: dict[str, int] | None = None
     for event in events:
         if event.get("event") != GROUP:
@@ -59,7 +59,7 @@ def with_groups(
         if last is None:
             last = _last_attempts(path)
         if event["attempt"] == last.get(event[GROUP]):
-            # Whoever is stopped while it collects a job may do it twice.
+            # A process that was stopped while it collected a job may have written its event twice.
             del last[event[GROUP]]
             yield event
             for folder in filter(None, (event.get("built"), event["folder"])):
@@ -68,7 +68,7 @@ def with_groups(
 
 
 def _last_attempts(path: Path) -> dict[str, int]:
-    """The last attempt of each group, so that what an earlier one measured is not counted beside it."""
+    """Return the last attempt of each group; earlier attempts do not count."""
     found: dict[str, int] = {}
     beginning = f'{{"event":"{GROUP}"'.encode()
     with (path / "events.jsonl").open("rb") as stream:
@@ -80,7 +80,7 @@ def _last_attempts(path: Path) -> dict[str, int]:
 
 
 def _of_group(group: str, folder: str, event: dict[str, Any]) -> dict[str, Any]:
-    """An event as one of the whole run: it names its group, and its files are found from the run's folder."""
+    """Return an event as one of the whole run: with its group, and with paths relative to the run's folder."""
     event[GROUP] = group
     _move(event, ("log",), folder)
     for item in event.get("profiles", ()):
@@ -97,7 +97,7 @@ def _move(item: dict[str, Any], keys: Sequence[str], folder: str) -> None:
 
 
 def merged(one: StepRecord, other: StepRecord) -> StepRecord:
-    """A step that two groups performed, each its part of it, as one step."""
+    """Merge the records of a step that two groups performed in parts."""
     worst = min(one, other, key=lambda step: _WORST.index(step.status) if step.status in _WORST else len(_WORST))
     both = {name: getattr(one, name) + getattr(other, name) for name in Found.__dataclass_fields__}
     like_it = [step for step in (one, other) if step.status == worst.status]

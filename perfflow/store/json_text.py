@@ -1,7 +1,7 @@
-"""The look of the JSON files of a run: a key a line, and of lists and maps an item a line.
+"""The format of the JSON files of a run: one key per line, and one line per item of a list or map.
 
-An item on one line reads as a row of a table does and is one line of a diff; and json writes it ten times faster than
-with an indent, which it does in Python.
+An item on one line reads like a row of a table and is one line of a diff. json also writes it ten times faster than
+indented text, which it produces in Python code.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 
 def json_lines(parts: Iterable[tuple[str, Any]], plain: Callable[[Any], Any] = lambda value: value) -> Iterator[str]:
-    """Yield the text of an object part by part, as the whole may be too much to hold several times.
+    """Yield the text of an object in parts, because several copies of the whole may need too much memory.
 
-    ``plain`` makes an item what json can write. A number that is not finite is written as null.
+    ``plain`` converts an item to JSON data. A number that is not finite is written as null.
     """
     opening = "{\n"
     for name, value in parts:
@@ -46,7 +46,7 @@ _encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 def _compact(data: Any) -> str:
     try:
         return _encoded(data)
-    except ValueError:  # such a number; looking for one in all that is written would take longer than writing it
+    except ValueError:  # a number that is not finite; checking for one first would take longer than writing
         return _encoded(_nulled(data))
 
 

@@ -1,6 +1,6 @@
-"""Events -> Record: everything a run measured, and nothing it concluded.
+"""Fold the events of a run into a record: everything that it measured, without conclusions.
 
-A live run, a killed one and a stored one are the same fold over the same events.
+Live, killed and stored runs are folded from the same events in the same way.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 SCHEMA = "perfflow.events/1"
 UNPAIRED = "unpaired"
-"""Design of samples that were put together from two stored sets."""
+"""Design of samples that were combined from two stored sets."""
 FEW_LAYOUTS = "few layouts"
-"""Design of samples of a few code layouts of each side, several runs of each."""
+"""Design of samples of a few code layouts of each side, with several runs of each layout."""
 TWICE = "measured twice: "
-"""How the warning of a step begins whose samples are left out since another step that measures has the same."""
+"""Prefix of the warning of a step whose samples are skipped because another step measures the same."""
 _MEASURE = "measure"
 _PROFILE = "profile"
 """The role of a planned step that profiles."""
@@ -55,8 +55,8 @@ def _empty() -> dict[Side, list[Reading]]:
 class Series:
     """All readings of one metric of one benchmark.
 
-    ``design`` is how its samples were taken. ``paired``: equally long sides, taken in coin-flip order.
-    ``two_sided``: its step measured two sides, so where one has no readings, benchmark or metric is new or gone.
+    ``design`` is the sampling design. ``paired``: the sides have the same length and were taken in random order.
+    ``two_sided``: the step measured two sides, so if one has no readings, the benchmark or metric is new or removed.
     """
 
     benchmark: str
@@ -68,34 +68,34 @@ class Series:
     design: str = "fixed"
     sides: dict[Side, list[Reading]] = field(default_factory=_empty)
     lone: dict[Side, list[Reading]] = field(default_factory=_empty)
-    """Readings without a partner in their pair: all there is of what one side alone has."""
+    """Readings without a partner in their pair: all readings of a metric that only one side has."""
     screened: dict[Side, list[Reading]] = field(default_factory=_empty)
-    """What was seen before fresh pairs confirm or refute it: those alone decide."""
+    """Readings of the screening. Only the fresh pairs that follow it decide."""
 
     built: Series | None = None
-    """What was seen of the programs as they were built, before fresh code layouts of both decide."""
+    """The readings of the programs as built, if fresh code layouts decide."""
     layouts: dict[Side, list[int]] = field(default_factory=lambda: {side: [] for side in Side})
-    """The number of the code layout that each reading of a side is from; its readings are in the order of these."""
+    """The code layout number of each reading of a side; the readings are sorted by it."""
 
     @property
     def comparable(self) -> bool:
-        """Whether the order in which the sides were taken allows a comparison."""
+        """Whether the design allows a comparison of the sides."""
         return self.paired or self.design in ("few", FEW_LAYOUTS)
 
     @property
     def exact(self) -> bool:
-        """Whether its tool says the same every time."""
+        """Whether the tool declares the readings exact."""
         return any(item.exact for side in Side for item in self.readings(side))
 
     confirmation: int = 0
-    """Which confirmation its readings are from; 0 before the first."""
+    """Number of the confirmation that the readings are from; 0 before the first."""
     seconds: float = 0.0
-    """What taking the samples in ``sides`` took; 0 where the run's version did not tell."""
+    """Time to take the samples in ``sides``; 0 for runs of versions that did not record it."""
     group: str = ""
-    """Which group of the run it was measured with, on another machine; '' of what this one measured."""
+    """The group that measured it on another machine; '' if this machine did."""
 
     def begin(self, design: str, event: Mapping[str, Any]) -> None:
-        """Get ready for the readings of a pair: what another design found before is set aside."""
+        """Prepare for the readings of a pair: set aside readings of an earlier design."""
         if design == "confirm":
             self.start_confirming(event.get("confirmation", 1), design)
         if event.get("layout", 0):
@@ -103,14 +103,14 @@ class Series:
         self.seconds += event.get("seconds", 0.0)
 
     def start_confirming(self, number: int, design: str) -> None:
-        """Set aside what was seen before the confirmation of this number."""
+        """Set aside the readings before the confirmation with this number."""
         if self.confirmation < number:
             self.screened = {side: [*self.screened[side], *self.sides[side]] for side in Side}
             self.sides = {side: [] for side in Side}
             self.design, self.confirmation, self.seconds = design, number, 0.0
 
     def start_layouts(self, design: str) -> None:
-        """Set aside what was seen of the programs as they were built."""
+        """Set aside the readings of the programs as built."""
         if self.built is None:
             self.built = replace(self)
             self.sides, self.lone, self.screened = _empty(), _empty(), _empty()
@@ -119,7 +119,7 @@ class Series:
             self.seconds = 0.0
 
     def add(self, side: Side, reading: Reading, layout: int) -> None:
-        """Take in a reading, of a code layout where ``layout`` is not 0."""
+        """Add a reading, of a code layout if ``layout`` is not 0."""
         place = bisect_right(self.layouts[side], layout) if layout else len(self.sides[side])
         self.sides[side].insert(place, reading)
         if layout:
@@ -127,61 +127,61 @@ class Series:
 
     @property
     def statistic(self) -> str:
-        """Which statistic of the values inside a process its readings are; '' where they do not say."""
+        """The statistic of the values inside a process that the readings are; '' if it is not recorded."""
         return next((item.statistic for side in Side for item in self.readings(side)), "")
 
     def one_sided(self) -> Side | None:
-        """The only side of a comparison that has readings, None where both have or just one was measured."""
+        """Return the only side of a comparison with readings; None if both have some or only one was measured."""
         have = [side for side in Side if self.sides[side] or self.lone[side]]
         return have[0] if self.two_sided and len(have) == 1 else None
 
     def readings(self, side: Side) -> list[Reading]:
-        """The readings of a side: those in pairs; of what one side alone has, all of its own."""
+        """Return the readings of a side: those in pairs, or all readings if only this side has the metric."""
         return self.lone[side] if self.one_sided() is side and self.paired else self.sides[side]
 
 
 @dataclass
 class Record:
-    """What happened in a run, step by step and sample by sample."""
+    """The measurements of a run, step by step and sample by sample."""
 
     run: RunFacts = field(default_factory=no_run)
     machine: dict[str, Any] = field(default_factory=dict)
     trees: dict[str, Any] = field(default_factory=dict)
     criteria: Criteria = field(default_factory=Criteria)
     data: dict[str, str] | None = None
-    """sha256 of the declared input files by path; None where the run's version did not tell."""
+    """sha256 of the declared input files by path; None for runs of versions that did not record it."""
     planned: dict[str, PlannedStep] = field(default_factory=dict)
     steps: dict[str, StepRecord] = field(default_factory=dict)
     series: dict[tuple[str, str], Series] = field(default_factory=dict)
     expected: dict[tuple[str, str], Expectation] = field(default_factory=dict)
-    """What the calibration of this machine led to expect, by benchmark and metric."""
+    """Expectations from the calibration of this machine, by benchmark and metric."""
     interrupted: bool = False
     ended: bool = False
     warnings: dict[str, list[str]] = field(default_factory=dict)
     stopped: dict[tuple[str, str], str] = field(default_factory=dict)
     """Why measuring ended, by step and benchmark; '' for all benchmarks of the step."""
     without_layouts: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Why no code layouts were drawn where they would have decided, by step and benchmark."""
+    """Why no code layouts were drawn although they would have decided, by step and benchmark."""
     trials: dict[str, Record] = field(default_factory=dict)
-    """What was run on the tree of a candidate, or on what was kept, by the step that tried it."""
+    """Records of the runs on the tree of a candidate or on the accepted state, by the step that tried it."""
     original: str = ""
     """The tree that the candidates started from."""
     kept: dict[str, str] = field(default_factory=dict)
-    """Candidates that were kept, in their order, and the commit of each."""
+    """Commits of the accepted candidates, in the order of acceptance."""
     ledger: list[Try] = field(default_factory=list)
-    """Entries of the ledger that come from a stored result instead of steps."""
+    """Ledger entries that come from a stored result instead of from steps."""
     blamed: dict[tuple[str, str, str], Blame] = field(default_factory=dict)
-    """Commits that touched a function, and what to know of them, by benchmark, function and file."""
+    """Commits that touched a function, with a note, by benchmark, function and file."""
     attributed: list[Attribution] | None = None
-    """What a stored result says of functions that got slower, where there are no steps that say what they cost."""
+    """Slower functions from a stored result, which does not have the costs per step."""
     branch: Branch | None = None
     jobs: dict[str, GroupJob] = field(default_factory=dict)
     """The jobs on other machines that measured parts of the run, by group."""
     _group: str = ""
-    """The group whose events are being folded; '' of what this machine did."""
+    """The group whose events are being folded; '' for events of this machine."""
 
     def fold(self, event: Mapping[str, Any]) -> None:
-        """Take in one event; unknown kinds are left to later versions."""
+        """Fold one event. Unknown kinds are ignored."""
         self._group = event.get(GROUP, "")
         match "trial" if "trial" in event else event.get("event"):
             case "trial":
@@ -205,7 +205,7 @@ class Record:
                 self.run = replace(self.run, finished=event["time"])
 
     def _take_machine(self, event: Mapping[str, Any]) -> None:
-        """Which other machine measured a group, or what was seen of a machine before anything was measured on it."""
+        """Fold the job of a group on another machine, or the noise of a machine before measuring."""
         if event["event"] == GROUP:
             self.jobs[self._group] = from_json(GroupJob, event)
             return
@@ -217,7 +217,7 @@ class Record:
             self.jobs[self._group] = replace(job, machine={**job.machine, "noise": noise})
 
     def _take_reason(self, event: Mapping[str, Any]) -> None:
-        """Why a benchmark's measuring ended, or who touched a function that got slower."""
+        """Fold why measuring ended, why there are no code layouts, or which commits touched a slower function."""
         if event["event"] == "stopped":
             self.stopped[event["step"], event["benchmark"]] = event["reason"]
         elif event["event"] == "layouts":
@@ -227,7 +227,7 @@ class Record:
             self.blamed[blame.benchmark, blame.function, blame.file] = blame
 
     def _take_optimizing(self, event: Mapping[str, Any]) -> None:
-        """What the candidates started from, what was kept of them, and where it is."""
+        """Fold the tree that the candidates started from, an accepted candidate, or the branch with the result."""
         if event["event"] == "optimizing":
             self.original = event["tree"]
         elif event["event"] == "kept":
@@ -236,7 +236,7 @@ class Record:
             self.branch = from_json(Branch, event)
 
     def _take_trial(self, event: Mapping[str, Any]) -> None:
-        """One event of a try. One that begins anew takes the place of what an interrupted one left."""
+        """Fold one event of a try. A try that begins again replaces the interrupted one."""
         name = event["trial"]
         if name not in self.trials or event.get("event") == "begun":
             self.trials[name] = Record(run=self.run, planned=self.planned)
@@ -244,16 +244,16 @@ class Record:
         self.trials[name].fold({key: value for key, value in event.items() if key != "trial"})
 
     def tried(self) -> Iterator[Try]:
-        """The entries of the ledger, in the order of the plan."""
+        """Yield the entries of the ledger, in the order of the plan."""
         yield from self.ledger
         for _, step in self.ended_steps():
             yield from step.optimizations
 
     def concluded(self) -> Record:
-        """What is judged in the end: the run's own record, with what was found of the code that was kept.
+        """Return the record to judge: that of the run, with the measurements of the accepted state.
 
-        That is the comparison with the original in place of the baseline's own samples, and the profiles that were
-        taken again after the last change, with their figures.
+        These are the final comparison with the original, which replaces the baseline's own samples, and the profiles
+        taken again after the last accepted change, with their metrics.
         """
         comparing = (name for name, step in self.planned.items() if step.compare)
         final = next((self.trials[name] for name in comparing if name in self.trials), Record())
@@ -269,7 +269,7 @@ class Record:
         )
 
     def _profiled_again(self, last: Record) -> dict[tuple[str, str], Series]:
-        """What profiles of the baseline said in figures, and those of what was kept as the candidate's."""
+        """Return the profile metrics of the baseline, with those of the accepted state as the candidate's."""
         found = {}
         for key, series in self.series.items():
             again = last.series.get(key)
@@ -279,7 +279,7 @@ class Record:
         return found
 
     def _open(self, event: Mapping[str, Any]) -> None:
-        """What the run set out to do, and where."""
+        """Fold the plan, the machine, the trees and the criteria of the run."""
         self.run = from_json(RunFacts, event["run"])
         self.machine.update(event["machine"])
         self.trees.update(event["trees"])
@@ -291,7 +291,7 @@ class Record:
         self.planned = {item["id"]: from_json(PlannedStep, item) for item in event["steps"]}
 
     def _resume(self, event: Mapping[str, Any]) -> None:
-        """The run goes on: what ended it is over, and steps that did not succeed have another try."""
+        """Fold the resumption of a run: clear its end, and forget steps that did not succeed."""
         self.interrupted = self.ended = False
         self.run = replace(self.run, finished=None, resumed=(*self.run.resumed, event["time"]))
         for step_id in event["selected"]:
@@ -320,7 +320,7 @@ class Record:
         design, layout = event.get("design", "fixed"), event.get("layout", 0)
         taken = {side: [reading_from_json(item) for item in event[side]] for side in Side if side in event}
         if layout:
-            # Where functions stand makes no difference to memory: what was built decides about it.
+            # Code layout does not affect memory, so the programs as built decide about it.
             taken = {side: [item for item in own if item.metric not in MEMORY] for side, own in taken.items()}
         if len(taken) == 1:
             self._take_single(event, *next(iter(taken.items())))
@@ -332,7 +332,7 @@ class Record:
             if not series:
                 continue
             series.begin(design, event)
-            # A metric that only one side of a pair has (a program that starts a thread now and then) is no pair.
+            # A metric that only one side of a pair has (a program that sometimes starts a thread) is not a pair.
             if len(pair) == 2:
                 for side, reading in zip(Side, pair, strict=True):
                     series.add(side, reading, layout)
@@ -341,7 +341,7 @@ class Record:
                 series.lone[side].append(pair[0])
 
     def _take_single(self, event: Mapping[str, Any], side: Side, readings: Sequence[Reading]) -> None:
-        """Take in what one process said that has no partner."""
+        """Fold the readings of a process without a partner."""
         design, layout = event.get("design", "fixed"), event.get("layout", 0)
         two_sided = design in ("few", UNPAIRED) or event.get("alone", False)
         for reading in readings:
@@ -356,12 +356,12 @@ class Record:
             series.seconds += event.get("seconds", 0.0)
 
     def _series(self, step: str, reading: Reading, *, paired: bool, two_sided: bool, design: str) -> Series | None:
-        """The series a reading belongs to. The first step to measure something owns it; a second one is told so."""
+        """Return the series of a reading. The first step to measure it owns it; others get a warning and None."""
         plan = self.plan_of(step)
         benchmark = reading.benchmark or plan.benchmark or step
         series = self.series.get((benchmark, reading.metric))
         if series and series.step == step and series.group != self._group:
-            # Each group has its own figures of what a machine can do; another kind of machine has a row of its own.
+            # Every group measures the peaks of its machine. Another kind of machine gets its own row.
             if self._kind_of(series.group) == self._kind_of(self._group):
                 return None
             benchmark = f"{benchmark} @{self.jobs[self._group].node}"
@@ -380,71 +380,71 @@ class Record:
         return None
 
     def _kind_of(self, group: str) -> str:
-        """The identity of the machine that measured a group."""
+        """Return the identity of the machine that measured a group."""
         job = self.jobs.get(group)
         return str((job.machine if job else self.machine).get("identity", ""))
 
     def node_of(self, series: Series) -> str:
-        """The machine of a cluster that measured a series; '' of what this one measured."""
+        """Return the cluster node that measured a series; '' for this machine."""
         job = self.jobs.get(series.group)
         return job.node if job else ""
 
     def lost_before(self, series: Series) -> list[str]:
-        """What to know of a series that another job had begun to measure; nothing where none had."""
+        """Return a warning if a lost job had begun to measure a series; else an empty list."""
         job = self.jobs.get(series.group)
         return [f"measured again from its first pair, after a job was lost: {job.lost}"] if job and job.lost else []
 
     def why_stopped(self, series: Series) -> str:
-        """Why the measuring of a series ended; '' where nobody said."""
+        """Return why the measuring of a series ended; '' if that is not recorded."""
         return _of(self.stopped, series)
 
     def why_as_built(self, series: Series) -> str:
-        """Why no code layouts were drawn for a series where they would have decided; '' where nobody said."""
+        """Return why no code layouts were drawn for a series although they would have decided; '' without a reason."""
         return _of(self.without_layouts, series)
 
     def plan_of(self, step_id: str) -> PlannedStep:
-        """What was planned of a step; little of one that no event of the plan names."""
+        """Return the plan of a step; a minimal one if the plan does not contain it."""
         return self.planned.get(step_id) or PlannedStep(step_id, "", "run", "")
 
     def outcome_of(self, step_id: str) -> StepRecord:
-        """How a step ended and what it found; nothing, with the status '', of one that did not end."""
+        """Return how a step ended and its findings; an empty record with status '' if it did not end."""
         return self.steps.get(step_id) or StepRecord(step_id, "")
 
     def ended_steps(self) -> Iterator[tuple[str, StepRecord]]:
-        """The steps that ended, in the order of the plan: in which order they ended may be chance."""
+        """Return the steps that ended, in the order of the plan: the order in which they ended may be random."""
         return ((step_id, self.steps[step_id]) for step_id in self.planned if step_id in self.steps)
 
     def peaks(self) -> list[tuple[str, Peak]]:
-        """All peaks that steps found, with the step, in the order of the steps."""
+        """Return all peaks that steps found, with the step, in the order of the steps."""
         return [(step_id, peak) for step_id, step in self.ended_steps() for peak in step.peaks]
 
     def kernels(self) -> list[KernelOf]:
-        """All kernels of GPUs that steps profiled, in the order of the steps."""
+        """Return all GPU kernels that steps profiled, in the order of the steps."""
         return [replace(item, step=step_id) for step_id, step in self.ended_steps() for item in step.kernels]
 
     def precision_of(self, series: Series) -> str:
-        """The precision of a benchmark's arithmetic, '' where its step does not say."""
+        """Return the declared precision of a benchmark's arithmetic, '' without one."""
         return self.plan_of(series.step).precision
 
     def hotspots(self) -> list[tuple[str, FoundHotspot]]:
-        """All hotspots with the step that found them, in the order of the steps."""
+        """Return all hotspots with the step that found them, in the order of the steps."""
         return [(step_id, item) for step_id, step in self.ended_steps() for item in step.hotspots]
 
 
 def _of(reasons: Mapping[tuple[str, str], str], series: Series) -> str:
-    """The reason of a benchmark, or of all of its step."""
+    """Return the reason for a benchmark, or for its whole step."""
     return reasons.get((series.step, series.benchmark)) or reasons.get((series.step, ""), "")
 
 
 def _with_kept(step: StepRecord, final: StepRecord | None, last: StepRecord | None) -> StepRecord:
-    """A step with whether its files were the same in the final comparison, and its profiles of what was kept."""
+    """Return a step with ``identical`` from the final comparison and with the profiles of the accepted state."""
     if final is not None:
         step = replace(step, identical=final.identical)
     if last is None:
         return step
     trees = {*(item.tree for item in last.profiles), *(item.tree for item in last.memory)}
     trees |= {*(item.tree for item in last.hotspots), *(item.tree for item in last.kernels)}
-    # Where the trial compared, its baseline is the state before it; where it did not, all is of the candidate.
+    # If the trial compared, its baseline is the state before the change; otherwise everything is of the candidate.
     side = Side.CANDIDATE if Side.CANDIDATE in trees else Side.BASELINE
     return replace(
         step,
@@ -459,12 +459,12 @@ _Found = TypeVar("_Found", StoredProfile, FoundHotspot, KernelOf, MemoryCurveOf)
 
 
 def _of_kept(found: Iterable[_Found], side: Side) -> Iterator[_Found]:
-    """What a trial found of this side of its own, which is the candidate of the whole run."""
+    """Yield the findings of one side of a trial, as those of the candidate of the whole run."""
     return (replace(item, tree=Side.CANDIDATE) for item in found if item.tree == side)
 
 
 def record_of(events: Iterable[Mapping[str, Any]]) -> Record:
-    """Fold all events of a run."""
+    """Fold all events of a run into a record."""
     record = Record()
     for event in events:
         record.fold(event)
@@ -472,7 +472,7 @@ def record_of(events: Iterable[Mapping[str, Any]]) -> Record:
 
 
 def reading_to_json(reading: Reading) -> dict[str, Any]:
-    """Plain data with the defaults left out: most lines of a long run are readings."""
+    """Return plain data without default values, because most lines of a long run are readings."""
     data: dict[str, Any] = {"metric": reading.metric, "value": reading.value}
     if reading.benchmark:
         data["benchmark"] = reading.benchmark
@@ -490,7 +490,7 @@ def reading_to_json(reading: Reading) -> dict[str, Any]:
 
 def reading_from_json(data: Mapping[str, Any]) -> Reading:
     """Read what ``reading_to_json`` wrote."""
-    # Interned: every line of a long run brings the same few names.
+    # Interned, because all lines of a long run contain the same few names.
     metric, benchmark = intern(data["metric"]), intern(data.get("benchmark", ""))
     at_most, exact = data.get("at_most", False), data.get("exact", False)
     statistic, tick = intern(data.get("statistic", "")), data.get("tick", 0.0)

@@ -1,4 +1,4 @@
-"""The file of a result: its text, and reading it back."""
+"""Write and read result.json."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from perfflow.tools import regular_files
 
 
 def to_text(result: Result) -> str:
-    """The file's text: the same result gives the same bytes."""
+    """Return the text of the file. The same result gives the same bytes."""
     return "".join(chunks(result))
 
 
 def chunks(result: Result) -> Iterator[str]:
-    """The file's text part by part: that of many benchmarks is too much to hold several times."""
+    """Yield the text of the file in parts, because several copies for many benchmarks would need too much memory."""
     parts = ((about.alias or name, getattr(result, name)) for name, about in Result.model_fields.items())
     return json_lines(parts, _plain)
 
 
 def _plain(value: Any) -> Any:
-    # With pydantic 2.8 to 2.11 only the model itself builds its serializer; reading one inside another does not.
+    # With pydantic 2.8 to 2.11 only a model's own call builds its serializer, not the serialization of an outer model.
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True)
     return to_jsonable_python(value, by_alias=True)
 
 
 def read(path: Path) -> Result:
-    """Read a result file. Raises UserError when it is missing, truncated or of another kind."""
+    """Read a result file. Raises UserError if it is missing, truncated or of another kind."""
     try:
         result = Result.model_validate_json(regular_files.read(path))
         criteria_from_json(result.criteria)
@@ -58,7 +58,7 @@ def _invalid(path: Path, error: ValidationError) -> UserError:
 
 
 def _foreign(path: Path) -> UserError | None:
-    """The error for a whole file that is another version's, or another tool's; None for what is just damaged."""
+    """Return the error for an intact file of another version or tool; None for a damaged file."""
     from perfflow.tools.read_file import OWN, kind_of
 
     schema, tool = kind_of(path)

@@ -1,4 +1,4 @@
-"""The folder of a bisection: samples of many revisions, bisect.json, a page, and no verdict on any tree."""
+"""The folder of a bisection: samples of many revisions, bisect.json and a page, but no verdict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FILE = "bisect.json"
 
 
 def is_bisection(path: Path) -> bool:
-    """Whether a folder is a bisection's, also that of one that was killed. Raises UserError for damaged events."""
+    """Return whether a folder is that of a bisection, even of a killed one. Raises UserError for damaged events."""
     if not (path / EVENTS).is_file():
         return (path / FILE).is_file()
     run = next(events(path), {}).get("run")
@@ -19,7 +19,7 @@ def is_bisection(path: Path) -> bool:
 
 
 def require_verdict(path: Path) -> None:
-    """Raise UserError where a folder is a bisection's, which has neither a verdict nor a receipt."""
+    """Raise UserError if a folder is that of a bisection, which has neither a verdict nor a receipt."""
     if is_bisection(path):
         text = f"{path}: a bisection, which has no verdict, no result.json and no receipt"
         hint = f"its files are {FILE} and report.md; `perfflow report {path} --out DIR` judges good against bad"

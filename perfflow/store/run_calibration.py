@@ -1,4 +1,4 @@
-"""What was found by comparing steps with themselves, kept per machine beside the runs."""
+"""Store calibrations (comparisons of steps with themselves), one file per machine beside the runs."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,12 +19,12 @@ Share = Annotated[FiniteFloat, Field(ge=0)]
 
 @dataclass(frozen=True)
 class Finding:
-    """One metric of one benchmark, compared with itself. ``exact`` ones have no noise, so no more is known of them.
+    """One metric of one benchmark, compared with itself. ``exact`` metrics have no noise and no further data.
 
-    ``noise`` is the robust spread of ln(second/first) between the runs of a pair. Of ``trials`` comparisons that came
-    to their end, ``alarms`` proved a change of any size (at a true share of at most ``alarm_bound``, 95%) and ``same``
-    proved that there is none; ``pairs`` and ``seconds`` are what the median one took. ``smallest_change`` is the
-    smallest one told in 9 of 10 replays (None: none was), with up to ``replayed`` pairs, which take ``within`` seconds.
+    ``noise`` is the robust spread of ln(second/first) between the runs of a pair. Of ``trials`` completed comparisons,
+    ``alarms`` proved a change of any size (the true share is at most ``alarm_bound``, 95%) and ``same`` proved that
+    there is none; ``pairs`` and ``seconds`` are their medians. ``smallest_change`` is the smallest change detected in 9
+    of 10 replays (None: none was), with up to ``replayed`` pairs, which take ``within`` seconds.
     """
 
     step: str
@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Entry:
-    """A finding and where it comes from. ``machine`` is the noise class it was measured in, '' where not looked."""
+    """A finding and its origin. ``machine`` is the noise class of the machine then, '' if it was not checked."""
 
     workflow: str
     params: dict[str, Any]
@@ -66,17 +66,17 @@ class _File(BaseModel):
 
 
 def path(root: Path, identity: str) -> Path:
-    """The file of one machine."""
+    """Return the calibration file of a machine."""
     return root / rundir.HOME / "calibration" / f"{rundir.file_name(identity)}.json"
 
 
 def page(root: Path) -> Path:
-    """The page of the machine that was calibrated last."""
+    """Return the page of the machine that was calibrated last."""
     return root / rundir.HOME / "calibration" / rundir.PAGE
 
 
 def load(root: Path, identity: str) -> list[Entry]:
-    """All entries of a machine, none where it was never calibrated. Raises UserError for a damaged file."""
+    """Return all entries of a machine, none if it was never calibrated. Raises UserError for a damaged file."""
     file = path(root, identity)
     try:
         found = _File.model_validate_json(file.read_bytes())
@@ -89,7 +89,7 @@ def load(root: Path, identity: str) -> list[Entry]:
 
 
 def store(root: Path, identity: str, fresh: Sequence[Entry], *, whole: bool) -> Path:
-    """Keep entries of one workflow: in place of all it had (``whole``), or of what the same steps had."""
+    """Store entries of one workflow, replacing all of its entries (``whole``) or those of the same steps."""
     workflows = {entry.workflow for entry in fresh}
     steps = {entry.finding.step for entry in fresh}
     file = path(root, identity)
@@ -106,18 +106,18 @@ def store(root: Path, identity: str, fresh: Sequence[Entry], *, whole: bool) -> 
 
 
 def to_json(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Plain data."""
+    """Return plain data."""
     found: list[dict[str, Any]] = TypeAdapter(list[Entry]).dump_python(list(entries), mode="json")
     return found
 
 
 def entries(data: Sequence[Any]) -> list[Entry]:
-    """Entries of plain data. Raises ValueError."""
+    """Read entries from plain data. Raises ValueError."""
     return TypeAdapter(list[Entry]).validate_python(list(data))
 
 
 def expected(root: Path, identity: str, workflow: str, params: Mapping[str, Any]) -> Iterator[Expectation]:
-    """What a run of this workflow with these parameters on this machine can expect."""
+    """Yield the expectations for a run of this workflow with these parameters on this machine."""
     wanted = _plain(params)
     for entry in load(root, identity):
         finding = entry.finding

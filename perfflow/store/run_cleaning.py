@@ -1,4 +1,4 @@
-"""Old runs: which there are, how large they are, and how they go."""
+"""Find old runs with their sizes, and remove them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from perfflow.store.run_lock import is_held
 from perfflow.trees.rmtree import remove_tree
 
 _GOING = ".going-"
-"""How the name of a folder begins that is being removed; what a killed clean-up leaves of one, the next one takes."""
+"""Prefix of a folder that is being removed. If a clean-up is killed, the next one removes the rest."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A folder that could go: when it was last written (seconds since 1970) and its size on disk in bytes."""
+    """A removable folder: when it was last written (seconds since 1970) and its size on disk in bytes."""
 
     path: Path
     written: float
@@ -29,17 +29,17 @@ class Stored:
 
 
 def runs(root: Path) -> list[Stored]:
-    """The runs of a project that nobody is writing, newest first."""
+    """Return the runs of a project that no process is writing, newest first."""
     return _runs_in(root / HOME / "runs", "run")
 
 
 def comparisons(cache: Path) -> list[Stored]:
-    """The runs of `perfflow compare` outside any project, newest first."""
+    """Return the runs of `perfflow compare` outside any project, newest first."""
     return _runs_in(cache / "compare", "comparison")
 
 
 def patches(root: Path, gone: Collection[Path]) -> list[Stored]:
-    """What was submitted to a project and is of no run any more, but of those that are ``gone``."""
+    """Return the submitted patches that no run uses. Runs in ``gone`` do not count."""
     folder, left = root / HOME / PATCHES, set()
     runs = root / HOME / "runs"
     for run in runs.iterdir() if runs.is_dir() else ():
@@ -50,7 +50,7 @@ def patches(root: Path, gone: Collection[Path]) -> list[Stored]:
 
 
 def _workflow_of(run: Path) -> str:
-    """The file of a run's workflow, from the top of the project; '' where it is not known."""
+    """Return a run's workflow file, relative to the project root; '' if it is not known."""
     with suppress(OSError, ValueError, KeyError, TypeError), (run / EVENTS).open(encoding="utf-8") as stream:
         return str(json.loads(stream.readline())["run"]["file"])
     with suppress(OSError, ValueError, KeyError, TypeError):
@@ -59,7 +59,7 @@ def _workflow_of(run: Path) -> str:
 
 
 def _newest(folder: Path) -> float:
-    """When something in a folder was last written, in seconds since 1970."""
+    """Return when a file in a folder was last written, in seconds since 1970."""
     return max((entry.stat(follow_symlinks=False).st_mtime for entry in _below(folder)), default=0.0)
 
 
@@ -85,14 +85,14 @@ def _written(path: Path) -> float:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes on disk of what is below a folder; links are not followed."""
+    """Return the bytes on disk of all files below a folder, without following links."""
     return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in _below(folder))
 
 
 def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
     waiting = [str(folder)]
     while waiting:
-        # Somebody else may be taking it away at this moment.
+        # Another process may be removing it now.
         with suppress(FileNotFoundError, PermissionError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
@@ -101,7 +101,7 @@ def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder: gone from its name at once, then from the disk. Raises OSError."""
+    """Remove a folder: rename it first, so that its name is free at once. Raises OSError."""
     going = folder
     if not folder.name.startswith(_GOING):
         going = folder.with_name(f"{_GOING}{secrets.token_hex(6)}")
@@ -110,7 +110,7 @@ def remove(folder: Path) -> None:
 
 
 def drop_dangling_latest(root: Path) -> None:
-    """Take away `latest` where the run it points to is gone."""
+    """Remove the link `latest` if its run no longer exists."""
     latest = root / HOME / "runs" / "latest"
     if latest.is_symlink() and not latest.exists():
         latest.unlink()

@@ -1,6 +1,6 @@
-"""What events say of a run, typed: ``from_json`` makes these of an event's parts, and ``to_json`` the parts of these.
+"""The typed contents of a run's events. ``from_json`` reads them from the parts of an event, ``to_json`` writes them.
 
-What has a default may be missing in events of earlier versions.
+Fields with a default may be missing in events of earlier versions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from perfflow.model.source_place import NOWHERE, SourcePlace
 
 @dataclass(frozen=True)
 class BisectQuestion:
-    """What a bisection's answer depends on beside its revisions: steps, glob, metric, and which commits count."""
+    """The parameters of a bisection besides its revisions: steps, benchmark glob, metric, and which commits to try."""
 
     only: tuple[str, ...]
     benchmark: str
@@ -29,7 +29,7 @@ class BisectQuestion:
 
 @dataclass(frozen=True)
 class PinnedItem:
-    """What a run used of another repository; see ``model.result.LibraryItem``."""
+    """A file from another repository that a run used; see ``model.result.LibraryItem``."""
 
     reference: str
     commit: str
@@ -38,10 +38,10 @@ class PinnedItem:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """Which run this is. ``accept``, ``guard`` and ``ruled_out`` are the optimize stage's, None without one.
+    """The facts of a run. ``accept``, ``guard`` and ``ruled_out`` are those of the optimize stage, None without one.
 
-    ``library`` is None where nothing came from other repositories.
-    Times are RFC 3339 in UTC; ``finished`` is None while it has not ended. ``budget`` is in s.
+    ``library`` is None if no file came from another repository. Times are RFC 3339 in UTC; ``finished`` is None until
+    the run has ended. ``budget`` is in s.
     """
 
     id: str
@@ -71,13 +71,13 @@ class RunFacts:
 
 
 def no_run() -> RunFacts:
-    """Return the facts of events that have none, or not yet: the id is ''."""
+    """Return the facts of a run without an opening event: the id is ''."""
     return RunFacts(id="", workflow="", component="", started="", seed=0)
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """What calibrating this machine found of a metric of a benchmark; see ``model.result.Expected``."""
+    """The calibration of one metric of a benchmark on this machine; see ``model.result.Expected``."""
 
     benchmark: str
     metric: str
@@ -89,7 +89,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Touching:
-    """A commit that touched a function; ``revision`` is '' where it stands for changes that are not committed."""
+    """A commit that touched a function; ``revision`` is '' for uncommitted changes."""
 
     revision: str
     subject: str
@@ -98,7 +98,7 @@ class Touching:
 
 @dataclass(frozen=True)
 class Blame:
-    """The commits that touched a function that got slower, newest first, and what to know of them."""
+    """The commits that touched a slower function, newest first, and a note about them."""
 
     benchmark: str
     function: str
@@ -109,7 +109,7 @@ class Blame:
 
 @dataclass(frozen=True)
 class Branch:
-    """The branch that holds what was kept; both '' where there is none, for the ``reason``."""
+    """The branch with the accepted candidates; name and revision are '' if there is none, for the ``reason``."""
 
     name: str = ""
     revision: str = ""
@@ -118,7 +118,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Of a size of a benchmark whose growth is fitted: the matrix key, the size, its own name, that of all together."""
+    """One size of a benchmark whose growth is fitted: matrix key, size, own name, and the common name of all sizes."""
 
     key: str
     size: float
@@ -128,10 +128,11 @@ class Scaling:
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step as the run set out to do it. ``technique`` and ``why`` are a candidate's, None of other steps.
+    """A planned step. ``technique`` and ``why`` are those of a candidate, None for other steps.
 
-    ``benchmark`` is the name or glob that it measures, ``expect`` globs of benchmarks that should appear. ``allowed``:
-    its failure is. ``selected``: it was to run. ``confirms`` are globs of the synthetic benchmarks that it confirms.
+    ``benchmark`` is the name or glob that it measures, ``expect`` the globs of benchmarks that should appear.
+    ``allowed``: it may fail. ``selected``: it should run. ``confirms`` are globs of the synthetic benchmarks that it
+    confirms.
     """
 
     id: str
@@ -155,9 +156,9 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class StoredProfile:
-    """A profile on disk, its path relative to the run's folder; ``benchmark`` where its step profiles several.
+    """A profile on disk, with its path relative to the run's folder; ``benchmark`` is set if its step profiles several.
 
-    ``tool`` made it, '' in events of earlier versions; ``stacks`` says what its folded stacks are, if it holds any.
+    ``tool`` created it, '' in events of earlier versions; ``stacks`` describes its folded stacks, if any.
     """
 
     tree: Side
@@ -171,7 +172,7 @@ class StoredProfile:
 
 @dataclass(frozen=True)
 class FoundHotspot:
-    """A hotspot of one side, and what the source says of its place."""
+    """A hotspot of one side, and its place in the source."""
 
     spot: Hotspot = field(metadata=FLAT)
     tree: Side
@@ -180,7 +181,7 @@ class FoundHotspot:
 
 @dataclass(frozen=True)
 class SideCost:
-    """What a function cost on one side, in the profiler's unit: its share (0..1), and the variance of that if known."""
+    """The cost of a function on one side in the profiler's unit, its share (0..1), and the share's variance."""
 
     count: float
     share: float
@@ -189,7 +190,7 @@ class SideCost:
 
 @dataclass(frozen=True)
 class FunctionCost:
-    """What a function cost on both sides; ``region`` is the workflow's name of the area it belongs to."""
+    """The cost of a function on both sides; ``region`` is the workflow's name for its area of the code."""
 
     function: str
     file: str
@@ -200,15 +201,15 @@ class FunctionCost:
     candidate: SideCost
 
     def on(self, side: Side) -> SideCost:
-        """What it cost on a side."""
+        """Return the cost on a side."""
         return self.candidate if side is Side.CANDIDATE else self.baseline
 
 
 @dataclass(frozen=True)
 class BenchmarkCosts:
-    """What the functions of a benchmark cost by one metric, the costliest first; ``totals`` are of all functions.
+    """The costs of a benchmark's functions by one metric, the costliest first; ``totals`` are over all functions.
 
-    ``kind`` is ``counted``, ``sampled`` or ``timed``; ``ops`` the operations of a call, None where unknown.
+    ``kind`` is ``counted``, ``sampled`` or ``timed``; ``ops`` is the number of operations per call, None if unknown.
     """
 
     benchmark: str
@@ -224,7 +225,7 @@ class BenchmarkCosts:
 
 @dataclass(frozen=True)
 class Effect:
-    """A change as a share of the tree it was measured against, up is better, and its interval."""
+    """A change with its interval, as a share of the tree it was compared with; up is better."""
 
     value: float
     low: float
@@ -233,7 +234,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class TryFigures:
-    """The row by which a try was judged; ``before`` and ``after`` are in base units."""
+    """The row that decided about a try; ``before`` and ``after`` are in base units."""
 
     benchmark: str
     metric: str
@@ -246,7 +247,7 @@ class TryFigures:
 
 @dataclass(frozen=True)
 class LastWords:
-    """What the command said for which a try was rejected; ``log`` is relative to the run's folder."""
+    """The last output of the command that caused a rejection; ``log`` is relative to the run's folder."""
 
     tail: tuple[str, ...]
     log: str
@@ -254,7 +255,7 @@ class LastWords:
 
 @dataclass(frozen=True)
 class TriedChange:
-    """What a try changed: code, '' where the diff is too long for an event, environment and parameters."""
+    """The changes of a try: code ('' if the diff is too long for an event), environment and parameters."""
 
     diff: str = ""
     diff_file: str = ""
@@ -266,7 +267,7 @@ class TriedChange:
 
 @dataclass(frozen=True)
 class Try:
-    """One entry of the optimize stage's ledger; ``bound`` is the share of its hotspot, the most it could bring."""
+    """One entry of the optimize stage's ledger; ``bound`` is the share of its hotspot, the largest possible effect."""
 
     id: str
     technique: str
@@ -280,13 +281,13 @@ class Try:
 
     @property
     def effect(self) -> Effect | None:
-        """What it brought, None where that is not known."""
+        """The measured effect, None if it is not known."""
         return self.figures.effect if self.figures else None
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a step found beside its samples; ``devices`` are the GPUs that it was about."""
+    """The findings of a step besides its samples; ``devices`` are the GPUs that it used."""
 
     devices: tuple[str, ...] = field(default=(), metadata=SPARSE)
     profiles: tuple[StoredProfile, ...] = field(default=(), metadata=SPARSE)
@@ -307,7 +308,7 @@ NOTHING = Found()
 
 @dataclass(frozen=True)
 class StepRecord:
-    """How a step ended, and what it found. Times are in s; ``detail`` is what a check says, ``tail`` ends its log."""
+    """How a step ended, and its findings. Times are in s; ``detail`` is a check's message, ``tail`` ends the log."""
 
     id: str
     status: str

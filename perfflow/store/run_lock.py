@@ -1,4 +1,4 @@
-"""Two perfflows at once: which of them may write. The kernel lets go of these locks however their holder ends."""
+"""Locks between perfflow processes. The kernel releases them however the holder ends."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 from perfflow.tools.regular_files import opened
 
 _TRIES, _PAUSE = 5, 0.01
-"""How often, and after how many seconds, a lock that is taken is tried again."""
+"""Number of attempts to take a lock, and seconds between them."""
 
 
 def lock(number: int, *, wait: bool = False) -> None:
-    """Keep a second perfflow from writing an open file or folder. Raises BlockingIOError where one does already.
+    """Lock an open file or folder for writing. Raises BlockingIOError if another process has locked it.
 
-    Who only asks (``is_held``) holds it for a moment, which is waited out.
+    ``is_held`` takes the lock for a moment, so this function tries several times. ``wait``: wait without a limit.
     """
     try:
         import fcntl
-    except ImportError:  # nothing is run where there is none
+    except ImportError:  # perfflow does not run anything on systems without it
         return
     if not wait:
         for _ in range(_TRIES):
@@ -33,7 +33,7 @@ def lock(number: int, *, wait: bool = False) -> None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether another perfflow writes a file at this moment; False where that cannot be told."""
+    """Return whether another perfflow is writing a file now; False if that cannot be determined."""
     try:
         import fcntl
 
@@ -52,8 +52,8 @@ def is_held(path: Path) -> bool:
 
 @contextmanager
 def only_writer(folder: Path) -> Iterator[None]:
-    """Wait until no other perfflow changes what is in a folder, and keep others from it. Raises OSError."""
-    if os.name == "nt":  # where folders cannot be opened
+    """Wait for other perfflow processes to finish changing a folder, then lock it. Raises OSError."""
+    if os.name == "nt":  # folders cannot be opened there
         yield
         return
     number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)

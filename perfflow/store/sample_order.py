@@ -1,4 +1,4 @@
-"""Events -> the order in which the samples of a row were taken, which result.json does not hold."""
+"""Find the order in which the samples of a row were taken, from the events. result.json does not contain it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from perfflow.store import folder as rundir
 from perfflow.store.record import UNPAIRED
 
 Orders = Mapping[str, Sequence[int]]
-"""Of each side, by its name: the position of each of its samples among all of the row's as they were taken, from 0."""
+"""By side: the position of each sample among all samples of the row in the order taken, from 0."""
 
 
 class Wanted(NamedTuple):
-    """A row of a result: whose samples they are, and the values that it has of each side."""
+    """A row of a result: its step, benchmark and metric, and the values of each side."""
 
     step: str
     benchmark: str
@@ -28,7 +28,7 @@ class Wanted(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """A sample as the events have it. ``partner``: both sides of its pair have the metric."""
+    """A sample in the events. ``partner``: both sides of its pair have the metric."""
 
     side: str
     value: float
@@ -43,16 +43,16 @@ _Key = tuple[str, str, str]
 
 @dataclass(slots=True)
 class TakingOrder:
-    """The samples in the events of a run, by the trial they belong to; '' is the run itself."""
+    """The samples in the events of a run, by trial; '' is the run itself."""
 
     _trials: dict[str, dict[_Key, list[_Taken]]]
 
     def of(self, wanted: Wanted) -> Orders:
-        """Return the order of a row's samples; empty where the events do not hold exactly these values.
+        """Return the order of a row's samples; empty if the events do not contain exactly these values.
 
-        So a result that does not belong to these events, such as one that was changed, gets no order at all.
+        So a result that does not belong to these events, such as a changed one, gets no order.
         """
-        # What was kept of candidates is compared in a trial of its own, the last one.
+        # The accepted state is compared in a trial of its own, the last one.
         for name in ("", *reversed([name for name in self._trials if name])):
             found = self._trials.get(name, {}).get((wanted.step, wanted.benchmark, wanted.metric), [])
             for taken in _selections(found):
@@ -63,7 +63,7 @@ class TakingOrder:
 
 
 def taking_order(events: Iterable[Mapping[str, Any]]) -> TakingOrder:
-    """Fold the events of a run. Raises LookupError, TypeError or ValueError for events that are damaged."""
+    """Fold the events of a run. Raises LookupError, TypeError or ValueError for damaged events."""
     trials: dict[str, dict[_Key, list[_Taken]]] = defaultdict(lambda: defaultdict(list))
     benchmarks: dict[str, str] = {}
     for event in events:
@@ -79,9 +79,9 @@ def taking_order(events: Iterable[Mapping[str, Any]]) -> TakingOrder:
 
 
 def order_in(folder: Path | None) -> TakingOrder:
-    """The order of all samples of a run; of none where there are no events, as of a result.json that was copied.
+    """Return the order of all samples of a run; empty without events, as for a copied result.json.
 
-    Raises UserError for events that are damaged.
+    Raises UserError for damaged events.
     """
     if folder is None or not (folder / rundir.EVENTS).is_file():
         return TakingOrder({})
@@ -89,12 +89,12 @@ def order_in(folder: Path | None) -> TakingOrder:
         return taking_order(rundir.events(folder))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         text = f"{folder / rundir.EVENTS}: not what this version of perfflow writes ({type(error).__name__}: {error})"
-        raise UserError.of(text, "the file was changed by hand, or by another version?") from error
+        raise UserError.of(text, "was the file changed by hand or written by another version?") from error
 
 
 def _take(found: dict[_Key, list[_Taken]], event: Mapping[str, Any], benchmark: str) -> None:
     sides = [side.value for side in Side if side in event]
-    # Those of two stored sets were put together, and were taken who knows when.
+    # Samples that were combined from two stored sets have no known order.
     if event.get("design") == UNPAIRED or (len(sides) > 1 and "first" not in event):
         return
     sides.sort(key=lambda side: side != event.get("first"))
@@ -106,14 +106,14 @@ def _take(found: dict[_Key, list[_Taken]], event: Mapping[str, Any], benchmark: 
     for side in sides:
         others = {key for other in sides if other != side for key in keys[other]}
         for key, item in zip(keys[side], event[side], strict=True):
-            # Of memory only what was built counts, as in the record.
+            # Memory is only judged for the programs as built, as in the record.
             if not (layout and item["metric"] in MEMORY):
                 taken = found[key]
                 taken.append(_Taken(side, item["value"], len(taken), key in others, confirmation, layout))
 
 
 def _selections(taken: Sequence[_Taken]) -> Iterator[list[_Taken]]:
-    """Which of all samples a row may be of, as the record of a run sets them aside: the likeliest first."""
+    """Yield the selections of samples that a row may consist of, the likeliest first (see ``record.Series``)."""
     of_layouts = [item for item in taken if item.layout]
     as_built = [item for item in taken if not item.layout]
     last = max((item.confirmation for item in as_built), default=0)

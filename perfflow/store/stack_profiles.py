@@ -1,4 +1,4 @@
-"""The profiles with stacks of a stored run, read from the folded files that its result names."""
+"""Read the profiles with stacks of a stored run from the folded files that its result names."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from perfflow.tools import regular_files
 
 FOLDED = "folded"
 _LARGEST = 512 * 2**20
-"""Bytes of the largest file that is read."""
+"""Size limit of a file, in bytes."""
 _NANO = 1e9
 _NO_FRAME = ("?",)
 _OF_COUNTS = {"allocs": "allocations", "temporary_allocs": "allocations"}
-"""What is counted by metrics that are not called so."""
+"""Units of counting metrics whose name differs from their unit."""
 
 
 def stack_profiles(
@@ -28,8 +28,8 @@ def stack_profiles(
 ) -> list[StackProfile]:
     """Read every profile with stacks of the run in ``folder``, in the order of the result.
 
-    One that cannot be read is left out, and ``lost`` is told why: its file is gone, damaged or outside of the folder.
-    ``per_operation`` is the figure of the benchmark's row on the profile's side, by the metric that the stacks are of.
+    Profiles that cannot be read are skipped, and ``lost`` is called with the reason: the file is missing, damaged or
+    outside the folder. ``per_operation`` is the value of the stacks' metric in the benchmark's row on that side.
     """
     root, found = folder.resolve(), list[StackProfile]()
     numbers = Counter[tuple[str, str, str]]()
@@ -54,40 +54,40 @@ def stack_profiles(
 
 
 def has_stacks(result: Result) -> bool:
-    """Whether a result names a profile with stacks."""
+    """Return whether a result names a profile with stacks."""
     return any(map(_counts, result.profiles))
 
 
 def _counts(item: ProfileResult) -> StackCounts | None:
-    """What a profile's stacks are; None where it has none."""
+    """Return the kind of a profile's stacks; None if it has none."""
     if item.stacks:
         return StackCounts(**item.stacks.model_dump())
-    # In files of earlier versions only the kind tells.
+    # Files of earlier versions only contain the kind.
     return StackCounts("samples", "time") if item.kind == FOLDED else None
 
 
 def _text(root: Path, name: str) -> str:
-    """The text of a file of the run. Raises OSError, and ValueError for one that a result from elsewhere may name."""
+    """Return the text of a file of the run. Raises OSError, and ValueError for a path outside the folder."""
     path = (root / name).resolve()
     if not path.is_relative_to(root):
-        raise ValueError("it is not in the run's folder")
+        raise ValueError("it is outside the run's folder")
     return regular_files.read(path, _LARGEST).decode("utf-8", "replace")
 
 
 def _threads(text: str, *, by_thread: bool) -> dict[str, dict[Stack, int]]:
-    """Stacks by thread, without those of no count. Raises ValueError where there is none, or a line is no stack."""
+    """Return the stacks with a count, by thread. Raises ValueError if there are none or a line is not a stack."""
     threads: defaultdict[str, Counter[Stack]] = defaultdict(Counter)
     for stack, count in read_folded(text).items():
         if count:
             thread, own = (stack[0], stack[1:]) if by_thread else ("", stack)
             threads[thread][own or _NO_FRAME] += count
     if not threads:
-        raise ValueError("it holds no stack")
+        raise ValueError("it contains no stacks")
     return dict(threads)
 
 
 def _per_operation(result: Result, item: ProfileResult, metric: str) -> tuple[float | None, str]:
-    """What an operation costs, and in which unit: that of times is ns. None where no row has the metric."""
+    """Return the cost of an operation, None if no row has the metric, and its unit. Times are in ns."""
     dimension = METRICS[metric].dimension if metric in METRICS else Dimension.TIME
     unit = {Dimension.TIME: "ns", Dimension.BYTES: "bytes"}.get(dimension) or _OF_COUNTS.get(metric, metric)
     rows = [row for row in result.benchmarks if (row.name, row.metric) == (item.benchmark, metric)]

@@ -1,4 +1,4 @@
-"""A part of a run's folder: what one candidate does to the same steps, apart from what the run itself did."""
+"""A part of a run's folder for one candidate, separate from the steps of the run itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perfflow.store.record import Record
 
 
 class Keeper(Protocol):
-    """What keeps the events and files of steps: a run's folder, or a part of it."""
+    """A store for the events and files of steps: a run's folder, or a part of it."""
 
     @property
     def path(self) -> Path:
@@ -21,13 +21,13 @@ class Keeper(Protocol):
         """Add one event."""
 
     def step(self, step_id: str) -> Path:
-        """The folder of one step's files, made on first use."""
+        """Return the folder of one step's files, and create it on first use."""
 
 
 class Section:
-    """Files below the folder of the step called ``name``, and events that carry its name as ``trial``.
+    """Files below the folder of the step ``name``, and events with that name as ``trial``.
 
-    ``record`` takes in each event.
+    Each event is also folded into ``record``.
     """
 
     def __init__(self, whole: Keeper, name: str, record: Record) -> None:
@@ -39,12 +39,12 @@ class Section:
         return self._whole.path
 
     def append(self, event: Mapping[str, Any]) -> None:
-        """Add one event, marked as this section's."""
+        """Add one event, marked with the name of this section."""
         self._whole.append({**event, "trial": self.name})
         self.record.fold(event)
 
     def step(self, step_id: str) -> Path:
-        """The folder of one step's files in this section, made on first use."""
+        """Return the folder of one step's files in this section, and create it on first use."""
         folder = self._whole.step(self.name) / file_name(step_id)
         folder.mkdir(parents=True, exist_ok=True)
         return folder

@@ -1,4 +1,4 @@
-"""A run's folder that cannot be written any more: what of it is kept, where, and what to do about it."""
+"""Handle a run folder that can no longer be written: rescue its events, and report where they are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno
 
 @dataclass(eq=False)
 class FolderError(Exception):
-    """The folder of a run cannot be written: why, what to do about it, and the ``folder`` that holds its events."""
+    """The folder of a run cannot be written: the reason, the remedy, and the ``folder`` with its events."""
 
     reason: str
     remedy: str
@@ -38,22 +38,22 @@ class FolderError(Exception):
 
     @classmethod
     def of(cls, folder: Path, error: OSError) -> FolderError:
-        """Say which folder an error is about: one of a file that is open names none."""
+        """Return the error with the folder's path, because an OSError on an open file does not name it."""
         return cls(f"cannot write {error.filename or folder}: {error.strerror or error}", remedy(error), folder)
 
 
 def remedy(error: OSError) -> str:
-    """What helps against an error of the file system."""
-    return _REMEDIES.get(error.errno or 0, "check what stands there")
+    """Return the remedy for a file system error."""
+    return _REMEDIES.get(error.errno or 0, "check what is at that path")
 
 
 def exit_of(error: OSError) -> Exit:
-    """2 where another folder would have done, 3 where nothing is wrong with what the user asked for."""
+    """Return exit status 2 if another folder would work, 3 if the cause is not the user's request."""
     return Exit.UNMEASURED if error.errno in _FULL else Exit.USAGE
 
 
 def is_at(path: Path, state: os.stat_result) -> bool:
-    """Whether the file of this state is still found at ``path``."""
+    """Return whether the file with this state is still at ``path``."""
     try:
         now = path.stat()
     except OSError:
@@ -62,27 +62,27 @@ def is_at(path: Path, state: os.stat_result) -> bool:
 
 
 def rescued(number: int, folder: Path, name: str) -> FolderError:
-    """What is left of a folder in which the open file ``number`` was called ``name``.
+    """Rescue the open file with descriptor ``number``, which was ``name`` in a folder, and return the error to raise.
 
-    The kernel keeps an open file that was removed, so it is written again: where it was, else in a new folder among the
-    temporary files. One that was moved is left where it is now.
+    The kernel keeps a removed file while it is open, so its contents are written again: to the same path, or to a new
+    temporary folder. A folder that was moved stays where it is.
     """
     if os.fstat(number).st_nlink:
         there = Path(f"/proc/self/fd/{number}").readlink().parent
-        return FolderError(f"{folder} was moved to {there} while the run went on", "leave it there", there)
-    reason = f"{folder} was removed while the run went on"
+        return FolderError(f"{folder} was moved to {there} during the run", "leave it there", there)
+    reason = f"{folder} was removed during the run"
     try:
         _copy(number, folder, name)
     except OSError:
         elsewhere = Path(tempfile.mkdtemp(prefix="perfflow-run-"))
         _copy(number, elsewhere, name)
         return FolderError(reason, f"its samples were saved in {elsewhere}", elsewhere)
-    return FolderError(reason, "its samples were put back", folder)
+    return FolderError(reason, "its samples were written there again", folder)
 
 
 def _copy(number: int, folder: Path, name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    # Whoever made a file of that name since then keeps it.
+    # Do not overwrite a file that was created with that name since then.
     with (folder / name).open("xb") as stream:
         at = 0
         while part := os.pread(number, _BLOCK, at):

@@ -1,4 +1,4 @@
-"""A candidate's samples against those of the tree it builds on → kept or not, and why."""
+"""Compare a candidate with the tree it builds on, and decide whether to keep it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from perfflow.verdict.decide import Ruling, rule
 from perfflow.verdict.gating import covers, gating_rows, guarded_rows
 
 ACCEPT = 0.10
-"""The least effect for which a change is kept, where the stage does not say."""
+"""Default for the least effect for which a change is kept."""
 SAME_FILES = "both sides execute the same files"
-"""Said of a candidate that changed nothing where nothing else was executed."""
+"""Reason for a candidate that had no effect because it did not change the executed files."""
 _ON_A_CUT = 0.005
 Key = tuple[str, str]
 """Benchmark and metric."""
@@ -30,10 +30,10 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Goal:
-    """What a candidate must reach: ``accept`` on an ``objective``, and no regression of a ``guard``.
+    """The requirements for a candidate: an effect of at least ``accept`` on an objective, and no regression of a guard.
 
-    Objectives are pairs of a benchmark's glob and a metric, '' for the one that times it; guards are
-    globs, perhaps with a metric.
+    Objectives are pairs of a benchmark glob and a metric, '' for its timing metric. Guards are globs, optionally with
+    a metric.
     """
 
     objectives: tuple[tuple[str, str], ...]
@@ -41,20 +41,20 @@ class Goal:
     accept: float = ACCEPT
 
     def is_objective(self, benchmark: str, metric: str) -> bool:
-        """Whether an effect on this is what the stage is after. Any timing stands for the others."""
+        """Return whether a row is an objective. One timing metric stands for all."""
         return any(
             matches(glob, benchmark) and (metric == wanted or (metric in TIMES and wanted in ("", *TIMES)))
             for glob, wanted in self.objectives
         )
 
     def is_guarded(self, benchmark: str, metric: str) -> bool:
-        """Whether a regression of this stands in the way."""
+        """Return whether a regression of this row rejects the candidate."""
         return any(covers(guard, benchmark, metric) for guard in self.guards)
 
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Whether a candidate is kept; ``row`` is the objective that decided, None where none was measured."""
+    """The decision on a candidate; ``row`` is the deciding objective, None if none was measured."""
 
     accepted: bool
     reason: str
@@ -64,7 +64,7 @@ class Acceptance:
 def goal_of(
     criteria: Criteria, objective: str | Collection[str] | None, guard: Collection[str] | None, accept: float
 ) -> Goal:
-    """The stage's own words, or their defaults: what has a target, all that the baseline measured."""
+    """Return the goal of the stage. By default, rows with a target (else all) are objectives, and all are guarded."""
     given = [objective] if isinstance(objective, str) else objective or []
     wanted = tuple(_objective(criteria, text) for text in given)
     targeted = tuple((target.benchmark, target.metric.name) for target in criteria.targets)
@@ -72,14 +72,14 @@ def goal_of(
 
 
 def _objective(criteria: Criteria, text: str) -> tuple[str, str]:
-    """``BENCHMARK METRIC``, or a benchmark alone: what times it."""
+    """Split ``BENCHMARK METRIC``, or ``BENCHMARK`` alone, which means its timing metric ('')."""
     benchmark, _, metric = text.rpartition(" ")
     known = metric in criteria.metrics or criteria.metric(metric).better is not Better.NONE
     return (benchmark, metric) if benchmark and known else (text, "")
 
 
 def effect_of(comparison: Comparison) -> Interval | None:
-    """How much better the candidate is, as a share of the baseline; None where nothing is known of it."""
+    """Return how much better the candidate is, as a share of the baseline; None if that is not known."""
     change = comparison.change
     if change is None or math.isnan(change.estimate):
         return None
@@ -91,12 +91,12 @@ def effect_of(comparison: Comparison) -> Interval | None:
 def accept(
     record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, goal: Goal, identical: Callable[[str], bool]
 ) -> Acceptance:
-    """Judge one candidate. The first that holds: something vanished, a guard regressed, an objective is reached.
+    """Judge one candidate, in this order: a row is missing, a guard regressed, an objective is reached.
 
-    A guard is every metric with a direction: also one that is no goal, such as memory, may not be proven worse.
-    ``identical`` says of a step whether it executes the same files on both sides.
+    Every metric with a direction can be guarded, also one that is no objective, such as memory.
+    ``identical`` returns whether a step executes the same files on both sides.
     """
-    telling = {key: rows[key] for key in telling_rows(record, rows, criteria, goal)}
+    telling = {key: rows[key] for key in deciding_rows(record, rows, criteria, goal)}
     guarded = {key: rows[key] for key in guarded_rows(record, rows, goal.guards)}
     rulings = {key: _ruled(row, criteria, identical) for key, row in telling.items()}
     for key, ruling in rulings.items():
@@ -123,7 +123,7 @@ def accept(
 
 
 def _refuted(rows: Mapping[Key, Comparison], best: Comparison, goal: Goal) -> str:
-    """How a clock that sees waiting contradicts the gain of the objective that times it; '' where none does."""
+    """Return how another clock contradicts the gain of a timing objective; '' if none does."""
     by_metric = {metric: row for (name, metric), row in rows.items() if name == best.benchmark and metric in TIMES}
     asked = {metric for glob, metric in goal.objectives if metric and matches(glob, best.benchmark)}
     if best.metric.name not in by_metric or best.metric.name in asked:
@@ -132,22 +132,22 @@ def _refuted(rows: Mapping[Key, Comparison], best: Comparison, goal: Goal) -> st
 
 
 def _reached(record: Record, row: Comparison) -> Iterator[str]:
-    """The effect, and why it is that of one code layout of each side, if it is."""
+    """Yield the effect, and why it was measured with one code layout per side, if it was."""
     key = row.benchmark, row.metric.name
     yield f"{_name(key)} {_told(row)}"
     why = record.why_as_built(record.series[key])
     if why and row.layouts is None:
-        yield f"with one code layout of each side: {why}"
+        yield f"with one code layout per side: {why}"
 
 
 def _ruled(row: Comparison, criteria: Criteria, identical: Callable[[str], bool]) -> Ruling:
     return rule(row, criteria.thresholds_of(row.benchmark, row.metric.name), identical=identical(row.step))
 
 
-def telling_rows(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, goal: Goal) -> list[Key]:
-    """What a candidate is judged by: the timing to believe of each benchmark, what has a target, what is an objective.
+def deciding_rows(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, goal: Goal) -> list[Key]:
+    """Return the rows that judge a candidate: the deciding timing of each benchmark, targets and objectives.
 
-    What is merely guarded is not worth further pairs, so it is not among them.
+    Rows that are only guarded are left out, because they are not worth further pairs.
     """
     chosen = {key for key, why in gating_rows(record, rows, replace(criteria, targets=())).items() if why != GUARDED}
     targeted = {key for key, why in gating_rows(record, rows, criteria).items() if why != GUARDED}
@@ -156,7 +156,7 @@ def telling_rows(record: Record, rows: Mapping[Key, Comparison], criteria: Crite
 
 
 def _best(rows: Mapping[Key, Comparison], goal: Goal) -> Comparison | None:
-    """The objective with the largest proven effect. Timings come before exact counts: those follow from the change."""
+    """Return the objective with the largest proven effect. Noisy metrics rank before exact counts."""
     known = [row for key, row in rows.items() if goal.is_objective(*key) and effect_of(row) is not None]
 
     def rank(row: Comparison) -> tuple[bool, bool, float]:
@@ -170,8 +170,8 @@ def _best(rows: Mapping[Key, Comparison], goal: Goal) -> Comparison | None:
 def _shortfall(row: Comparison, ruling: Ruling, goal: Goal) -> str:
     where, wanted = _name((row.benchmark, row.metric.name)), f"{goal.accept:.0%}"
     if ruling.decision == "improved":
-        return f"not proven to be over {wanted}: {where} {_told(row)}"
-    told = f"{ruling.decision or 'nothing compared'}: {where} {_told(row)}"
+        return f"not proven to exceed {wanted}: {where} {_told(row)}"
+    told = f"{ruling.decision or 'not compared'}: {where} {_told(row)}"
     return f"{told}; {ruling.note}" if row.layouts and ruling.note else told
 
 
@@ -190,7 +190,7 @@ def _name(key: Key) -> str:
 
 
 def is_reached(row: Comparison, goal: Goal) -> bool:
-    """Whether a noisy objective is proven to be reached; of a goal below 0, that the row is worse than that."""
+    """Return whether a noisy objective is proven to be reached or, for a goal below 0, to be worse than the goal."""
     effect = effect_of(row)
     if effect is None or row.metric.exact or not goal.is_objective(row.benchmark, row.metric.name):
         return False
@@ -198,9 +198,9 @@ def is_reached(row: Comparison, goal: Goal) -> bool:
 
 
 def clear(row: Comparison, thresholds: Thresholds, goal: Goal) -> bool:
-    """Whether more pairs would change nothing: an objective is reached or out of reach, a guard holds or does not.
+    """Return whether more pairs could not change the decision on an objective or a guard.
 
-    An interval that straddles a threshold and is known to half a percent goes on straddling it.
+    An interval that includes a threshold and has a half-width of 0.5% will go on including it.
     """
     effect = effect_of(row)
     if effect is None:

@@ -1,4 +1,4 @@
-"""Kernels of two sides that ran on different GPUs: how well each uses its own, which is never a regression."""
+"""Kernels of two sides that ran on different GPUs: compare how well each uses its GPU. This never is a regression."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from perfflow.store.record import Record
 from perfflow.verdict.device import RanOn
 
 MARK = "across GPUs: "
-"""How the note begins at a row whose sides are of different GPUs."""
+"""Prefix of the note on a row whose sides ran on different GPUs."""
 
 
 def without_decisions(record: Record, rows: Sequence[Benchmark]) -> Iterator[Benchmark]:
-    """Yield the rows; of one whose sides ran on different GPUs nothing is decided, and no verdict rests on it."""
+    """Yield the rows. A row whose sides ran on different GPUs gets no decision and does not gate."""
     ran = RanOn(record)
     for row in rows:
         series = record.series[row.name, row.metric]
@@ -26,7 +26,7 @@ def without_decisions(record: Record, rows: Sequence[Benchmark]) -> Iterator[Ben
         if not (first and second and first != second and row.baseline and row.candidate):
             yield row
             continue
-        note = f"{MARK}{first} and {second}, so nothing is decided"
+        note = f"{MARK}{first} and {second}, so there is no decision"
         undecided = {"decision": None, "level": "ok", "more": None, "gating": False, "leading": False, "accepted": ""}
         yield row.model_copy(update=undecided | {"warnings": [*row.warnings, note]})
 
@@ -34,7 +34,7 @@ def without_decisions(record: Record, rows: Sequence[Benchmark]) -> Iterator[Ben
 def on_each_gpu(
     kernels: Sequence[KernelResult], rows: Sequence[Benchmark], points: Sequence[RooflinePoint], peaks: Peaks
 ) -> Iterator[OnGpu]:
-    """Yield a line for each side of the kernels that ran on two GPUs, what uses its GPU best first."""
+    """Yield a line for each side of the kernels that ran on two GPUs, the best use of a GPU first."""
     by_name: dict[tuple[str, str], list[KernelResult]] = {}
     for item in kernels:
         by_name.setdefault((item.benchmark, item.name), []).append(item)
@@ -59,7 +59,7 @@ def on_each_gpu(
 
 
 def _of_bandwidth(item: KernelResult, row: Benchmark | None, peaks: Peaks) -> float | None:
-    """The share of the memory's peak: the roof of a kernel that does no arithmetic, such as a copy."""
+    """Return the share of the peak bandwidth, which is the roof of a kernel without arithmetic, such as a copy."""
     sample = (row.candidate if item.tree == "candidate" else row.baseline) if row else None
     peak = peaks.of("bandwidth", "", item.device)
     return sample.value / peak.peak.value if sample and sample.value and peak else None

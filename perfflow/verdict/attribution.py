@@ -1,8 +1,8 @@
-"""Which functions cost more on the candidate, of the benchmarks that regressed.
+"""Find the functions that cost more on the candidate, for the benchmarks that regressed.
 
-Times are shares of a profile times the measured time of an operation: shares alone would blame what stayed as it was
-once something else got faster. A function is named where its difference is three times its noise, that of its shares
-and that of the measured change, and a telling part of what the benchmark lost. Counts have no noise.
+The time of a function is its share of a profile times the measured time of an operation. Shares alone would blame
+unchanged functions when something else got faster. A function is named if its difference is at least three times its
+noise (of its shares and of the measured change) and a considerable part of the regression. Counts have no noise.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from perfflow.store.record import Record
 from perfflow.store.run_facts import BenchmarkCosts, Blame, FunctionCost
 
 BEYOND_NOISE = 3.0
-"""Standard errors from which a difference is one."""
+"""Number of standard errors above which a difference is significant."""
 _ALL = 1.005
-"""A share from which it would be shown as more than all."""
+"""Share above which ``>100%`` is shown."""
 FEW = 1000
-"""Samples of a side below which an attribution says that they are few."""
+"""Number of samples of a side below which an attribution gets a note."""
 _EXPLAINS = {"heap_peak": frozenset({"heap_peak", "rss"}), "time": TIMES}
-"""The metrics whose regression the costs of another metric explain."""
+"""Metrics whose regression is explained by the costs of another metric."""
 RATES = frozenset({"B/s", "1/s", "FLOP/s"})
-"""Units of what is got through in a second: what it lost, the time of each unit of it has gained."""
+"""Units of throughput: a loss of throughput is a gain of time per unit of work."""
 
 
 @dataclass(frozen=True)
 class Slower:
-    """A function with its cost per operation on both sides, and its part of what the benchmark lost."""
+    """A function with its cost per operation on both sides, and its share of the benchmark's regression."""
 
     found: FunctionCost
     baseline: float
@@ -41,7 +41,7 @@ class Slower:
 
 
 def attributions(record: Record, rows: Sequence[Benchmark]) -> Iterator[Attribution]:
-    """The functions that got slower, those that lost most first."""
+    """Yield the functions that got slower, the largest loss of each benchmark first."""
     for row in rows:
         if row.decision != "regressed" or row.level not in ("concern", "action"):
             continue
@@ -71,8 +71,8 @@ def _of_row(record: Record, row: Benchmark) -> Iterator[Attribution]:
         yield _attribution(record, row, step_id, entry, item, regions)
 
 
-def told_share(share: float) -> str:
-    """A part of a loss: ``61%``. What cost more than all of it was made up for elsewhere, or by the profiler."""
+def loss_share_text(share: float) -> str:
+    """Return a share of a loss as text: ``61%``, or ``>100%`` if other functions made up for a part."""
     return f"{share:.0%}" if share <= _ALL else ">100%"
 
 
@@ -83,19 +83,19 @@ def _is_rate(row: Benchmark) -> bool:
 def _explains(entry: BenchmarkCosts, row: Benchmark) -> bool:
     counted = entry.metric
     of_time = counted == "time" and _is_rate(row)
-    # What stands in for a tool that is missing says so in its note.
+    # Costs from a substitute for a missing tool have a note.
     return row.metric == counted or row.metric in _EXPLAINS.get(counted, ()) or of_time or bool(entry.note)
 
 
 def _worth(entry: BenchmarkCosts, metric: str) -> tuple[bool, bool, float]:
-    """What says more: the metric itself, what has no noise, and then what has more samples."""
+    """Return a rank of the evidence: the metric itself, then counts without noise, then more samples."""
     own = metric == entry.metric or metric in _EXPLAINS.get(entry.metric, ())
     return own, entry.kind == "counted", min(entry.totals.values())
 
 
 def _slower(entry: BenchmarkCosts, row: Benchmark) -> Iterator[Slower]:
     found = _counted(entry) if entry.kind == "counted" else _shared(entry, row)
-    # What is a small part of the whole is not what the benchmark lost by, however sure it is.
+    # A small share does not explain the regression, even if it is significant.
     yield from (item for item in found if item.candidate > item.baseline and item.share >= HOTSPOT)
 
 
@@ -110,7 +110,7 @@ def _counted(entry: BenchmarkCosts) -> Iterator[Slower]:
 
 
 def side_sign(side: Side) -> int:
-    """A difference is candidate less baseline."""
+    """Return the sign of a side in the difference candidate - baseline."""
     return 1 if side is Side.CANDIDATE else -1
 
 
@@ -134,9 +134,9 @@ def _shared(entry: BenchmarkCosts, row: Benchmark) -> Iterator[Slower]:
 
 
 def _lost(row: Benchmark) -> tuple[float, float, float] | None:
-    """The baseline's seconds, how much more the candidate takes as a share, and the standard error of that share.
+    """Return the baseline's seconds, the relative increase on the candidate, and the standard error of that increase.
 
-    Of a rate they are the seconds for one unit of what is got through. None where time does not tell what was lost.
+    For a rate, the seconds are per unit of work. None if the regression is not one of time.
     """
     known = row.baseline.value if row.baseline else None
     change = row.change.value if row.change else None
@@ -146,7 +146,7 @@ def _lost(row: Benchmark) -> tuple[float, float, float] | None:
     if _is_rate(row):
         if known <= 0 or change <= -1:
             return None
-        # The derivative of 1 / (1 + change) carries the error over.
+        # Propagate the error by the derivative of 1 / (1 + change).
         known, change, unsure = 1 / known, 1 / (1 + change) - 1, unsure / (1 + change) ** 2
     elif row.metric not in TIMES:
         return None
@@ -154,7 +154,7 @@ def _lost(row: Benchmark) -> tuple[float, float, float] | None:
 
 
 def _standard_error(row: Benchmark) -> float:
-    """Of the change, from its interval; 0 where it has none."""
+    """Return the standard error of the change, from its interval; 0 without an interval."""
     if row.change is None or row.change.low is None or row.change.high is None or not row.confidence:
         return 0.0
     return (row.change.high - row.change.low) / (2 * NormalDist().inv_cdf((1 + row.confidence) / 2))
@@ -197,9 +197,9 @@ def _attribution(
 
 def _notes(row: Benchmark, entry: BenchmarkCosts, item: Slower, sampled: Sequence[int], blamed: str) -> Iterator[str]:
     if _is_rate(row) and entry.kind != "counted":
-        yield f"its time for each unit of `{row.metric}`"
+        yield f"time per unit of `{row.metric}`"
     if not item.baseline:
-        yield "not seen on the baseline: it is new there, was renamed, or was inlined"
+        yield "not seen on the baseline: the function is new, was renamed, or was inlined there"
     if sampled and min(sampled) < FEW:
-        yield f"{sampled[0]} and {sampled[1]} samples are few"
+        yield f"only {sampled[0]} and {sampled[1]} samples"
     yield from filter(None, (entry.note, blamed))

@@ -1,4 +1,4 @@
-"""What a bisection found, as bisect.json and the reports say it."""
+"""The result of a bisection, as bisect.json and the reports show it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Outcome(StrEnum):
 
     FOUND = "found"
     NARROWED = "narrowed"
-    """Several commits are left, of which nothing more could be found out."""
+    """Several commits are left that could not be narrowed down further."""
     SAME = "same"
-    """Good and bad are proven not to differ by what counts, so there is nothing to look for."""
+    """Good and bad are proven not to differ in the deciding metrics, so there is nothing to bisect."""
     UNPROVEN = "unproven"
-    """No regression is proven between good and bad, and none is excluded."""
+    """Between good and bad a regression is neither proven nor excluded."""
     NOT_MEASURED = "not measured"
     INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
 class Tried:
-    """One revision: what is known of it, its change from the good one, and what that took.
+    """One revision: whether it has the regression, its change from the good one, and the cost of measuring it.
 
-    ``built`` is False where another revision had the same tree. ``seconds`` is for building and measuring together.
+    ``built`` is False if another revision has the same tree. ``seconds`` is the time to build and measure.
     """
 
     commit: Described
@@ -46,7 +46,7 @@ class Tried:
     built: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for bisect.json."""
+        """Return plain data for bisect.json."""
         return {
             "revision": self.commit.revision,
             "subject": self.commit.subject,
@@ -61,9 +61,9 @@ class Tried:
 
 @dataclass(frozen=True)
 class Bisected:
-    """A whole bisection. ``left`` are the commits of which one is the first bad one, the newest first.
+    """A whole bisection. ``left`` are the commits that may be the first bad one, the newest first.
 
-    ``others`` are further benchmarks that are proven to have regressed, which were not looked for.
+    ``others`` are further proven regressions that were not bisected.
     """
 
     outcome: Outcome
@@ -80,24 +80,24 @@ class Bisected:
 
     @property
     def first_bad(self) -> Described | None:
-        """The commit that was looked for, once nothing else is left."""
+        """The first bad commit, None until it is found."""
         return self.left[0] if self.outcome is Outcome.FOUND else None
 
     @property
     def builds(self) -> int:
-        """How many revisions were built and could be measured."""
+        """Number of revisions that were built and could be measured."""
         return sum(item.built and item.holds is not Holds.SKIPPED for item in self.tried)
 
     def of(self, revision: str) -> Tried | None:
-        """What is known of a revision."""
+        """Return the entry of a revision, None if it was not tried."""
         return next((item for item in self.tried if item.commit.revision == revision), None)
 
     def ended(self, outcome: Outcome, why: str = "") -> Bisected:
-        """The same with how it ended."""
+        """Return a copy with the given outcome."""
         return replace(self, outcome=outcome, why=why)
 
     def to_json(self, **more: Any) -> dict[str, Any]:
-        """Plain data for bisect.json."""
+        """Return plain data for bisect.json."""
         first = self.first_bad
         found = None
         if first:
@@ -130,7 +130,7 @@ class Bisected:
 
 
 def interval_json(interval: Interval | None) -> dict[str, float | None] | None:
-    """Value and bounds; what is not finite is null."""
+    """Return value and bounds as plain data; values that are not finite become null."""
     if interval is None:
         return None
     names = {"value": interval.estimate, "low": interval.low, "high": interval.high}
@@ -138,22 +138,22 @@ def interval_json(interval: Interval | None) -> dict[str, float | None] | None:
 
 
 def about_size(found: Sequence[Tried], regression: Regression, first: Described) -> list[str]:
-    """What a reader should know where the regression came in several steps."""
+    """Return notes for a regression that came in several steps."""
     by_revision = {item.commit.revision: item for item in found}
     notes = []
     item = by_revision.get(first.revision)
     if item and item.holds is Holds.PART:
         notes.append(
-            f"{first.revision[:12]} brings a part of the regression; to find the rest: --good {first.revision[:12]}"
+            f"{first.revision[:12]} causes a part of the regression; to find the rest, use --good {first.revision[:12]}"
         )
     before = [by_revision[parent] for parent in first.parents if parent in by_revision]
     if any(each.change and _proven_worse(each.change, regression) for each in before):
-        notes.append(f"a smaller part of it came before; to find that: --bad {first.parents[0][:12]}")
+        notes.append(f"an earlier commit causes a smaller part; to find it, use --bad {first.parents[0][:12]}")
     return notes
 
 
 def _proven_worse(change: Interval, regression: Regression) -> bool:
-    """Whether a revision below the cut is proven to have a tenth of the regression or more."""
+    """Return whether a revision below the cut is proven to have more than a tenth of the regression."""
     sign = -1 if regression.change.estimate < 0 else 1
     return min(sign * change.low, sign * change.high) > regression.size / 10
 

@@ -1,7 +1,7 @@
-"""Which regression is looked for between two revisions, and on which side of it a commit between them is.
+"""Choose the regression between two revisions, and decide on which side of it a commit between them is.
 
-A commit has the regression when the whole interval of its change from the good revision is beyond half of it, and
-lacks it when the whole interval is below: the cut lies where both are equally far away, whatever the size.
+A commit has the regression if the whole interval of its change from the good revision is beyond half of the regression,
+and lacks it if the whole interval is below. The cut is at half, where both outcomes are equally far away.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from perfflow.verdict.gating import gating_rows
 from perfflow.verdict.sharing import compared
 
 _ALL = 0.75
-"""Share of the regression up to which a revision on the cut is said to have a part of it alone."""
+"""Share of the regression below which a revision on the cut counts as having only a part of it."""
 _MOST_TOLD = 4
-"""How many unproven rows get a note."""
+"""Maximum number of unproven rows with a note."""
 _FROM_NOTHING = 2.0
-"""Size of a regression from zero, of which no share is known: what is not zero is beyond the cut."""
+"""Size of a regression from zero, which has no relative change: any value above zero is beyond the cut."""
 
 
 class Holds(StrEnum):
-    """What is known of one revision."""
+    """Whether a revision has the regression."""
 
     YES = "has it"
     NO = "lacks it"
@@ -42,7 +42,7 @@ class Holds(StrEnum):
 
 @dataclass(frozen=True)
 class Regression:
-    """A proven regression of one metric of a benchmark; ``worse`` is its size with up being worse, a share."""
+    """A proven regression of one metric of a benchmark; ``worse`` is its change as a share, up is worse."""
 
     benchmark: str
     metric: str
@@ -53,30 +53,30 @@ class Regression:
 
     @property
     def size(self) -> float:
-        """Its estimate, finite also where the good revision has none of what is counted."""
+        """The estimate, replaced by a finite size if the good revision has a count of zero."""
         return self.worse.estimate if math.isfinite(self.worse.estimate) else _FROM_NOTHING
 
     @property
     def cut(self) -> float:
-        """The change that divides the revisions that have it from those that lack it.
+        """The change that separates the revisions that have the regression from those that lack it.
 
-        Half of it, or its lower bound where it is known so badly that it may be less than half of its estimate.
+        Half of the estimate, or the lower bound of the interval if that is less.
         """
         return min(self.size / 2, self.worse.low)
 
     def goal(self) -> Goal:
-        """What ends the sampling of a revision: its interval lies wholly on one side of the cut."""
+        """Return the goal that ends the sampling of a revision: its whole interval is on one side of the cut."""
         return Goal(((self.benchmark, self.metric),), (), -self.cut)
 
     def criteria(self, criteria: Criteria) -> Criteria:
-        """Criteria by which nothing but the cut matters."""
+        """Return criteria in which only the cut matters."""
         thresholds = Thresholds(concern=self.cut, action=self.cut, floor=criteria.thresholds.floor)
         return replace(criteria, targets=(), thresholds=thresholds, per_glob={}, accepted=())
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One row of good against bad, and how it was ruled."""
+    """One row of good against bad, and its decision."""
 
     comparison: Comparison
     ruling: Ruling
@@ -88,7 +88,7 @@ class Standing:
 
 
 def standings(record: Record, criteria: Criteria, benchmark: str, metric: str) -> list[Standing]:
-    """The rows of good against bad that are asked for: of each benchmark what a verdict rests on, or ``metric``.
+    """Return the requested rows of good against bad: the gating rows of each benchmark, or those of ``metric``.
 
     ``benchmark`` is a glob, '' for all.
     """
@@ -103,7 +103,7 @@ def standings(record: Record, criteria: Criteria, benchmark: str, metric: str) -
 
 
 def regressions(found: list[Standing], *, any_level: bool) -> list[Regression]:
-    """What is proven to have regressed, the worst first; to level concern at the least unless ``any_level``."""
+    """Return the proven regressions, the worst first; of at least level concern unless ``any_level``."""
     proven = []
     for item in found:
         row, worse = item.comparison, _worse(item.comparison)
@@ -115,29 +115,33 @@ def regressions(found: list[Standing], *, any_level: bool) -> list[Regression]:
 
 
 def nothing_proven(record: Record, rows: list[Standing], wanted: str) -> tuple[str, str]:
-    """Without a proven regression: ``not measured``, ``unproven`` or ``same``, and why; ``wanted`` was asked for."""
+    """Return ``not measured``, ``unproven`` or ``same`` with the reason, if no regression is proven.
+
+    ``wanted`` names the requested rows.
+    """
     if not rows:
         known = ", ".join(sorted({f"{name} {metric}" for name, metric in record.series})) or "nothing"
-        return "not measured", f"{wanted or 'what counts'} was not measured on both revisions; measured: {known}"
+        missing = wanted or "the deciding metric"
+        return "not measured", f"{missing} was not measured on both revisions; measured: {known}"
     unsure = undecided(rows)
     if unsure:
-        return "unproven", f"no regression is proven, and none is excluded of: {_names(unsure)}"
+        return "unproven", f"a regression is neither proven nor excluded: {_names(unsure)}"
     gone = [item for item in rows if item.comparison.only is not None or item.comparison.change is None]
     if gone:
         return "not measured", f"not measured on both revisions: {_names(gone)}"
     if all(item.ruling.decision == "improved" for item in rows):
         return "same", "bad is better than good; were they swapped?"
-    return "same", "bad is no worse than good by what counts"
+    return "same", "bad is not worse than good in any deciding metric"
 
 
 def undecided(rows: list[Standing]) -> list[Standing]:
-    """Return the unproven rows, the one that seems worst first."""
+    """Return the unproven rows, the one with the worst estimate first."""
     found = [item for item in rows if item.ruling.decision == "unproven"]
     return sorted(found, key=lambda item: -(_worse(item.comparison) or Interval(-math.inf, 0, 0)).estimate)
 
 
 def what_to_raise(record: Record, rows: list[Standing]) -> list[str]:
-    """Say of each unproven row what was found, and what would take more pairs."""
+    """Return a line for each unproven row: its change, and how to get more pairs."""
     return [_raise(record, item) for item in undecided(rows)[:_MOST_TOLD]]
 
 
@@ -149,13 +153,13 @@ def _raise(record: Record, item: Standing) -> str:
         "last look": f"make the program of step {row.step} do more work",
     }
     counted = f"{row.pairs} {'pair' if row.pairs == 1 else 'pairs'}"
-    more = f", about {ruling.more} more would decide" if ruling.more else ""
+    more = f", about {ruling.more} more would settle it" if ruling.more else ""
     remedy = remedies.get(record.why_stopped(record.series[item.key]), f"raise `runs` of step {row.step}")
     return f"{' '.join(item.key)}: {change_text(row.change)} after {counted}{more}: {remedy}"
 
 
 def change_text(change: Interval | None) -> str:
-    """``+27.1% [+25.0%, +29.3%]``; of exact figures, which have no interval, the value alone."""
+    """Return ``+27.1% [+25.0%, +29.3%]``, or the value alone for exact metrics, which have no interval."""
     if change is None or math.isnan(change.estimate):
         return "-"
     value = format_change(change.estimate)
@@ -172,17 +176,17 @@ def _names(rows: list[Standing]) -> str:
 
 
 def row_of(record: Record, criteria: Criteria, regression: Regression) -> Comparison | None:
-    """The row of one revision against the good one; None where it was not measured on both sides."""
+    """Return the row of one revision against the good one; None if it was not measured on both sides."""
     series = record.series.get((regression.benchmark, regression.metric))
     row = compare(series, criteria) if series else None
     return row if row and row.only is None and row.change is not None else None
 
 
 def holds(row: Comparison, regression: Regression) -> Holds:
-    """On which side of the cut a revision is.
+    """Return on which side of the cut a revision is.
 
-    Of one that stays on the cut, though none of the regression is excluded, it depends on whether all of it is, too:
-    then it came in several steps.
+    If the interval includes the cut but its lower bound is above half of the cut, the revision has at least a part of
+    the regression. It has only a part if the interval excludes most of it: then it came in several steps.
     """
     worse = _worse(row)
     known = row.metric.exact or row.confidence is not None
@@ -198,7 +202,7 @@ def holds(row: Comparison, regression: Regression) -> Holds:
 
 
 def _worse(row: Comparison) -> Interval | None:
-    """The change with up being worse; None where nothing is known of it."""
+    """Return the change, up is worse; None if it is not known."""
     effect = effect_of(row)
     return None if effect is None else Interval(-effect.estimate, -effect.high, -effect.low)
 

@@ -1,4 +1,4 @@
-"""Findings -> the brief of a route: what regressed, by which thresholds, where, and the commands that show it."""
+"""The brief of a route: what regressed, by which thresholds, where, and the commands that reproduce it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perfflow.model.result_routes import Brief
 from perfflow.model.targets import matches
 from perfflow.model.tree_facts import tree_of
 from perfflow.model.units import format_quantity
-from perfflow.verdict.attribution import told_share
+from perfflow.verdict.attribution import loss_share_text
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import thresholds_for, two_trees
 from perfflow.verdict.told import judged, percent
@@ -24,7 +24,7 @@ _SHORT = 12
 
 
 def brief_of(found: Findings) -> Brief:
-    """The brief of a run: empty lists where there is nothing to say."""
+    """Return the brief of a run. Lists without findings are empty."""
     regressed = found.regressed()
     undecided = [*found.undecided(), *(row for row in found.rows if row.decision == "removed")]
     rows = [*regressed, *undecided]
@@ -67,7 +67,7 @@ def _hotspot(item: Attribution, criteria: Criteria) -> str:
     place = f" ({item.file}:{item.line})" if item.file and item.line else f" ({item.file})" if item.file else ""
     parts = []
     if item.share is not None:
-        parts.append(f"{told_share(item.share)} of what {item.benchmark} lost in {item.metric}")
+        parts.append(f"{loss_share_text(item.share)} of the regression of {item.benchmark} {item.metric}")
     if item.baseline is not None and item.candidate is not None:
         dimension = criteria.metric(item.metric).dimension
         if item.unit == dimension.base_unit:
@@ -80,10 +80,9 @@ def _hotspot(item: Attribution, criteria: Criteria) -> str:
 
 
 def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]) -> Iterator[str]:
-    """What to type, quoted for a shell, from the root of the project: to measure again, to profile, to find the commit.
+    """Yield shell commands, for the root of the project, that measure again, profile, and find the commit.
 
-    Steps that build are named with those they build for. A comparison of stored results, or of two commands, is
-    repeated as it was typed.
+    They select the building steps as well. A comparison of stored results or of two commands is repeated as typed.
     """
     run, two = found.record.run, two_trees(found.record)
     if run.command and not two:
@@ -111,14 +110,14 @@ def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]
 
 
 def _only(found: Findings, steps: Iterable[str]) -> list[str]:
-    """The words that select steps and what builds them; none for no steps."""
+    """Return the options that select steps and the steps that build for them; none for no steps."""
     names = list(steps)
     builds = [step_id for step_id, _ in found.record.ended_steps() if found.record.planned[step_id].role == "work"]
     return [word for name in [*(builds if names else []), *names] for word in ("--only", name)]
 
 
 def _profilers(found: Findings, names: set[str]) -> list[str]:
-    """The steps that profiled what the brief is about."""
+    """Return the steps that profiled the benchmarks of the brief."""
     planned = found.record.planned
     return [
         step_id

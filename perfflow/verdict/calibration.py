@@ -1,4 +1,4 @@
-"""Comparisons of a step with itself -> what can be told of its benchmarks: noise, false alarms, smallest change."""
+"""Calibrate benchmarks from comparisons of a step with itself: noise, false alarms, smallest detectable change."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from perfflow.verdict.replay import Recorded, pairs_needed, smallest_change
 
 BOUND_CONFIDENCE = 0.95
 FEWEST_PAIRS = 3
-"""With fewer pairs nothing is said of their spread."""
+"""Number of pairs needed to report their spread."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One comparison of a step with itself; ``complete`` when it came to its own end.
+    """One comparison of a step with itself; ``complete`` if it was not cut short.
 
-    ``seconds`` is the time that the processes of each subject took; one subject may report many benchmarks.
+    ``seconds`` is the time that the processes of each subject took. One subject may report many benchmarks.
     """
 
     record: Record
@@ -36,12 +36,12 @@ class Trial:
     complete: bool
 
     def seconds_of(self, benchmark: str) -> float:
-        """Seconds spent on a benchmark, or on the one process that reports it among others."""
+        """Return the seconds spent on a benchmark, or on all subjects if a suite reports it together with others."""
         return self.seconds.get(benchmark, sum(self.seconds.values()))
 
 
 def findings(step: str, trials: Sequence[Trial], criteria: Criteria, budget: float, seed: int) -> Iterator[Finding]:
-    """Yield one finding for each metric that can be compared. ``budget``: seconds a run spends on one benchmark."""
+    """Yield one finding for each comparable metric. ``budget`` is the seconds that a run spends on one benchmark."""
     rows = [_rows(trial.record, criteria) for trial in trials]
     reasons = [gating_rows(trial.record, found, criteria) for trial, found in zip(trials, rows, strict=True)]
     for key in _in_order(trials, dict.fromkeys(key for found in rows for key in found)):
@@ -60,7 +60,7 @@ def findings(step: str, trials: Sequence[Trial], criteria: Criteria, budget: flo
 
 
 def _in_order(trials: Sequence[Trial], keys: Iterable[Key]) -> list[Key]:
-    """Benchmarks in the order they were first started in, not in that of the rounds, which is random."""
+    """Return the keys in the order in which the benchmarks were first started, because rounds are in random order."""
     subjects = list(trials[0].seconds) if trials else []
     places = {name: number for number, name in enumerate(subjects)}
     names = {name: number for number, name in enumerate(dict.fromkeys(name for name, _ in keys))}
@@ -80,9 +80,9 @@ class _TrialMetric:
     row: Comparison
 
     def pairs(self) -> list[tuple[float, float]]:
-        """All pairs of positive values in the order taken, those of a screening first.
+        """Return all pairs of positive values in the order taken, those of a screening first.
 
-        Few runs in random order have no pairs; since all are of one command, any two of them make one.
+        A few runs in random order have no pairs. Because all are of the same command, any two of them form one.
         """
         if self.series.design == "few":
             runs = [item.value for side in Side for item in self.series.sides[side] if item.value > 0]
@@ -100,7 +100,7 @@ def _rows(record: Record, criteria: Criteria) -> dict[Key, Comparison]:
         for key, series in record.series.items()
         if any(series.readings(side) for side in Side)
     }
-    # What one side alone has, or is only known as a bound, has no spread.
+    # A metric that only one side has, or that is known only as a bound, has no spread.
     return {
         key: row for key, row in found.items() if row.metric.better is not Better.NONE and row.change and not row.only
     }
@@ -133,12 +133,12 @@ def _noisy(base: Finding, seen: Sequence[_TrialMetric], criteria: Criteria, budg
 
 
 def _most(seen: Sequence[_TrialMetric], each: float, recorded: int, budget: float) -> int:
-    """Pairs that a run takes at most: those of its design that the budget affords, and that were recorded."""
+    """Return the most pairs of a run: limited by its design, the budget and the recorded pairs."""
     design = seen[0].series.design
     if design == "fixed":
         return min(recorded, max(len(item.pairs()) for item in seen))
     affordable = int(budget / each) if each > 0 else recorded
     if design == "few":
-        # A budget that holds less is exceeded.
+        # A run takes at least FEW runs of each side, even if they exceed the budget.
         return pairs_needed(design, min(recorded, affordable)) if recorded >= FEW else recorded
     return min(recorded, pairs_needed(design, affordable))

@@ -1,4 +1,4 @@
-"""Three clocks time one run: which of them a benchmark's verdict rests on, and what the others say against it."""
+"""Three clocks time one run. Choose the one that decides, and check it against the others."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _CPU_BOUND = 0.9
 _ONE_THREAD = 1.05
 _ALONE = 0.95
 _FINER = {"cpu": ("uncontended", "time"), "uncontended": ("time",)}
-"""The clocks that see what a clock leaves out: waiting, and queueing for a core."""
+"""For each clock, those that also include waiting or queueing for a core."""
 _LEVELS = ("ok", "concern", "action")
 _ON_A_CUT = 0.005
 
 
 def timing_metric(by_metric: Mapping[str, Comparison]) -> tuple[str, str]:
-    """Which of time, cpu and uncontended a benchmark's verdict rests on, and why.
+    """Return which of time, cpu and uncontended decides about a benchmark, and why.
 
-    CPU time of a program that does nothing but compute is 10 to 100 times finer than its wall time on a busy machine;
-    it is refused where the program waits, forks or has threads, and where wall time provably moves the other way.
+    The CPU time of a program that only computes is 10 to 100 times finer than its wall time on a busy machine. It
+    is rejected if the program waits, forks or has threads, or if wall time provably changes the other way.
     """
     timed = {name: by_metric[name] for name in TIMES if name in by_metric}
-    # One that a side lacks (`uncontended` of a program that has come to use threads) says nothing of the difference.
+    # A clock that one side lacks (`uncontended` of a program that now uses threads) cannot show the difference.
     most = max((len(_sides(item)) for item in timed.values()), default=0)
     present = [name for name, item in timed.items() if len(_sides(item)) == most]
     if len(present) < 2:
@@ -41,21 +41,21 @@ def timing_metric(by_metric: Mapping[str, Comparison]) -> tuple[str, str]:
     if not time or not cpu:
         return present[0], ""
     if "main_share" in by_metric and any(side.value < _ALONE for side in _sides(by_metric["main_share"])):
-        return "time", "the program forks or has threads, so only wall time tells all of it"
+        return "time", "the program forks or has threads, so only wall time covers all of its work"
     if "uncontended" in timed and not uncontended:
-        return "time", "one side has threads or children, so only wall time tells all of it"
+        return "time", "one side has threads or children, so only wall time covers all of its work"
     if uncontended and _fewest(uncontended) < _fewest(time):
-        return "time", "some runs have threads or children, so only wall time tells all of it"
+        return "time", "some runs have threads or children, so only wall time covers all of its work"
     if uncontended:
         if _share(cpu, uncontended) < _CPU_BOUND:
-            return "uncontended", "the program waits, so time on a core or waiting for work counts, queueing does not"
+            return "uncontended", "the program waits, so time on a core and waiting for work count, queueing does not"
         chosen = "cpu", "the program only computes, and CPU time is not disturbed by other processes"
     elif _only_computes(cpu, time):
         chosen = "cpu", "the program only computes in one thread, and CPU time is not disturbed by other processes"
     else:
-        return "time", "the program waits, forks or has threads, so only wall time tells all of it"
+        return "time", "the program waits, forks or has threads, so only wall time covers all of its work"
     if _opposite(cpu, time):
-        return "time", "wall time provably moves the other way than CPU time"
+        return "time", "wall time provably changed in the opposite direction to CPU time"
     return chosen
 
 
@@ -68,16 +68,16 @@ def _fewest(comparison: Comparison) -> int:
 
 
 def _share(part: Comparison, whole: Comparison) -> float:
-    """Median share over all processes of the side where it is lower."""
+    """Return the median share over all processes of the side with the lower share."""
     pairs = zip(_sides(part), _sides(whole), strict=True)
     return min(a.value / b.value if b.value else 1.0 for a, b in pairs)
 
 
 def _only_computes(cpu: Comparison, time: Comparison) -> bool:
-    """Whether both sides compute all the time, in one thread.
+    """Return whether both sides compute all the time, in one thread.
 
-    One that waits does so in every process, so the least disturbed one tells; contention only lowers the share. More
-    CPU time than wall time in half of the processes are threads.
+    A program that waits does so in every process, so the highest share decides; contention only lowers it. More CPU
+    time than wall time in half of the processes indicates threads.
     """
     for part, whole in zip(_sides(cpu), _sides(time), strict=True):
         shares = [a / b for a, b in zip(part.samples, whole.samples, strict=False) if b > 0]
@@ -93,14 +93,14 @@ def _opposite(a: Comparison, b: Comparison) -> bool:
 
 
 def witnesses(by_metric: Mapping[str, Comparison], chosen: str) -> list[Comparison]:
-    """The clocks that see more than the chosen one, and saw the same pairs."""
+    """Return the clocks that include more than the chosen one and were measured in the same pairs."""
     pairs = by_metric[chosen].pairs
     clocks = (by_metric[name] for name in _FINER.get(chosen, ()) if name in by_metric)
     return [item for item in clocks if item.change is not None and item.only is None and item.pairs == pairs > 0]
 
 
 def worse_by(chosen: Comparison, clocks: Sequence[Comparison], thresholds: Thresholds) -> Comparison | None:
-    """The clock that proves a regression beyond ``concern`` that the chosen one does not show to that level."""
+    """Return the clock that proves a regression beyond ``concern`` which the chosen one does not show at that level."""
     ruling = rule(chosen, thresholds, identical=False)
     known = _LEVELS.index(ruling.level or "ok") if ruling.decision == "regressed" else 0
     for item in clocks:
@@ -111,10 +111,10 @@ def worse_by(chosen: Comparison, clocks: Sequence[Comparison], thresholds: Thres
 
 
 def contradiction(chosen: Comparison, clocks: Sequence[Comparison], gain: float) -> str:
-    """Why the gain that the chosen clock shows does not hold, '' where it does.
+    """Return why another clock contradicts the gain of the chosen clock; '' if none does.
 
-    Another clock excludes it and does not show the required ``gain`` (a share of the baseline) itself. An interval that
-    merely is wider contradicts nothing.
+    A clock contradicts it if it excludes the gain and does not show the required ``gain`` (a share of the baseline)
+    itself. An interval that is only wider is no contradiction.
     """
     claimed = worse_of(chosen).estimate
     if not worse_of(chosen).high < -gain:
@@ -135,22 +135,22 @@ def _shown(item: Comparison) -> str:
 
 
 def _slower_by(item: Comparison) -> str:
-    return f"{_shown(item)}, which is not proven to be a regression that matters"
+    return f"{_shown(item)}, which is not proven to exceed the concern threshold"
 
 
 @dataclass
 class Clocks:
-    """What the clocks that were not chosen say, benchmark by benchmark."""
+    """The results of the clocks that were not chosen, collected benchmark by benchmark."""
 
     gating: dict[Key, str] = field(default_factory=dict)
-    """Clocks that prove a regression beyond ``concern`` which the chosen one does not show, each with why it gates."""
+    """Clocks that prove a regression beyond ``concern`` which the chosen one does not show, each with its reason."""
     refuted: dict[Key, str] = field(default_factory=dict)
-    """Gains of the chosen clock that another one contradicts, each with how."""
+    """Gains of the chosen clock that another one contradicts, each with an explanation."""
     undecided: dict[Key, str] = field(default_factory=dict)
-    """Chosen clocks beside which another one shows a regression that may be beyond ``concern``, each with that."""
+    """Chosen clocks for which another one shows a possible regression beyond ``concern``, each with an explanation."""
 
-    def hear(self, by_metric: Mapping[str, Comparison], chosen: str, thresholds: Thresholds) -> None:
-        """Take in what the clocks of one benchmark say beside the chosen one, '' where none was chosen."""
+    def check(self, by_metric: Mapping[str, Comparison], chosen: str, thresholds: Thresholds) -> None:
+        """Check the chosen clock of one benchmark ('' for none) against its other clocks."""
         others = witnesses(by_metric, chosen) if chosen else []
         if not others:
             return
@@ -159,7 +159,7 @@ class Clocks:
         if slower:
             self.gating[row.benchmark, slower.metric.name] = f"it proves a regression that `{chosen}` does not show"
         else:
-            # Of a regression that is shown already, only a higher level would be news.
+            # If the chosen clock already shows a regression, only a higher level is worth a warning.
             shown = rule(row, thresholds, identical=False).decision == "regressed"
             doubtful = (item for item in others if _may_regress(worse_of(item), thresholds.concern))
             maybe = (None if shown else next(doubtful, None)) or _seems_worse(row, others[0], thresholds)
@@ -170,7 +170,7 @@ class Clocks:
 
 
 def _seems_worse(chosen: Comparison, finest: Comparison, thresholds: Thresholds) -> Comparison | None:
-    """The finest of the other clocks, where a regression of a level that the chosen one does not show is likely."""
+    """Return the finest of the other clocks if it suggests a regression of a higher level than the chosen one."""
     if _level(worse_of(finest), thresholds) <= _level(worse_of(chosen), thresholds):
         return None
     return None if worse_of(finest).low > thresholds.concern else finest

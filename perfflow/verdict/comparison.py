@@ -1,4 +1,4 @@
-"""Two samples -> Comparison: effect, interval, warnings. Numbers only; what they mean is the verdict's business."""
+"""Compare two samples: effect, interval and warnings. Numbers only; ``decide`` interprets them."""
 
 from __future__ import annotations
 
@@ -33,34 +33,34 @@ from perfflow.stats.paired_test import (
 from perfflow.store.record import FEW_LAYOUTS, UNPAIRED, Series
 
 VALUE_CONFIDENCE = 0.95
-"""Confidence of one side's own interval."""
+"""Confidence of the interval of one side's value."""
 CHANGE_CONFIDENCE = 0.99
 """Confidence of the interval of a change: at most 1 % false alarms per comparison."""
 SEPARATED = 5
-"""Samples on one side of a bound that say where the median is: that all five lie there by chance has 1/32."""
+"""Samples on one side of a bound that show where the median is: the chance that all five lie there is 1/32."""
 SCREEN_CONFIDENCE = 0.98
-"""At the first look of a confirmation and at its second one: half a percent of false alarms in all."""
+"""Confidence of a screening, which may raise more false alarms because fresh pairs confirm its findings."""
 _UNKNOWN = Interval(math.nan, -math.inf, math.inf)
 REPEATS = 2
-"""Runs of each side that show whether a figure repeats."""
+"""Runs of each side needed to check whether a value repeats."""
 TICK = 0.001
-"""Runs that differ by no more than this share still count as the same figure."""
-_VARIES = "the runs of one side differ, so the figure is not exact here"
-_UNCHECKED = "one run a side: whether the figure repeats was not checked; `runs: 2` checks it"
+"""Runs that differ by at most this share still count as the same value."""
+_VARIES = "the runs of one side differ, so the value is not exact here"
+_UNCHECKED = "one run per side, so perfflow could not check that the value repeats; set `runs: 2`"
 _TICKS = "the runs of one side differ by up to 0.1%, which widens the interval"
 _ZEROS = "some values are zero, so there is no relative change"
-_AT_MOST = "known only as an upper bound: the process that starts the program is that large itself"
-_TOO_FEW = "too few values for an interval of the change; give it more runs"
-_TOO_FEW_PAIRS = "too few pairs for an interval of the change; raise `runs` or `budget`"
+_AT_MOST = "only an upper bound is known: the process that starts the program uses that much itself"
+_TOO_FEW = "too few values for a confidence interval of the change; raise the number of runs"
+_TOO_FEW_PAIRS = "too few pairs for a confidence interval of the change; raise `runs` or `budget`"
 _EXTREMES = ("min", "max")
-_RARE = "judged by the mean of all samples: a few of them, which the capped mean limits, changed it by another amount"
+_RARE = "judged by the mean of all samples: a few large samples, which the capped mean limits, changed it differently"
 MEAN_SHARE = 0.2
-"""Of the false alarms of a comparison of capped means, the share that the plain means may raise."""
+"""Share of the false alarms of a comparison of capped means that is allotted to the plain means."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One side: the statistic with its interval (None where the samples cannot bound it), and all values."""
+    """One side: the statistic with its interval (None if the samples do not bound it), and all values."""
 
     value: float
     low: float | None
@@ -68,19 +68,19 @@ class Summary:
     n: int
     samples: tuple[float, ...]
     needs: int = 0
-    """Samples needed before both bounds exist; 0 when they do."""
+    """Samples needed for both bounds; 0 if both exist."""
     factor: float = 1.0
-    """By how much the interval is wider since the samples depend on those before them."""
+    """Factor by which the interval is wider because successive samples are correlated."""
     sure: Interval = _UNKNOWN
-    """Ends that are each passed with no more than the whole error of the interval: for who asks about one of them."""
+    """One-sided bounds: each is exceeded with at most the whole error probability of the interval."""
 
 
 @dataclass(frozen=True)
 class Layouts:
-    """What fresh code layouts of both sides add to a comparison.
+    """Fresh code layouts of both sides, as a part of a comparison.
 
-    ``n``: layouts of each side; ``deviation``: their standard deviation net of noise, as a share of a value;
-    ``built``: the comparison of the programs as they were built.
+    ``n``: number of layouts of each side; ``deviation``: their standard deviation without noise, as a share of the
+    value; ``built``: the comparison of the programs as built.
     """
 
     n: int
@@ -90,7 +90,7 @@ class Layouts:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One metric of one benchmark. ``change`` is candidate/baseline - 1, its bounds infinite where nothing is known."""
+    """One metric of one benchmark. ``change`` is candidate/baseline - 1; unknown bounds are infinite."""
 
     benchmark: str
     metric: Metric
@@ -104,18 +104,18 @@ class Comparison:
     confidence: float | None = None
     warnings: tuple[str, ...] = field(default=())
     blur: float = 0.0
-    """By how much each end of ``change`` lies further out since values come in steps; more pairs do not help there."""
+    """How far each end of ``change`` was moved out for the resolution of the values; more pairs do not reduce it."""
     only: Side | None = None
-    """The side that alone has this, where two were measured."""
+    """The only side that has this metric, if two sides were measured."""
     layouts: Layouts | None = None
-    """None where the programs were measured as they were built."""
+    """None if the programs were measured as built."""
 
 
 def compare(series: Series, criteria: Criteria, share: float = 1.0) -> Comparison:
-    """Summarise both sides of a series and, where there are two, the change between them.
+    """Summarise both sides of a series and, if there are two, the change between them.
 
-    ``share`` is the part of its benchmark's false alarms that this row may raise, above 0 and at most 1. Where fresh
-    code layouts of both sides were drawn, these decide.
+    ``share`` is the part of its benchmark's false alarms that this row may raise, above 0 and at most 1. If fresh code
+    layouts of both sides were measured, they decide.
     """
     if series.built is None:
         return _compared(series, criteria, share)
@@ -165,7 +165,7 @@ def _compared(series: Series, criteria: Criteria, share: float) -> Comparison:
 
 
 def as_found(series: Series, metric: Metric, rules: Rules) -> Metric:
-    """Return the metric, exact where its runs repeat: a tool, or a name, only says that they should."""
+    """Return the metric, marked exact only if its runs repeat: a tool or a metric name only declares it."""
     declared = metric.exact or series.exact
     found = declared and (not rules.exact_checked or all(_repeats(series.readings(side)) for side in Side))
     return metric if metric.exact == found else replace(metric, exact=found)
@@ -179,7 +179,7 @@ def _repeats(readings: Sequence[Reading]) -> bool:
 def _exact_change(
     baseline: Sequence[float], candidate: Sequence[float], rules: Rules
 ) -> tuple[Interval, float | None, tuple[str, ...]]:
-    """The change of figures that repeat; what they differ by, a tick, is the width of its interval."""
+    """Return the change of values that repeat. Their small differences, if any, are the width of its interval."""
     varies = min(baseline) != max(baseline) or min(candidate) != max(candidate)
     change = _ratio(quantile(baseline, 0.5), quantile(candidate, 0.5))
     if not rules.exact_checked:
@@ -192,7 +192,7 @@ def _exact_change(
 
 
 def _capped_or_mean(alone: Comparison, series: Series, rules: Rules, share: float) -> tuple[Comparison, _Change]:
-    """The change of capped means, unless the mean provably changed by something else: then that decides.
+    """Return the change of capped means, or of plain means if their intervals do not overlap.
 
     The two share the false alarms that one comparison may raise.
     """
@@ -213,9 +213,9 @@ def summarise(
     *,
     rules: Rules,
 ) -> Summary | None:
-    """A statistic of one side with its interval; None without readings.
+    """Return a statistic of one side with its interval; None without readings.
 
-    Of values taken inside each process the statistic is taken there first, and its interval over the processes.
+    For values taken inside each process, the statistic is computed per process and its interval over the processes.
     """
     if not readings:
         return None
@@ -237,7 +237,7 @@ def _interval(
     values: Sequence[float], metric: Metric, statistic: str, confidence: float, factor: float
 ) -> tuple[Interval, int]:
     if statistic in _EXTREMES:
-        # The extreme of these runs is a fact about them; of runs to come it says nothing, so it has no interval.
+        # The extreme of these runs is exact, and does not predict that of other runs, so it has no interval.
         extreme = min(values) if statistic == "min" else max(values)
         return Interval(extreme, extreme, extreme), 0
     if metric.exact:
@@ -251,7 +251,7 @@ def _interval(
 
 
 def _sure(values: Sequence[float], statistic: str, half: float, confidence: float) -> Interval:
-    """The least and the greatest value, each infinite where a quantile is too likely to lie beyond it."""
+    """Return the least and the greatest value, each infinite if the quantile is too likely to lie beyond it."""
     q = QUANTILES.get(statistic)
     if q is None or len(values) < SEPARATED:
         return _UNKNOWN
@@ -261,12 +261,12 @@ def _sure(values: Sequence[float], statistic: str, half: float, confidence: floa
 
 
 def _tick(sides: Sequence[Sequence[Reading]], metric: Metric, rules: Rules) -> float:
-    """The step in which values come where it is coarse, else 0."""
+    """Return the resolution of the values if it is coarse, else 0."""
     return tick_of(sides, metric.dimension) if rules.ticks and not metric.exact else 0.0
 
 
 def _blur(series: Series, metric: Metric, rules: Rules) -> float:
-    """How far rounding by half a step on each side may move ln(candidate/baseline); infinite where steps are all."""
+    """Return how far rounding by half a step on each side may move ln(candidate/baseline); can be infinite."""
     sides = [series.readings(side) for side in Side]
     half = _tick(sides, metric, rules) / 2
     if half == 0:
@@ -278,7 +278,7 @@ def _blur(series: Series, metric: Metric, rules: Rules) -> float:
 
 
 def _wider(change: Interval, blur: float) -> Interval:
-    """The interval of a change with each end moved out by ``blur`` in logarithms."""
+    """Return the interval of a change with each end moved out by ``blur``, in logarithms."""
     if blur == 0 or math.isnan(change.estimate):
         return change
     low = math.exp(-blur) * (1 + change.low) - 1 if blur < math.inf else -math.inf
@@ -290,11 +290,11 @@ def _finite(value: float) -> float | None:
 
 
 _Change = tuple[Interval, float | None, tuple[str, ...]]
-"""A change, its confidence where it has an interval, and what there is to say about it."""
+"""A change, its confidence (None without an interval), and warnings."""
 
 
 def _change(series: Series, metric: Metric, rules: Rules, share: float, statistic: str = "") -> _Change:
-    """The change of the readings' values, or of a statistic inside them, with this share of the false alarms."""
+    """Return the change of the readings' values, or of a statistic inside them, at this share of the false alarms."""
     baseline, candidate = (_values(series, side, statistic) for side in Side)
     if metric.exact:
         return _exact_change(baseline, candidate, rules)
@@ -307,7 +307,7 @@ def _change(series: Series, metric: Metric, rules: Rules, share: float, statisti
             return Interval(0.0, 0.0, 0.0), confidence, ()
         return _UNKNOWN, confidence, (_ZEROS,)
     if series.design == UNPAIRED:
-        # The mean of logs turns with its sign where rates are turned into times, so rates need no case of their own.
+        # Converting rates into times only changes the sign of the mean of logarithms, so rates need no special case.
         old, new = (log_mean_of(series.readings(side)) for side in Side)
         interval = interval_of_log_means(old, new, confidence)
         if not math.isfinite(interval.low):
@@ -319,7 +319,7 @@ def _change(series: Series, metric: Metric, rules: Rules, share: float, statisti
         invert: Invert = few if in_random_order else partial(paired_interval, counted=rules.counted)
         interval = _interval_of_change(baseline, candidate, confidence, metric, invert)
     low, high = _growth(interval.low), _growth(interval.high)
-    # Of a side known only as "not above", the true value may be anything below.
+    # If a side is known only as an upper bound, its true value may be anything below.
     if _bounded(series, Side.BASELINE):
         high = math.inf
     if _bounded(series, Side.CANDIDATE):
@@ -329,10 +329,10 @@ def _change(series: Series, metric: Metric, rules: Rules, share: float, statisti
 
 
 def _judged(design: str, pairs: int, rules: Rules) -> int:
-    """How many of so many pairs, or runs of each side, a change is judged by.
+    """Return how many of ``pairs`` pairs (or runs of each side) a change is judged by.
 
-    More than the last look has are taken for a percentile's sake; the error budget ended with that look. Of runs in
-    blocks those of the last one count once it is whole.
+    Pairs after the last interim analysis are only taken for percentiles, because the error budget ends with that
+    analysis. The runs of a block count once the block is complete.
     """
     schedule = rules.schedule(design)
     judged = min(pairs, schedule[-1][0]) if schedule else pairs
@@ -342,7 +342,7 @@ def _judged(design: str, pairs: int, rules: Rules) -> int:
 def _of_schedule(
     design: str, baseline: list[float], candidate: list[float], rules: Rules
 ) -> tuple[list[float], list[float]]:
-    """The values of each side that a change is judged by: all of them before the first look."""
+    """Return the values of each side that a change is judged by: all of them before the first interim analysis."""
     schedule, fewest = rules.schedule(design), min(len(baseline), len(candidate))
     if not schedule or fewest < schedule[0][0]:
         return baseline, candidate
@@ -355,9 +355,9 @@ Invert = Callable[[Sequence[float], Sequence[float], float], Interval]
 
 
 def sure_change(comparison: Comparison, series: Series) -> Interval | None:
-    """The least and the greatest change of all pairs, where they are too few for an interval and enough to tell a side.
+    """Return the least and the greatest change of all pairs if there are too few for an interval, but at least five.
 
-    That all of five pairs lie on one side of the true change by chance has a probability of 1/32.
+    The probability that all of five pairs lie on one side of the true change by chance is 1/32. None otherwise.
     """
     known = comparison.change
     if known is None or math.isfinite(known.high) or not series.paired or comparison.pairs < SEPARATED:
@@ -370,22 +370,22 @@ def sure_change(comparison: Comparison, series: Series) -> Interval | None:
 
 
 def _values(series: Series, side: Side, statistic: str = "") -> list[float]:
-    """One value of each pair, or, of a few code layouts that were run several times each, the median of each.
+    """Return one value per pair, or the median of each layout if a few code layouts were run several times each.
 
-    It is the readings' own value, or a ``statistic`` inside them.
+    A value is that of the reading, or a ``statistic`` inside it.
     """
     values = [item.inner.get(statistic, item.value) for item in series.readings(side)]
     if series.design != FEW_LAYOUTS:
         return values
     numbered = list(zip(series.layouts[side], values, strict=True))
     by_layout = [[value for own, value in numbered if own == number] for number in dict(numbered)]
-    # Alike for all layouts, also where the last round was cut short.
+    # The same number for all layouts, even if the last round was cut short.
     runs = min(map(len, by_layout), default=0)
     return [quantile(values[:runs], 0.5) for values in by_layout]
 
 
 def _deviation(series: Series) -> float:
-    """The standard deviation between code layouts as a share: what their values vary more than those of one layout."""
+    """Return the standard deviation between code layouts as a share, after subtracting the variance within a layout."""
     excess = []
     for side in Side:
         varied, built = (_variance(values) for values in (_values(series, side), _built_values(series, side)))
@@ -400,9 +400,9 @@ def _built_values(series: Series, side: Side) -> list[float]:
 
 
 def _variance(values: Sequence[float]) -> float | None:
-    """Of the logarithms of all but the largest twentieth, which other work on the machine may have made.
+    """Return the variance of the logarithms without the largest 5% of the values, which other load may have caused.
 
-    None where there are too few, or some are not positive.
+    None if there are too few values, or if one is not positive.
     """
     kept = sorted(values)[: len(values) - len(values) // 20]
     if len(kept) < 2 or kept[0] <= 0:
@@ -411,14 +411,14 @@ def _variance(values: Sequence[float]) -> float | None:
 
 
 def _with_share(confidence: float, share: float) -> float:
-    """The confidence that leaves this share of the false alarms; of all of them it is the same to the last digit."""
+    """Return the confidence that leaves this share of the false alarms; a share of 1 leaves it unchanged."""
     return confidence if share == 1 else 1 - share * (1 - confidence)
 
 
 def _interval_of_change(
     baseline: Sequence[float], candidate: Sequence[float], confidence: float, metric: Metric, invert: Invert
 ) -> Interval:
-    """Interval of ln(candidate/baseline). Of rates the reciprocal is judged: noise makes times long, rates small."""
+    """Return the interval of ln(candidate/baseline). Rates are judged as times: noise makes times longer."""
     if metric.better is not Better.HIGHER:
         return invert(baseline, candidate, confidence)
     turned = invert([1 / value for value in baseline], [1 / value for value in candidate], confidence)
@@ -426,9 +426,9 @@ def _interval_of_change(
 
 
 def confidence_of(design: str, pairs: int, rules: Rules) -> float:
-    """Confidence of a change's interval, so that all comparisons of a benchmark raise at most 1% false alarms.
+    """Return the confidence with which all comparisons of a benchmark together raise at most 1% false alarms.
 
-    A screening may alarm more often, since what it finds is confirmed with fresh pairs, and those alone decide.
+    A screening may raise more, because only the fresh pairs that confirm its findings decide.
     """
     schedule = rules.schedule(design)
     if schedule:
@@ -437,7 +437,7 @@ def confidence_of(design: str, pairs: int, rules: Rules) -> float:
 
 
 def p_of_no_change(baseline: Sequence[float], candidate: Sequence[float], metric: Metric) -> float:
-    """Two-sided p of "no change" from pairs in coin-flip order; 1 where a value is not positive."""
+    """Return the two-sided p-value of "no change" from pairs in random order; 1 if a value is not positive."""
     if not baseline or min(*baseline, *candidate) <= 0:
         return 1.0
     if metric.better is Better.HIGHER:
@@ -452,14 +452,14 @@ def _ratio(baseline: float, candidate: float) -> float:
 
 
 def _growth(theta: float) -> float:
-    """e^theta - 1; beyond what a float holds it is infinite, and where theta is unbounded so is the change."""
+    """Return e^theta - 1, which is infinite if it overflows, and -inf for theta = -inf (no lower bound)."""
     if theta == -math.inf:
         return -math.inf
     return math.expm1(theta) if theta < 700 else math.inf
 
 
 def _bounded(series: Series, side: Side) -> bool:
-    """Whether a side is known only as an upper bound."""
+    """Return whether a side is known only as an upper bound."""
     return any(item.at_most for item in series.readings(side))
 
 
@@ -469,18 +469,18 @@ def _warnings(series: Series, metric: Metric, rules: Rules) -> tuple[str, ...]:
 
 
 def _of_steps(sides: Sequence[Sequence[Reading]], metric: Metric, rules: Rules) -> Iterator[str]:
-    """Say of coarse values how large their step is."""
+    """Yield a warning with the resolution of the values if it is coarse."""
     tick = _tick(sides, metric, rules)
     if tick:
         share = tick / min(abs(quantile([item.value for item in readings], 0.5)) for readings in sides if readings)
         step = f"values come in steps of {format_quantity(tick, metric.dimension)}, {share:.1%} of the value"
-        yield f"{step}, and the interval is wider by that: print more digits, or give each run more work"
+        yield f"{step}, which widens the interval: print more digits, or give each run more work"
 
 
 def speedup(change: Interval, better: Better) -> Interval:
-    """How many times better the candidate is; above 1 is better whatever the metric's direction.
+    """Return how many times better the candidate is. Above 1 is better for every direction of the metric.
 
-    A change that is unbounded on a side leaves this infinite there, instead of at no time at all.
+    If the change is unbounded on a side, so is the speedup.
     """
 
     def times(value: float) -> float:

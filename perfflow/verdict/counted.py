@@ -1,4 +1,4 @@
-"""How often a profiler counted a place, read from the cause that its adapter gives: calls, hits, blocks, opens."""
+"""Read how often a profiler counted a place (calls, hits, blocks, opens) from the cause that its adapter writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COUNTED = late_pattern(
 
 
 def read_count(cause: str) -> int:
-    """Return the count in ``measured: 8,000 calls, ...``, ``measured: opened 96 times`` and their kind; 0 in others."""
+    """Return the count in a cause such as ``measured: 8,000 calls, ...`` or ``measured: opened 96 times``; else 0."""
     match = _COUNTED.match(cause)
     if not match:
         return 0

@@ -1,4 +1,4 @@
-"""One comparison -> a decision, a level, and about how many more pairs would decide."""
+"""Decide one comparison: a decision, a level, and about how many more pairs would settle it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from perfflow.model.result import Decision, Level
 
 IDENTICAL_FLOOR = 0.005
-"""Floor where the executed files are identical and for exact counts; a rebuild alone moves code layout by up to 2%."""
+"""Floor for identical executables and exact counts. A rebuild alone changes results by up to 2% through code layout."""
 MAX_MORE = 100_000
 ACCIDENT = "an accident of code layout"
 SHOWN = 1.5
-"""Times the half-width of an interval of 99%: a change of this size shows nine times out of ten."""
+"""Factor on the half-width of a 99% interval: a change of this size is detected nine times out of ten."""
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """What is said of one row. ``level`` is None where the row is neither ok nor a proven regression.
+    """The decision on one row. ``level`` is None if the row is neither ok nor a proven regression.
 
-    ``more`` is about how many more pairs would decide; ``note`` is what else is known.
+    ``more`` is the approximate number of further pairs that would settle it; ``note`` is a remark for the report.
     """
 
     decision: Decision | None
@@ -40,9 +40,9 @@ class Ruling:
 
 
 def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> Ruling:
-    """Decide one comparison. Nothing is decided of a single measurement.
+    """Decide one comparison. A single measurement has no decision.
 
-    Where fresh code layouts of both sides decide, the ruling says what becomes of the comparison as built.
+    Fresh code layouts of both sides decide if they were measured. The note then explains the change as built.
     """
     ruling = _ruled(comparison, thresholds, identical=identical)
     if comparison.layouts is None:
@@ -51,7 +51,7 @@ def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> 
 
 
 def _ruled(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> Ruling:
-    """The first decision that holds wins."""
+    """Return the first decision that applies."""
     if comparison.only:
         return Ruling("removed", None) if comparison.only is Side.BASELINE else Ruling("new", "ok")
     if comparison.change is None:
@@ -65,46 +65,46 @@ def _ruled(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -
     if worse.high < -floor:
         return Ruling("improved", "ok")
     if -thresholds.concern <= worse.low and worse.high <= thresholds.concern:
-        note = f"a change is proven, but not one above the floor of {percent(floor)}"
+        note = f"a change is proven, but not that it exceeds the floor of {percent(floor)}"
         return Ruling("same", "ok", note=note if worse.low > 0 or worse.high < 0 else "")
     level: Level | None = "ok" if worse.high < thresholds.action else None
     return Ruling("unproven", level, _more(worse, comparison.pairs, floor, thresholds.concern, comparison.blur))
 
 
 def excludes_zero(comparison: Comparison) -> bool:
-    """Whether a change of any size is proven."""
+    """Return whether a change of any size is proven."""
     change = comparison.change
     return change is not None and (change.low > 0 or change.high < 0)
 
 
 def seems_changed(comparison: Comparison, p: float, pairs: int) -> bool:
-    """Whether a screened benchmark goes on after so many pairs; ``p`` is that of no change."""
+    """Return whether a screened benchmark needs more than ``pairs`` pairs; ``p`` is the p-value of no change."""
     change = comparison.change
     precise = change is not None and change.low >= -PRECISE and change.high <= PRECISE
     return p <= (SCREENING_PRECISE if precise else SCREENING)[pairs]
 
 
 PRECISION = 0.02
-"""Half-width of a change's interval that is fine enough where no change is proven."""
+"""Half-width of the interval of a change that is sufficient if no change is proven."""
 _OF_ONE_FILE, _AFFORDED = 0.01, 90
-"""The same of two runs of one file, up to so many pairs: a change of 1% can be told there in most cases, and should not
-be missed by ending early. What needs more pairs for that is too noisy to be told a change of 1% in."""
+"""The half-width for identical executables, up to so many pairs. A change of 1% can usually be detected there and
+should not be missed by stopping early. A benchmark that needs more pairs is too noisy for a change of 1%."""
 _ON_A_CUT = 0.005
 
 
 def settled(comparison: Comparison, ruling: Ruling, thresholds: Thresholds, *, identical: bool) -> bool:
-    """Whether more pairs could say nothing that matters: the interval lies in one zone of the verdict table.
+    """Return whether more pairs could not change the outcome: the interval lies in one zone of the verdict table.
 
-    An interval that straddles a threshold and is known to half a percent will go on straddling it; the concern
-    threshold, which decides about a warning, is worth knowing to half of itself. ``same`` is not the last word
-    where a change above the floor is as likely as none.
+    An interval that includes a threshold and has a half-width of 0.5% will go on including it. For the concern
+    threshold, which only decides about a warning, half of the threshold is precise enough. ``same`` is not final if a
+    change above the floor is as likely as none.
     """
     if comparison.change is None or ruling.decision in (None, "new", "removed"):
         return True
     worse = _worse(comparison.change, comparison.metric.better)
     half = (worse.high - worse.low) / 2
     if comparison.blur and half - comparison.blur <= _ON_A_CUT:
-        # What is left of its width are the steps in which the values come, which more pairs do not narrow.
+        # The remaining width is due to the resolution of the values, which more pairs do not narrow.
         return True
     if ruling.decision == "same":
         floor = _floor(comparison, thresholds, identical=identical)
@@ -125,10 +125,11 @@ def _floor(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -
 
 
 def over_layouts(comparison: Comparison, ruling: Ruling, built: Ruling) -> Ruling:
-    """What fresh layouts say, beside what the programs seemed to be as they were built.
+    """Return the ruling by fresh layouts, given the ruling on the programs as built.
 
-    A change that was proven as built, and that these layouts refute, is an accident of code layout. So is a regression
-    that they turn round. One that they prove stands, also where the first build seemed faster: it is the code's.
+    A change that was proven as built but that fresh layouts refute is an accident of code layout. So is a regression
+    as built that fresh layouts show as an improvement. A regression that fresh layouts prove stands, even if the
+    programs as built seemed faster: the code causes it.
     """
     change = comparison.change
     if comparison.layouts is None or change is None:
@@ -151,29 +152,29 @@ def _undecided(layouts: Layouts, change: Interval) -> str:
 
 def _accident(layouts: Layouts, change: Interval) -> str:
     built = layouts.built.change
-    as_built = told_change(built) if built else "differ"
-    return f"{ACCIDENT}: as built {as_built}, over {layouts.n} fresh layouts of each side {told_change(change)}"
+    as_built = signed_interval(built) if built else "differ"
+    return f"{ACCIDENT}: as built {as_built}, over {layouts.n} fresh layouts of each side {signed_interval(change)}"
 
 
-def told_change(change: Interval) -> str:
-    """An estimate with its interval, signed."""
+def signed_interval(change: Interval) -> str:
+    """Return an estimate with its interval, signed: ``+3.0% [+1.0%, +5.0%]``."""
     return f"{format_change(change.estimate)} [{format_change(change.low)}, {format_change(change.high)}]"
 
 
 def percent(share: float) -> str:
-    """A share for a sentence."""
+    """Return a share as a percentage without trailing zeros."""
     return f"{significant(share * 100).rstrip('0').rstrip('.')}%"
 
 
 def worse_of(comparison: Comparison) -> Interval:
-    """The change oriented so that up is worse; unbounded where nothing is known of it."""
+    """Return the change with the sign that up is worse; unbounded if it is not known."""
     if comparison.change is None or math.isnan(comparison.change.estimate):
         return Interval(math.nan, -math.inf, math.inf)
     return _worse(comparison.change, comparison.metric.better)
 
 
 def _worse(change: Interval, better: Better) -> Interval:
-    """The change oriented so that up is worse, as a share of the baseline."""
+    """Return the change with the sign that up is worse, as a share of the baseline."""
     if better is Better.HIGHER:
         return Interval(-change.estimate, -change.high, -change.low)
     return change
@@ -186,9 +187,9 @@ def _level(estimate: float, thresholds: Thresholds) -> Level:
 
 
 def _more(worse: Interval, pairs: int, floor: float, concern: float, blur: float) -> int | None:
-    """Pairs until the interval fits a zone, its width shrinking with the square root of their number.
+    """Return how many more pairs the interval needs to fit a zone. Its width shrinks with the square root of the pairs.
 
-    ``blur``, the part of its half that is due to coarse values, stays.
+    ``blur``, the part of its half-width that is due to the resolution of the values, does not shrink.
     """
     if not math.isfinite(worse.low) or not math.isfinite(worse.high) or pairs == 0:
         return None

@@ -1,4 +1,4 @@
-"""What each benchmark ran on, and which kernel of a GPU it is: what decides which peaks are its roof."""
+"""The device, the GPU kernel and the precision of each benchmark, which select the peaks of its roof."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perfflow.store.record import Record, Series
 
 
 class RanOn:
-    """Looks the device, the kernel and the precision of a record's benchmarks up."""
+    """The devices, kernels and precisions of a record's benchmarks."""
 
     def __init__(self, record: Record) -> None:
         self._record, found = record, record.kernels()
@@ -21,30 +21,30 @@ class RanOn:
             self._devices.setdefault((item.step, item.benchmark, item.tree), []).append(item.facts.device)
 
     def kernel(self, series: Series, side: Side) -> KernelFacts | None:
-        """The kernel that a benchmark is, as a profiler saw it on a side; None of any other."""
+        """Return the single GPU kernel that a benchmark runs, as profiled on a side; None for other benchmarks."""
         return self._kernels.get((series.benchmark, side.value))
 
     def device(self, series: Series, side: Side) -> str:
-        """The GPU that a side of a benchmark ran on; '' is the machine's own processor."""
+        """Return the GPU that a side of a benchmark ran on; '' for the CPU."""
         devices = self._record.outcome_of(series.step).devices
         own = self._devices.get((series.step, series.benchmark, side.value), [])
         return together(own) or together(devices)
 
     def precision(self, series: Series, side: Side) -> str:
-        """The precision of its arithmetic: what the step says, else what a profiler saw; '' where neither tells."""
+        """Return the precision of the arithmetic, as the step declares it or a profiler found it; '' if unknown."""
         kernel = self.kernel(series, side)
         return self._record.precision_of(series) or (kernel.precision if kernel else "")
 
 
 def known_peaks(record: Record, criteria: Criteria) -> Peaks:
-    """All peaks that a run knows: declared ones, those found, and what is published of the GPUs that it ran on."""
+    """Return all peaks of a run: declared, measured, and published for the GPUs that it ran on."""
     devices = [name for _, step in record.ended_steps() for name in step.devices]
     devices += [item.facts.device for item in record.kernels()]
     return Peaks(criteria.peaks, record.peaks(), published_peaks(devices))
 
 
 def evidence_of(facts: KernelFacts) -> SpeedOfLight | None:
-    """What the profiler saw of the units of the GPU, None where it did not look."""
+    """Return the utilization of the GPU's units by the profiler, None if it was not measured."""
     if facts.sm_share is None or facts.memory_share is None:
         return None
     return SpeedOfLight(facts.sm_share, facts.memory_share, facts.waves)

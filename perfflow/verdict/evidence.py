@@ -1,7 +1,7 @@
-"""Evidence lines: ``perf: <what>: <value unit>; Δ vs baseline: +12%``. One function writes them, one reads them.
+"""Write and read evidence lines: ``perf: <what>: <value unit>; Δ vs baseline: +12%``.
 
-The grammar is in docs/result.md. A name is written as it is, unless a reader could not tell where it ends or it would
-not stay on its line: then it is a JSON string.
+The grammar is in docs/result.md. A name is written as it is, unless its end would be ambiguous or it would break the
+line. Then it is written as a JSON string.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _JSON_STRING = late_pattern(r'"(?:[^"\\]|\\.)*"')
 
 @dataclass(frozen=True)
 class Evidence:
-    """One line: ``values`` of ``what``, and how it changed, or the ``other`` that a factor compares it with.
+    """One line: ``values`` of ``what``, and its change, or the ``other`` that a factor compares it with.
 
-    ``values`` are texts such as ``12.3 ms`` or ``≥4.1 GiB/s``, at least one. ``change`` is ``+12.0%``, its sign that of
-    the value; ``none`` on a first run; ``n/a`` where there is a baseline and no share can be told; None where the line
-    says nothing of a baseline. ``other`` goes with exactly one value and without a change.
+    ``values`` are texts such as ``12.3 ms`` or ``≥4.1 GiB/s``, at least one. ``change`` is ``+12.0%``, with the sign of
+    the value; ``none`` on a first run; ``n/a`` if there is a baseline but no relative change; None if the line does not
+    mention a baseline. ``other`` requires exactly one value and no change.
     """
 
     what: str
@@ -34,36 +34,34 @@ class Evidence:
 
     @property
     def share(self) -> float | None:
-        """The change as a share of the baseline, such as 0.12; None where it has no figure."""
+        """The change as a share of the baseline, such as 0.12; None if it is not a percentage."""
         return float(self.change[:-1]) / 100 if self.change and self.change.endswith("%") else None
 
 
 def line(what: str, value: float, dimension: Dimension, change: float | None, *, at_most: bool = False) -> str:
-    """Write the line of a measured value; ``change`` is None on a first run, nan where no share can be told.
+    """Return the line of a measured value; ``change`` is None on a first run, nan if there is no relative change.
 
-    The sign is of the value, not of its goodness.
-
-    ``at_most``: the value is an upper bound.
+    A positive change means a larger value, whether or not that is better. ``at_most``: the value is an upper bound.
     """
     shown = ("≤" if at_most else "") + format_quantity(value, dimension)
     return write(Evidence(what, (shown,), "none" if change is None else format_change(change)))
 
 
 def write(evidence: Evidence) -> str:
-    """Return the line. Raises ValueError for values, or a change, that could not be read back."""
+    """Return the line. Raises ValueError if its values or its change could not be read back."""
     texts = [*evidence.values, *([evidence.change] if evidence.change is not None else [])]
     known = all(_VALUE.fullmatch(value) for value in evidence.values) and bool(evidence.values)
     if not known or (evidence.change is not None and not _CHANGE.fullmatch(evidence.change)):
-        raise ValueError(f"{texts!r} are no values of an evidence line")
+        raise ValueError(f"{texts!r} are not values of an evidence line")
     if evidence.other is not None and (len(evidence.values) > 1 or evidence.change is not None):
-        raise ValueError("a factor stands alone in its line")
+        raise ValueError("a line with a factor takes one value and no change")
     end = "" if evidence.change is None else f"{_DELTA}{evidence.change}"
     against = "" if evidence.other is None else f"{_VERSUS}{_written(evidence.other)}"
     return f"{_START}{_written(evidence.what)}: {', '.join(evidence.values)}{against}{end}"
 
 
 def parse(text: str) -> Evidence:
-    """Read one line. Raises ValueError when it is none."""
+    """Read one line. Raises ValueError if it is not an evidence line."""
     if not text.startswith(_START):
         raise _refused(text)
     what, rest = _name(text, text.removeprefix(_START), ": ")
@@ -85,12 +83,12 @@ def _written(name: str) -> str:
     if plain:
         return name
     quoted = json.dumps(name, ensure_ascii=False)
-    # What acts instead of being shown stays escaped; json alone leaves all but the control characters as they are.
+    # Escape every character that is not printable; json alone escapes only ASCII control characters.
     return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in quoted)
 
 
 def _name(text: str, rest: str, end: str) -> tuple[str, str]:
-    """A name at the beginning of ``rest``, up to ``end``, or up to the end of the line; and what comes after."""
+    """Return the name at the start of ``rest``, up to ``end`` or the end of the line, and the rest after it."""
     if rest.startswith('"'):
         found = _JSON_STRING.match(rest)
         if not found or not rest[found.end() :].startswith(end):

@@ -1,4 +1,4 @@
-"""Findings -> the facts that the rules under ``routes`` are about; their meanings are in ``workflow.route_facts``."""
+"""The facts of a run that the rules under ``routes`` use; ``workflow.route_facts`` defines their meanings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHORT = 12
 
 
 def facts_of(found: Findings) -> dict[str, Any]:
-    """Every fact of a run, nested as expressions read them."""
+    """Return every fact of a run, nested as expressions read them."""
     gating = [row for row in found.rows if row.gating]
     failed_checks = [item.id for item in found.checks if item.status == "failed"]
     values: dict[str, Any] = {

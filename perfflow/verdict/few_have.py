@@ -1,6 +1,6 @@
-"""Parts of a result that few runs have: each is imported with the first run that has it, since every run is judged.
+"""Parts of a result that few runs have. Their modules are imported only for runs that have them, to start faster.
 
-Nothing is decided here: where a part is asked for, its own module does all of it.
+This module decides nothing. Each function calls the module of its part.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from perfflow.verdict.findings import Findings
 
 
 def on_one_gpu(record: Record, rows: Sequence[Benchmark]) -> list[Benchmark]:
-    """The rows; of one whose sides ran on different GPUs nothing is decided."""
+    """Return the rows, without decisions for rows whose sides ran on different GPUs."""
     if not rows:
         return []
     from perfflow.verdict.across_gpus import without_decisions
@@ -33,7 +33,7 @@ def on_one_gpu(record: Record, rows: Sequence[Benchmark]) -> list[Benchmark]:
 
 
 def nodes(record: Record) -> list[NodeResult]:
-    """The other machines that measured."""
+    """Return the other machines that measured parts of the run."""
     if not record.jobs:
         return []
     from perfflow.verdict.nodes import nodes
@@ -42,7 +42,7 @@ def nodes(record: Record) -> list[NodeResult]:
 
 
 def growth(record: Record, rows: Sequence[Benchmark], criteria: Criteria) -> tuple[list[Growth], list[str]]:
-    """How benchmarks of several sizes grow, and what grows faster than it did."""
+    """Return the growth of benchmarks with several sizes, and warnings for those that grow faster than before."""
     if not record.series:
         return [], []
     from perfflow.verdict.growth import concerns, grown
@@ -52,7 +52,7 @@ def growth(record: Record, rows: Sequence[Benchmark], criteria: Criteria) -> tup
 
 
 def attributions(record: Record, rows: Sequence[Benchmark]) -> list[Attribution]:
-    """The functions for which benchmarks got slower."""
+    """Return the functions that made benchmarks slower."""
     if not any(row.decision == "regressed" for row in rows):
         return []
     from perfflow.verdict.attribution import attributions
@@ -61,7 +61,7 @@ def attributions(record: Record, rows: Sequence[Benchmark]) -> list[Attribution]
 
 
 def kernels(record: Record, points: Sequence[RooflinePoint], peaks: Peaks) -> list[KernelResult]:
-    """The kernels of GPUs that steps profiled."""
+    """Return the GPU kernels that steps profiled."""
     if not any(step.kernels for _, step in record.ended_steps()):
         return []
     from perfflow.verdict.kernels import judged_kernels
@@ -72,7 +72,7 @@ def kernels(record: Record, points: Sequence[RooflinePoint], peaks: Peaks) -> li
 def across_gpus(
     found: Sequence[KernelResult], rows: Sequence[Benchmark], points: Sequence[RooflinePoint], peaks: Peaks
 ) -> list[OnGpu]:
-    """A line for each side of the kernels that ran on two GPUs."""
+    """Return a line for each side of the kernels that ran on two GPUs."""
     if not found:
         return []
     from perfflow.verdict.across_gpus import on_each_gpu
@@ -81,7 +81,7 @@ def across_gpus(
 
 
 def advice(found: Findings) -> list[Recommendation]:
-    """What rules advise on what was found, then what tools themselves say of kernels."""
+    """Return the advice of perfflow's rules, followed by the tools' own advice on kernels."""
     if not (found.rows or found.hotspots or found.kernels):
         return []
     from perfflow.verdict.recommendations import recommendations
@@ -91,7 +91,7 @@ def advice(found: Findings) -> list[Recommendation]:
 
 
 def optimizations(record: Record) -> list[Optimization]:
-    """The tries of the optimize stage."""
+    """Return the candidates of the optimize stage."""
     if not record.ledger and not any(planned.role == "candidate" for planned in record.planned.values()):
         return []
     from perfflow.verdict.ledger import ledger

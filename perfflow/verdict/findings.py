@@ -1,4 +1,4 @@
-"""What judging a run found, part by part: what rules for routes and for advice look at."""
+"""The findings of judging a run, which the rules for routes and advice read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfflow.store.record import Record
 
 @dataclass(frozen=True)
 class Findings:
-    """A judged run before it is a result."""
+    """A judged run, before its result is assembled."""
 
     record: Record
     criteria: Criteria
@@ -27,18 +27,18 @@ class Findings:
     kernels: Sequence[KernelResult] = ()
 
     def regressed(self, level: str = "") -> list[Benchmark]:
-        """Rows that a verdict rests on and that regressed, of one level or of any."""
+        """Return the gating rows that regressed, of one level or of any."""
         return [
             row for row in self.rows if row.gating and row.decision == "regressed" and (not level or row.level == level)
         ]
 
     def undecided(self) -> list[Benchmark]:
-        """Rows that a verdict rests on and in which a regression over the action threshold may hide."""
+        """Return the gating rows that are unproven and do not exclude a regression over the action threshold."""
         return [row for row in self.rows if row.gating and row.decision == "unproven" and row.level is None]
 
 
 def worse_by(row: Benchmark) -> float | None:
-    """The change of a row as a share of the baseline, up is worse; None where no share says it."""
+    """Return the change of a row as a share of the baseline, up is worse; None if there is no relative change."""
     if row.change is None or row.change.value is None:
         return None
     return -row.change.value if row.better == "higher" else row.change.value

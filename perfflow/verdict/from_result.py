@@ -1,6 +1,6 @@
-"""Result -> Record: what a run measured, read back from its result.json, so that it can be judged again.
+"""Rebuild the record of a run from its result.json, so that the run can be judged again.
 
-The inverse of ``judge`` as far as judging can tell: the record that comes out gives the same result, byte for byte.
+This is the inverse of ``judge``: the rebuilt record gives the same result, byte for byte.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from perfflow.store.run_facts import Branch, Expectation, PlannedStep, RunFacts,
 
 
 def can_be_judged_again(result: Result) -> bool:
-    """Whether the file says how its samples were taken; those of earlier versions do not."""
+    """Return whether the file records how its samples were taken. Files of earlier versions do not."""
     return all(step.expect is not None for step in result.steps) and all(row.design for row in result.benchmarks)
 
 
 def record_of_result(result: Result) -> Record:
-    """Return what a run measured. Raises UserError for a file that does not say how its samples were taken."""
+    """Return the record of a run. Raises UserError if the file does not record how its samples were taken."""
     if not can_be_judged_again(result):
-        text = f"run {result.run.id}: its result.json does not say how its samples were taken"
-        raise UserError.of(text, "an earlier version wrote it; name the run's folder with its events.jsonl")
+        text = f"run {result.run.id}: its result.json does not record how its samples were taken"
+        raise UserError.of(text, "an earlier version wrote it; name the run's folder, which has events.jsonl")
     confirmed = {(item["benchmark"], item["metric"]) for item in result.confirmations if "outcome" in item}
     return Record(
         run=from_json(RunFacts, result.run.model_dump()),
@@ -63,7 +63,7 @@ def _branch(result: Result) -> Branch | None:
 
 
 def _steps(result: Result) -> dict[str, StepRecord]:
-    """The steps that ended, each with what it found."""
+    """Return the steps that ended, each with its findings."""
     details = {check.id: check.detail for check in result.verification}
     profiles, hotspots, peaks, kernels, memory = (defaultdict(list) for _ in range(5))
     for profile in result.profiles:
@@ -88,7 +88,7 @@ def _steps(result: Result) -> dict[str, StepRecord]:
 
 
 def _series(row: Benchmark, confirmed: bool) -> Series:
-    """The readings of a row where judging looks for them; those that it never looked at are not in the file."""
+    """Return the series of a row. Readings that judging does not use are not in the file."""
     alone = row.decision in ("new", "removed")
     series = Series(
         row.name,
@@ -114,7 +114,7 @@ def _series(row: Benchmark, confirmed: bool) -> Series:
 
 
 def _built(row: Benchmark, built: AsBuilt, series: Series) -> Series:
-    """What was seen before fresh code layouts were drawn."""
+    """Return the series of the programs as built, before fresh code layouts."""
     samples = zip(Side, (built.baseline, built.candidate), strict=True)
     sides = {side: _readings(row, sample) if sample else [] for side, sample in samples}
     return replace(series, design=built.design, paired=built.paired, sides=sides)

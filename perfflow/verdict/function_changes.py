@@ -1,24 +1,24 @@
-"""Which functions cost more or less than before, by profiles of both sides.
+"""Find the functions that cost more or less than before, by profiles of both sides.
 
-A function's own cost is compared, not the cost of what it calls: then a change is the changed function's alone. The
-difference is significant where it is larger than ``z`` standard deviations of its noise. ``z`` is at least 3, and
-larger where many functions are compared, so that a pair of equal programs shows a change of any function in at most
-one of twenty cases.
+Only the own cost of a function is compared, without the functions that it calls, so a change belongs to that function
+alone. A difference is significant if it is larger than ``z`` standard deviations of its noise. ``z`` is at least 3, and
+larger if many functions are compared, so that a pair of equal programs shows a change of any function in at most one
+of twenty cases.
 
-Samples that fall into a function vary as a Poisson count does, but between processes of one program costs vary more:
-memory is laid out differently, others use the machine, and a process that waits has many samples in one place. In 16
+The samples in a function vary like a Poisson count, but costs vary more between processes of one program: the memory
+layout differs, other processes use the machine, and a process that waits has many samples in one place. In 16
 profiles of one Python program on an overloaded machine the variance of a function was 13 to 130 times that of a
 Poisson count, and each of the 120 pairs showed changes where twice the Poisson variance was assumed. So the noise has
 the shape ``SAMPLING * Poisson variance + (run to run * cost)^2``, and its level is taken from the profiles:
 
-- From `ENOUGH` profiles of each side on it is measured, by how much all functions vary within their sides. A function
-  that varies more than that has its own variance. Three profiles of each side showed a false change in 5 of 100 draws.
-- With fewer, the two sides themselves show it, as long as most functions did not change: the level is what makes half
-  of all differences, and three quarters of them, as small as noise of this level would. This left one false change
-  in 14 of the 120 pairs. Where more than a quarter of the functions change at once, fewer of them are found.
-- With fewer functions than `FEW` that cannot be seen either. The level is then that of the overloaded machine.
+- With at least `ENOUGH` profiles of each side, it is measured: the variance of all functions within their sides. A
+  function that varies more gets its own variance. Three profiles of each side showed a false change in 5 of 100 draws.
+- With fewer profiles, it is estimated from the differences of the two sides, assuming that most functions did not
+  change: the level at which noise explains the median and the upper quartile of all differences. This left one false
+  change in 14 of the 120 pairs. If more than a quarter of the functions change at once, fewer of them are found.
+- With fewer functions than `FEW`, it cannot be estimated. The level is then that of the overloaded machine.
 
-Counted costs (instructions, bytes, allocations) have no sampling noise, and much less of the other.
+Counted costs (instructions, bytes, allocations) have no sampling noise, and vary much less between processes.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ from statistics import NormalDist
 from perfflow.model.later import dataclass
 
 SAMPLING = 2.0
-"""Variance of samples over that of a Poisson count, at the lowest level."""
+"""Variance of samples relative to a Poisson count, at the lowest level."""
 SAMPLED, COUNTED = 0.05, 0.01
-"""Standard deviation of the cost of a function between processes as a share of it, at the lowest level."""
+"""Relative standard deviation of the cost of a function between processes, at the lowest level."""
 ENOUGH = 3
-"""Profiles of each side from which on their spread is used."""
+"""Number of profiles of each side needed to measure the noise from their spread."""
 FEW = 12
-"""Functions from which on their differences show the noise."""
+"""Number of functions needed to estimate the noise from their differences."""
 OVERLOADED = 10.0
-"""The level of noise where nothing shows it."""
+"""Level of noise if it can neither be measured nor estimated."""
 LEAST_Z = 3.0
 FALSE_ALARMS = 0.05
-"""How often equal programs may show any changed function."""
+"""Share of comparisons of equal programs that may show any changed function."""
 
 
 class Trend(Enum):
-    """What became of the own cost of a function."""
+    """The change of the own cost of a function."""
 
     SAME = "same"
-    """Not shown to differ."""
+    """No significant difference."""
     MORE = "more"
     LESS = "less"
     NEW = "new"
-    """It had no cost before."""
+    """The function had no cost before."""
     GONE = "gone"
-    """It has none now."""
+    """The function has no cost now."""
 
 
 class Noise(Enum):
-    """Where the level of the noise is from."""
+    """The source of the noise level."""
 
     MEASURED = "measured"
     """The spread of several profiles of each side."""
@@ -68,12 +68,12 @@ class Noise(Enum):
     COUNTED = "counted"
     """Costs were counted: the lowest level."""
     OVERLOADED = "overloaded"
-    """Too few functions to see it: that of an overloaded machine."""
+    """Too few functions to estimate it: the level of an overloaded machine."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What became of each function, where the noise is from, and how many of its standard deviations were needed."""
+    """The trend of each function, the source of the noise, and the required number of standard deviations."""
 
     trends: Mapping[str, Trend]
     noise: Noise
@@ -82,9 +82,9 @@ class Changes:
 
 @dataclass(frozen=True)
 class OwnCosts:
-    """The own cost of each function in one profile: ``counts`` times ``scale``, in any one unit for all profiles.
+    """The own cost of each function in one profile: ``counts`` times ``scale``, in the same unit for all profiles.
 
-    ``sample`` is the count that one sample has, 0 where costs were counted and not sampled.
+    ``sample`` is the count of one sample, 0 if costs were counted instead of sampled.
     """
 
     counts: Mapping[str, int]
@@ -93,7 +93,7 @@ class OwnCosts:
 
 
 def function_changes(before: Sequence[OwnCosts], after: Sequence[OwnCosts]) -> Changes:
-    """Return what became of each function in any of the profiles; at least one profile of each side."""
+    """Return the change of each function in any of the profiles. Each side needs at least one profile."""
     names = sorted({name for profile in (*before, *after) for name in profile.counts})
     noise = _noise(len(names), before, after)
     if noise is Noise.MEASURED:
@@ -118,7 +118,7 @@ def _noise(functions: int, before: Sequence[OwnCosts], after: Sequence[OwnCosts]
 
 
 def needed_z(functions: int) -> float:
-    """How many standard deviations a change must have where so many ``functions`` are compared."""
+    """Return the number of standard deviations that a change must have if so many ``functions`` are compared."""
     return max(LEAST_Z, NormalDist().inv_cdf(1 - FALSE_ALARMS / 2 / max(1, functions)))
 
 
@@ -127,7 +127,7 @@ _Estimate = tuple[float, float]
 
 
 def _z(old: _Estimate, new: _Estimate) -> float:
-    """The difference in standard deviations."""
+    """Return the difference in standard deviations."""
     variance = old[1] + new[1]
     return abs(new[0] - old[0]) / math.sqrt(variance) if variance else 0.0
 
@@ -139,7 +139,7 @@ def _trend(old: float, new: float) -> Trend:
 
 
 def _assumed(name: str, side: Sequence[OwnCosts]) -> tuple[float, float, float]:
-    """The mean cost of a function, the variance of this mean at the lowest level, and the sampling noise in it."""
+    """Return the mean cost of a function, the variance of the mean at the lowest level, and its sampling variance."""
     mean = assumed = sampled = 0.0
     for profile in side:
         cost = profile.counts.get(name, 0) * profile.scale
@@ -157,12 +157,12 @@ def _measured(name: str, side: Sequence[OwnCosts], level: float) -> _Estimate:
 
 
 def _variance(name: str, side: Sequence[OwnCosts], mean: float) -> float:
-    """The variance between profiles."""
+    """Return the variance between profiles."""
     return sum((profile.counts.get(name, 0) * profile.scale - mean) ** 2 for profile in side) / (len(side) - 1)
 
 
 def _measured_level(names: Sequence[str], before: Sequence[OwnCosts], after: Sequence[OwnCosts]) -> float:
-    """The variance between profiles over what is assumed, of all functions of both sides together."""
+    """Return the ratio of the variance between profiles to the assumed one, over all functions of both sides."""
     found = expected = 0.0
     for side in (before, after):
         for name in names:
@@ -173,7 +173,7 @@ def _measured_level(names: Sequence[str], before: Sequence[OwnCosts], after: Seq
 
 
 def _seen_level(pairs: Mapping[str, tuple[_Estimate, _Estimate]]) -> float:
-    """The level that the differences of most functions have."""
+    """Return the noise level that explains the differences of most functions."""
     differences = sorted(_z(old, new) for old, new in pairs.values())
     spreads = (differences[int(len(differences) * part)] / NormalDist().inv_cdf((1 + part) / 2) for part in (0.5, 0.75))
     return max(1.0, *(spread**2 for spread in spreads))

@@ -1,4 +1,4 @@
-"""Which rows a verdict rests on, and by which thresholds a benchmark is judged."""
+"""Choose the rows that decide a verdict (gating rows), and the thresholds of each row."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from perfflow.verdict.targets import names_by_metric
 Key = tuple[str, str]
 """Benchmark and metric."""
 ASKED = "as asked for"
-"""Why a row gates that the author named under `metric`."""
+"""Reason of a gating row whose metric the workflow names under `metric`."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The rows a verdict rests on, and those of stored sets that it would rest on, each with why."""
+    """The rows that gate, and the rows of stored sets that would gate (``leading``), each with the reason."""
 
     gating: Mapping[Key, str]
     leading: Mapping[Key, str]
     same_as: Mapping[Key, str]
-    """Of rates, the time that each is one measurement with."""
+    """For each rate that is the inverse of a time, the metric of that time."""
     refuted: Mapping[Key, str] = field(default_factory=dict)
-    """Rows whose gain another clock contradicts, each with how."""
+    """Rows whose gain another clock contradicts, each with an explanation."""
     undecided: Mapping[Key, str] = field(default_factory=dict)
-    """Rows beside which a clock that does not gate may yet prove a regression beyond ``concern``, each with that."""
+    """Rows for which another clock shows a possible regression beyond ``concern``, each with an explanation."""
 
 
 def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> Choice:
-    """Choose one timing metric per benchmark, what has a target, and what an optimize stage was told to guard.
+    """Choose one timing metric per benchmark, every row with a target, and the guarded rows of an optimize stage.
 
-    Two values that were not taken in pairs never gate, unless they are exact; of stored sets nothing does but what
-    one of them lacks.
+    Values that were not taken in pairs never gate, unless they are exact. Of stored sets only a row that the second
+    set lacks gates.
     """
     found: dict[Key, str] = {}
     by_benchmark: dict[str, dict[str, Comparison]] = defaultdict(dict)
@@ -52,11 +52,11 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
         by_benchmark[name][metric] = item
     clocks = Clocks()
     for name, by_metric in by_benchmark.items():
-        chosen = _chosen(record, _telling(record, by_metric))
+        chosen = _chosen(record, _with_known_change(record, by_metric))
         found |= {(name, metric): why for metric, why in chosen.items()}
         if criteria.rules.clocks:
             timed = next((metric for metric, why in chosen.items() if metric in TIMES and why != ASKED), "")
-            clocks.hear(by_metric, timed, criteria.thresholds_of(name))
+            clocks.check(by_metric, timed, criteria.thresholds_of(name))
     found |= {key: why for key, why in clocks.gating.items() if key not in found}
     known = names_by_metric(comparisons)
     for target in criteria.targets:
@@ -77,21 +77,21 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
 
 
 def gating_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> Mapping[Key, str]:
-    """The rows a verdict rests on, with why."""
+    """Return the gating rows, each with the reason."""
     return choose_rows(record, comparisons, criteria).gating
 
 
 def covers(guard: str, benchmark: str, metric: str) -> bool:
-    """Whether a guard, ``BENCHMARK`` or ``BENCHMARK METRIC``, is about a row; any timing stands for the others."""
+    """Return whether a guard (``BENCHMARK`` or ``BENCHMARK METRIC``) covers a row; one timing metric covers all."""
     glob, _, wanted = guard.rpartition(" ")
     named = metric == wanted or (metric in TIMES and wanted in TIMES)
     return matches(guard, benchmark) or (named and bool(glob) and matches(glob, benchmark))
 
 
 def guarded_rows(record: Record, comparisons: Mapping[Key, Comparison], guards: Iterable[str]) -> list[Key]:
-    """Rows of metrics with a direction, timings apart, of the benchmarks that a glob matches.
+    """Return the guarded rows: metrics with a direction, except timings, of the benchmarks that a glob matches.
 
-    One of which only an upper bound is known on the candidate cannot be proven worse, and is not among them.
+    A row whose candidate is known only as an upper bound cannot be proven worse and is left out.
     """
     globs = tuple(guards)
     return [
@@ -112,7 +112,7 @@ def _one_measurement(record: Record, comparisons: Iterable[Key], criteria: Crite
 
 
 def memory_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> list[Key]:
-    """Of a comparison of two trees: memory that is proven to have grown, by enough to matter."""
+    """Return the memory rows of a comparison of two trees that are proven to have grown by enough to matter."""
     if not criteria.judges_memory or not two_trees(record):
         return []
     return [
@@ -126,18 +126,21 @@ def memory_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
 
 
 def two_trees(record: Record) -> bool:
-    """Whether two states of the code were compared, not two commands and not two stored results."""
+    """Return whether two states of the code were compared, not two commands or two stored results."""
     found = [tree_of(record.trees, side) for side in Side]
     return all(tree.revision and tree.kind not in (STORED, KEPT) for tree in found)
 
 
 def two_stored(record: Record) -> bool:
-    """Whether two stored sets of samples were compared."""
+    """Return whether two stored sets of samples were compared."""
     return all(tree_of(record.trees, side).kind == STORED for side in Side)
 
 
-def _telling(record: Record, by_metric: Mapping[str, Comparison]) -> Mapping[str, Comparison]:
-    """Of stored sets without timings whose change is not known, if another one's is: some tools keep just a mean."""
+def _with_known_change(record: Record, by_metric: Mapping[str, Comparison]) -> Mapping[str, Comparison]:
+    """Return the metrics of stored sets without timings of unknown change, if another timing has one.
+
+    Some tools store only a mean.
+    """
     timed = {metric: by_metric[metric] for metric in TIMES if metric in by_metric}
     silent = {
         metric
@@ -154,16 +157,16 @@ def _chosen(record: Record, by_metric: Mapping[str, Comparison]) -> dict[str, st
 
 
 def deciding_metrics(asked: Iterable[str | None], by_metric: Mapping[str, Comparison]) -> dict[str, str]:
-    """The metrics of one benchmark that decide, each with why, as far as no target or guard adds others.
+    """Return the deciding metrics of one benchmark, each with the reason. Targets and guards may add others.
 
-    ``asked`` is what its steps name under `metric`.
+    ``asked`` are the values of `metric` in its steps.
     """
     wanted = next((metric for metric in asked if metric and metric != "auto"), "")
     if wanted in by_metric:
         return {wanted: ASKED}
     chosen, why = timing_metric(by_metric)
     if wanted:
-        why = "; ".join(filter(None, (f"`{wanted}` is asked for, but was not measured", why)))
+        why = "; ".join(filter(None, (f"`{wanted}` was requested, but not measured", why)))
     if chosen:
         return {chosen: why}
     timed = any(metric in TIMES for metric in by_metric)
@@ -175,9 +178,9 @@ def _unpaired(record: Record, key: Key, item: Comparison) -> bool:
 
 
 def thresholds_for(record: Record, criteria: Criteria, key: Key, why: str | None) -> tuple[Thresholds, list[str]]:
-    """The thresholds of a row and what is accepted of it: up to there a regression passes until its date.
+    """Return the thresholds of a row, raised by accepted regressions that are in force, and notes about them.
 
-    ``why`` is the reason for which the row gates, None where it does not.
+    ``why`` is the reason for which the row gates, None if it does not.
     """
     thresholds = criteria.thresholds_of(*key)
     today = record.run.started[:10]
@@ -186,9 +189,9 @@ def thresholds_for(record: Record, criteria: Criteria, key: Key, why: str | None
         if not is_accepted(item, criteria, key, why):
             continue
         if item.spent:
-            notes.append(f"the base has the accepted regression already, so it is spent: {item.why}")
+            notes.append(f"the base already contains the accepted regression, so it is no longer accepted: {item.why}")
         elif today > item.until:
-            notes.append(f"the regression accepted until {item.until} is not any more")
+            notes.append(f"the regression was accepted until {item.until}, which has passed")
         else:
             thresholds = replace(thresholds, action=max(thresholds.action, item.change))
             notes.append(f"a regression up to {item.change:.1%} is accepted until {item.until}: {item.why}")
@@ -196,7 +199,7 @@ def thresholds_for(record: Record, criteria: Criteria, key: Key, why: str | None
 
 
 def is_accepted(item: Accepted, criteria: Criteria, key: Key, why: str | None) -> bool:
-    """Whether an accepted regression is about a row that gates for the reason ``why``, whatever the day is."""
+    """Return whether an accepted regression applies to a row that gates for the reason ``why``, whatever its date."""
     benchmark, metric = key
     if not matches(item.benchmark, benchmark):
         return False

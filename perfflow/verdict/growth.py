@@ -1,7 +1,7 @@
 """Growth with a size: the cells of ``scaling`` as one benchmark, its exponent on each side, and which grows faster.
 
-A growth that a target asks for is judged by it. One that got worse between two sides without a target is a concern: the
-largest sizes are rows of their own, and whether their change passes is decided there.
+A target judges the growth that it names. Growth that got worse between two sides without a target is only a concern,
+because the largest sizes are rows of their own, which decide whether their change passes.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from perfflow.store.run_facts import Scaling
 from perfflow.verdict import growth_fit
 from perfflow.verdict.comparison import VALUE_CONFIDENCE, summarise
 from perfflow.verdict.decide import IDENTICAL_FLOOR
-from perfflow.verdict.growth_ahead import size_that_tells
+from perfflow.verdict.growth_ahead import deciding_size
 from perfflow.verdict.growth_curve import curve_of
 from perfflow.verdict.growth_fit import Point
 
 
 @dataclass
 class Sizes:
-    """One metric of one benchmark at its sizes, smallest first; ``planned`` is how many there should be."""
+    """One metric of one benchmark at its sizes, smallest first; ``planned`` is the number of planned sizes."""
 
     key: str
     planned: int = 0
     series: dict[float, Series] = field(default_factory=dict)
     instead: str = ""
-    """The metric whose values stand for the one asked for."""
+    """The metric whose values replace those of the requested metric; '' if none does."""
 
     @property
     def latest(self) -> Side:
-        """The candidate, where there is one."""
+        """The candidate if it was measured, else the baseline."""
         measured = any(series.readings(Side.CANDIDATE) for series in self.series.values())
         return Side.CANDIDATE if measured else Side.BASELINE
 
     def points(self, side: Side, metric: Metric, confidence: float) -> tuple[list[Point], int]:
-        """The medians of a side with their standard errors, and the samples that one would need to have an error."""
+        """Return the medians of a side with standard errors, and the samples needed per size if some have no error."""
         z = NormalDist().inv_cdf(0.5 + confidence / 2)
         found, needs = [], 0
         for size in sorted(self.series):
             series = self.series[size]
             own = metric if not series.exact else Metric(metric.name, metric.dimension, metric.better, exact=True)
-            # How far the points of a curve scatter about it is part of the fit, so theirs are not widened.
+            # The fit includes the scatter of the points, so their intervals are not widened for correlation.
             summary = summarise(series.readings(side), own, default_statistic(own), confidence, rules=FIRST)
             if summary is None:
                 continue
@@ -67,13 +67,13 @@ class Sizes:
     def fit(
         self, side: Side, metric: Metric, thresholds: Thresholds, confidence: float = VALUE_CONFIDENCE
     ) -> growth_fit.Growth | None:
-        """How a side grows; None where there are too few sizes, or too few samples of them."""
+        """Return the growth of a side; None if there are too few sizes or too few samples."""
         points, needs = self.points(side, metric, confidence)
         if needs or len(points) < growth_fit.LEAST:
             return None
         return growth_fit.fit(points, confidence, **self._how(metric, thresholds))
 
-    def size_that_tells(
+    def deciding_size(
         self,
         side: Side,
         metric: Metric,
@@ -81,25 +81,25 @@ class Sizes:
         confidence: float,
         decided: Callable[[growth_fit.Growth], bool],
     ) -> str:
-        """Which further size would decide, as words; '' where none would."""
+        """Return which further size would settle a growth, as text; '' if none would."""
         points, _ = self.points(side, metric, confidence)
         how = {"confidence": confidence, **self._how(metric, thresholds)}
         found = growth_fit.fit(points, **how)
-        size = size_that_tells(points, found, decided, **how)
+        size = deciding_size(points, found, decided, **how)
         if size:
-            return f"{self.key}={_number(size)} beside these sizes should tell"
+            return f"adding {self.key}={_number(size)} should settle it"
         neighbours = GROWTH_CLASSES.index("linear") <= found.low and found.high <= GROWTH_CLASSES.index("nlogn")
         exact = self._is_exact(metric)
-        return _ALIKE if neighbours and not exact else "" if exact else "more samples may tell"
+        return _ALIKE if neighbours and not exact else "" if exact else "more samples may settle it"
 
     def detail(self, side: Side, metric: Metric, thresholds: Thresholds, confidence: float = VALUE_CONFIDENCE) -> str:
-        """Which class fits best over which sizes, or why there is no fit."""
+        """Return which class fits best over which sizes, or why there is no fit, as text."""
         points, needs = self.points(side, metric, confidence)
         sizes = [point.size for point in points]
         if needs:
-            return f"a growth needs {needs} samples of each size"
+            return f"fitting a growth needs {needs} samples of each size"
         if len(points) < growth_fit.LEAST:
-            return f"{len(points)} of {self.planned} sizes measured; a growth needs {growth_fit.LEAST}"
+            return f"{len(points)} of {self.planned} sizes measured; fitting a growth needs {growth_fit.LEAST}"
         found = growth_fit.fit(points, confidence, **self._how(metric, thresholds))
         said = f"{CLASS_NAMES[found.best]} fits best over {self.key}={_number(sizes[0])}..{_number(sizes[-1])}"
         if self.instead:
@@ -109,11 +109,11 @@ class Sizes:
         if found.high == 0:
             return f"{said}: {_rise(found.rise.high)}"
         if found.rise.high <= thresholds.concern:
-            return f"{said}: {_rise(found.rise.high)}, but they span less than a factor of {growth_fit.SPAN:g}"
+            return f"{said}: {_rise(found.rise.high)}, but the sizes span less than a factor of {growth_fit.SPAN:g}"
         return said
 
     def floor(self, metric: Metric, thresholds: Thresholds) -> float:
-        """The share of a value that is uncertain beside its error."""
+        """Return the share of a value that is uncertain in addition to its error."""
         return min(thresholds.floor, IDENTICAL_FLOOR) if self._is_exact(metric) else thresholds.floor
 
     def _how(self, metric: Metric, thresholds: Thresholds) -> dict[str, float]:
@@ -124,13 +124,13 @@ class Sizes:
         return metric.exact or any(series.exact for series in self.series.values())
 
 
-_ALIKE = "times hardly tell linear from n log n; counted instructions do (`uses: callgrind`)"
+_ALIKE = "times rarely separate linear from n log n; counted instructions do (`uses: callgrind`)"
 CLASS_NAMES = {"nlogn": "n log n"} | {name: name for name in ("constant", "log", "linear", "quadratic", "cubic")}
 
 
 def _rise(share: float) -> str:
-    """What a flat curve may hide."""
-    return f"at most {max(share, 0.0):.1%} above the smallest; a part that is hidden under that may grow faster"
+    """Return a note on the growth that a flat curve may hide."""
+    return f"at most {max(share, 0.0):.1%} above the smallest size; a part of the cost below that may grow faster"
 
 
 def _number(size: float) -> str:
@@ -138,7 +138,7 @@ def _number(size: float) -> str:
 
 
 def scaled(record: Record, metric: str) -> Mapping[str, Sizes]:
-    """The benchmarks of which a metric was measured at sizes, in the order of the run."""
+    """Return the benchmarks with a metric that was measured at several sizes, in the order of the run."""
     found: dict[str, Sizes] = {}
     planned = _planned(record)
     for series in record.series.values():
@@ -154,10 +154,10 @@ def scaled(record: Record, metric: str) -> Mapping[str, Sizes]:
 
 
 def _undisturbed(record: Record, sizes: Sizes) -> None:
-    """Take time without the waiting for a core, where all sizes have it.
+    """Use time without queueing for a core if all sizes have it.
 
-    A short process fits between those that disturb it and a long one does not, so on a busy machine wall time grows
-    faster than the program: of a loop that is linear an exponent of 1.15 was read, which its interval left proven.
+    On a busy machine wall time grows faster than the program, because a short process is disturbed less than a long
+    one: a linear loop had a measured exponent of 1.15, and its interval excluded 1.
     """
     found = {size: record.series.get((series.benchmark, "uncontended")) for size, series in sizes.series.items()}
     known = {size: series for size, series in found.items() if series}
@@ -170,7 +170,7 @@ def _undisturbed(record: Record, sizes: Sizes) -> None:
 
 
 def _planned(record: Record) -> Mapping[str, int]:
-    """How many sizes the steps of a benchmark have, by its name as they give it."""
+    """Return the number of sizes of each benchmark, by the name in its steps."""
     counts: dict[str, set[float]] = defaultdict(set)
     for step in record.planned.values():
         if step.scaling:
@@ -179,7 +179,7 @@ def _planned(record: Record) -> Mapping[str, int]:
 
 
 def _whole(benchmark: str, about: Scaling) -> str:
-    """The name of all sizes, with a suite's own id where the cell's name has it."""
+    """Return the common name of all sizes, with the suite's own id if the cell's name contains one."""
     before, star, after = about.cell.partition("*")
     if not star:
         return about.of
@@ -187,7 +187,7 @@ def _whole(benchmark: str, about: Scaling) -> str:
 
 
 def grown(record: Record, rows: Iterable[Benchmark], criteria: Criteria) -> Iterator[Growth]:
-    """Yield the growth of what a verdict rests on, and of what has a target."""
+    """Yield the growth of the gating rows and of rows with a growth target."""
     wanted = {row.metric for row in rows if row.gating or row.leading}
     wanted |= {target.metric.name for target in criteria.targets if target.statistic == "growth"}
     gating = {(row.name, row.metric) for row in rows if row.gating or row.leading}
@@ -220,7 +220,7 @@ def _growth(benchmark: str, metric: Metric, sizes: Sizes, thresholds: Thresholds
 
 
 def _grown(found: growth_fit.Growth, points: Sequence[Point], floor: float) -> Grown:
-    """One side as it is stored: its exponent, what was measured, and the curve through it."""
+    """Return one side as it is stored: its exponent, the measured points, and the fitted curve."""
     z = NormalDist().inv_cdf(0.5 + VALUE_CONFIDENCE / 2)
     measured = [(item.size, item.value, item.value - z * item.error, item.value + z * item.error) for item in points]
     curve = [(size, own.estimate, own.low, own.high) for size, own in curve_of(points, found, floor)]
@@ -247,13 +247,13 @@ def _decision(before: growth_fit.Growth, after: growth_fit.Growth) -> Literal["w
 
 
 def _beyond(one: growth_fit.Growth, other: growth_fit.Growth) -> bool:
-    """Whether one is proven to grow faster: in a higher class, and with an exponent of its own."""
+    """Return whether ``one`` is proven to grow faster: a higher class, and a separate interval of the exponent."""
     apart = other.high == 0 or one.exponent.low > other.exponent.high
     return apart and one.low > other.high and math.isfinite(other.high)
 
 
 def concerns(found: Iterable[Growth]) -> Iterator[str]:
-    """Say what grows faster than it did."""
+    """Yield a warning for each benchmark that grows faster than before."""
     for item in found:
         if item.decision == "worse" and item.baseline and item.candidate:
             sides = " → ".join(_told(side) for side in (item.baseline, item.candidate))

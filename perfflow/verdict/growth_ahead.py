@@ -1,4 +1,4 @@
-"""Which further size would decide about a growth, if it went on as it seems to."""
+"""Find a further size that would settle a growth, assuming that the fitted curve continues."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from perfflow.verdict.growth_fit import Growth, Point, fit, lines, power
 
 
-def size_that_tells(points: Sequence[Point], found: Growth, decided: Callable[[Growth], bool], **how: float) -> float:
-    """About the least further size with which a growth as it seems to be would be decided; 0 where none would.
+def deciding_size(points: Sequence[Point], found: Growth, decided: Callable[[Growth], bool], **how: float) -> float:
+    """Return approximately the least further size that would settle the growth; 0 if none would.
 
-    Its error is taken to be as large a share as the median one of the others. ``how`` is what ``fit`` was given.
+    Its relative error is assumed to be the median of the others. ``how`` are the arguments of ``fit``.
     """
     if not math.isfinite(found.exponent.estimate):
         return 0.0
@@ -24,7 +24,7 @@ def size_that_tells(points: Sequence[Point], found: Growth, decided: Callable[[G
     line = lines(values, [error**-2 for error in errors])
     for times in (2, 4, 8, 16, 32, 64):
         further = [*scaled, largest * times / min(1.0, least)]
-        # The curve is normed by its largest size, so it is fitted anew where that is another.
+        # The curve is normalized by its largest size, so fit it again for a new largest size.
         curve = power(found.exponent.estimate, further)
         best = line(curve[:-1])
         guess = [best.a + best.b * height for height in curve]

@@ -1,7 +1,7 @@
-"""The curve of a fitted growth and its band, for pictures: what ``growth_fit`` found, told at sizes between the points.
+"""The curve of a fitted growth and its band, for charts, at sizes between the measured points.
 
-The band holds the curves of all exponents in the interval, each with the ``a`` and ``b`` that suit it best. It is how
-far the exponent is uncertain, not where a further measurement would lie.
+The band contains the curves of all exponents in the interval, each with its best ``a`` and ``b``. It shows the
+uncertainty of the exponent, not the range of a further measurement.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from perfflow.stats.paired_test import Interval
 from perfflow.verdict.growth_fit import EXPONENTS, Growth, Point, errors_of, lines, power
 
 PLACES = 25
-"""Sizes at which a curve is told, evenly spaced on a logarithmic axis."""
+"""Number of sizes at which a curve is computed, evenly spaced on a logarithmic axis."""
 _WITHIN = 9
-"""Exponents of the interval whose curves make the band."""
+"""Number of exponents of the interval whose curves form the band."""
 
 
 def curve_of(points: Sequence[Point], found: Growth, floor: float) -> list[tuple[float, Interval]]:
@@ -32,13 +32,13 @@ def curve_of(points: Sequence[Point], found: Growth, floor: float) -> list[tuple
 
 
 def _exponents(interval: Interval) -> list[float]:
-    """The estimate, then exponents from one end of the interval to the other."""
+    """Return the estimate, then exponents from one end of the interval to the other."""
     low, high = max(interval.low, EXPONENTS[0]), min(interval.high, EXPONENTS[-1])
     return [interval.estimate, *(low + (high - low) * number / (_WITHIN - 1) for number in range(_WITHIN))]
 
 
 def _curve(p: float, points: Sequence[Point], places: Sequence[float], floor: float, *, flat: bool) -> list[float]:
-    """The values at places of the best curve with one exponent; of a flat one, of the line through the middle."""
+    """Return the values of the best curve with one exponent; for a flat curve, of the line through the middle."""
     weights = [error**-2 for error in errors_of(points, floor)]
     if flat:
         total = math.fsum(weights)
@@ -47,5 +47,5 @@ def _curve(p: float, points: Sequence[Point], places: Sequence[float], floor: fl
         return [level * math.exp(p * (math.log(place) - middle)) for place in places]
     unit = min(1.0, points[0].size)
     line = lines([point.value for point in points], weights)(power(p, [point.size / unit for point in points]))
-    # Powers are shares of the largest, which is the same here: the last place is the greatest size.
+    # Powers are normalized by the largest size, which is the same here: the last place is the greatest size.
     return [line.a + line.b * height for height in power(p, [place / unit for place in places])]

@@ -1,11 +1,11 @@
-"""How a figure grows with a size: the exponent with its interval, and the class that this comes to. Numbers only.
+"""Fit the growth of a value with a size: the exponent with its interval, and the class. Numbers only.
 
-The model is ``value = a + b * (size^p - 1) / p``, of which the logarithm (p = 0), the line, the square and the cube are
-cases (Box and Cox 1964): ``a`` takes up what every run costs, such as the start of a process, so that a curve's foot
-does not pass for its slope. For each p the best a and b follow by weighted least squares, and the interval holds every
-p whose sum of squares exceeds the least by no more than the confidence allows (profile likelihood, Venzon and
-Moolgavkar 1988). Where the points scatter more than their errors explain, these are taken to be larger by the Birge
-ratio, as the Particle Data Group does. No numpy or scipy: start-up counts; they are the oracles in the tests.
+The model is ``value = a + b * (size^p - 1) / p``, which includes the logarithm (p = 0), the line, the square and the
+cube (Box and Cox 1964). ``a`` is the fixed cost of every run, such as the start of a process, which must not
+lower the exponent. For each p the best a and b follow by weighted least squares. The interval contains every p whose
+sum of squares exceeds the minimum by no more than the confidence allows (profile likelihood, Venzon and Moolgavkar
+1988). If the points scatter more than their errors explain, the errors are scaled by the Birge ratio, as the Particle
+Data Group does. This module does not use numpy or scipy, because they start slowly; the tests use them as references.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from perfflow.model.units import GROWTH_CLASSES
 from perfflow.stats.paired_test import Interval
 
 LEAST = 3
-"""Sizes without which there is no exponent: the model has as many parameters."""
+"""Least number of sizes for a fit: the model has three parameters."""
 BEND = 0.1
-"""How far the exponent of a timed program may lie from its class's own: caches and allocators bend the line."""
+"""Tolerance on the exponent of timed programs: caches and allocators bend the curve."""
 EXACT_BEND = 0.02
-"""The same of counts that have no noise, which no cache bends."""
+"""Tolerance on the exponent of exact counts, which caches do not affect."""
 SPAN = 10.0
-"""Over less than this factor between the sizes nothing is called constant, however flat it is."""
+"""Least factor between the smallest and the largest size for the class ``constant``."""
 EXPONENTS = [step / 20 for step in range(-40, 121)]
 _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
 class Point:
-    """The value at one size, in its base unit, with its standard error there."""
+    """The value at one size, in its base unit, with its standard error."""
 
     size: float
     value: float
@@ -41,9 +41,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Growth:
-    """``rise`` is the share by which the value exceeds that of the least size; ``low`` and ``high`` bound the class.
+    """A fitted growth. ``rise`` is the share by which the last value exceeds that of the least size.
 
-    They are places in ``GROWTH_CLASSES``; half a step stands for what is between two of them.
+    ``low`` and ``high`` bound the class, as indices of ``GROWTH_CLASSES``; halves are between two classes.
     """
 
     exponent: Interval
@@ -53,7 +53,7 @@ class Growth:
     low: float
     high: float
     nlogn: float
-    """The exponent that n log n has over these sizes."""
+    """The exponent of the power that is closest to n log n over these sizes."""
 
     @property
     def curve(self) -> str:
@@ -63,7 +63,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Line:
-    """The best ``a + b * f``, with its weighted sum of squares."""
+    """The best fit ``a + b * f``, with its weighted sum of squares."""
 
     a: float
     b: float
@@ -73,9 +73,9 @@ class Line:
 def fit(points: Sequence[Point], confidence: float, *, floor: float, flat: float, bend: float) -> Growth:
     """Fit a growth to at least LEAST points of different positive sizes.
 
-    ``floor`` is the share of a value that is uncertain beside its error, since two sizes are two programs to the
-    processor's caches, and are not measured in pairs. A rise of at most ``flat`` over the sizes is none. For
-    ``bend`` see BEND.
+    ``floor`` is the share of a value that is uncertain in addition to its error, because two sizes use the caches
+    differently and are not measured in pairs. A rise of at most ``flat`` over the sizes counts as none. For ``bend``
+    see BEND.
     """
     points = sorted(points, key=lambda point: point.size)
     z = _NORMAL.inv_cdf(0.5 + confidence / 2)
@@ -89,10 +89,10 @@ def fit(points: Sequence[Point], confidence: float, *, floor: float, flat: float
     nlogn = _exponent_of_nlogn(sizes, values, errors)
     if rise.high <= flat:
         best = GROWTH_CLASSES[0]
-        # Flat over too short a way tells nothing of where it leads.
+        # A flat curve over a short range of sizes does not bound the growth.
         low, high = 0.0, math.inf
         if points[-1].size >= SPAN * least:
-            # The offset takes up all that is flat, so that any exponent fits what is left; the plain slope is near 0.
+            # The offset explains a flat curve, so any exponent fits the rest. The plain slope is near 0.
             high, exponent = 0.0, _slope(points, errors, z)
     else:
         low = 0.0 if rise.low <= flat else class_of(exponent.low, nlogn, bend, least=True)
@@ -101,16 +101,16 @@ def fit(points: Sequence[Point], confidence: float, *, floor: float, flat: float
 
 
 def errors_of(points: Sequence[Point], floor: float) -> list[float]:
-    """The standard errors that points are weighted by; for ``floor`` see ``fit``."""
+    """Return the standard errors by which the points are weighted; for ``floor`` see ``fit``."""
     largest = max(abs(point.value) for point in points) or 1.0
     return [max(math.hypot(item.error, floor * item.value), 1e-9 * largest) for item in points]
 
 
 def class_of(exponent: float, nlogn: float, bend: float, *, least: bool = False) -> float:
-    """The place in ``GROWTH_CLASSES`` of an exponent; ``nlogn`` is the one that n log n has over the sizes.
+    """Return the index in ``GROWTH_CLASSES`` of an exponent; ``nlogn`` is the exponent of n log n over the sizes.
 
-    Linear and n log n are neighbours, and a bent line may be taken for the curve: between them the ``least`` class is
-    linear as far as a line bends, and the greatest n log n from half way on.
+    Linear and n log n are close, and a bent line may look like n log n. So the ``least`` class is linear up to the
+    tolerance of a line, and the greatest class is n log n from the midpoint between the two.
     """
     half_way = min(1 + BEND, (1 + nlogn) / 2)
     linear = max(1 + bend, half_way) if least else half_way
@@ -133,7 +133,7 @@ def class_of(exponent: float, nlogn: float, bend: float, *, least: bool = False)
 
 
 def _rise(points: Sequence[Point], z: float) -> Interval:
-    """How far the values lie above the first one, as a share: of the last, and up to the highest that one may be."""
+    """Return the share by which the last value exceeds the first; the upper bound is that of the highest value."""
     first, last = points[0], points[-1]
     if first.value <= 0:
         level = all(point.value == first.value for point in points)
@@ -149,7 +149,7 @@ def _rise(points: Sequence[Point], z: float) -> Interval:
 
 
 def _slope(points: Sequence[Point], errors: Sequence[float], z: float) -> Interval:
-    """The slope of ln value over ln size by weighted least squares, with the interval of its normal error."""
+    """Return the slope of ln(value) over ln(size) by weighted least squares, with its normal interval."""
     if min(point.value for point in points) <= 0:
         return Interval(0.0, 0.0, 0.0)
     logs = [(math.log(point.size), math.log(point.value)) for point in points]
@@ -162,7 +162,7 @@ def _slope(points: Sequence[Point], errors: Sequence[float], z: float) -> Interv
 
 
 def power(p: float, sizes: Sequence[float]) -> list[float]:
-    """(size^p - 1) / p, as a share of the largest size's power, so that nothing overflows."""
+    """Return (size^p - 1) / p, divided by the power of the largest size to prevent overflow."""
     logs = [math.log(size) for size in sizes]
     if abs(p) < 1e-9:
         return logs
@@ -181,7 +181,7 @@ _CURVES: dict[str, Callable[[Sequence[float]], list[float]]] = {
 
 
 def lines(values: Sequence[float], weights: Sequence[float]) -> Callable[[list[float]], Line]:
-    """Weighted least squares of ``a + b * f``; a cost at size 1 and a growth that are below 0 are taken to be 0."""
+    """Return a function that fits ``a + b * f`` by weighted least squares, with a and b limited to 0 or more."""
     total = math.fsum(weights)
     level = math.fsum(w * y for w, y in zip(weights, values, strict=True)) / total
 
@@ -206,7 +206,7 @@ def lines(values: Sequence[float], weights: Sequence[float]) -> Callable[[list[f
 
 
 def _profiled(squares: Callable[[float], float], z: float, freedom: int) -> Interval:
-    """The exponent with the least squares, and all that come near it; infinite where those never end."""
+    """Return the exponent with the least squares and its interval; bounds outside ``EXPONENTS`` are infinite."""
     found = [(squares(p), p) for p in EXPONENTS]
     least, near = min(found)
     estimate = _lowest(squares, near - 0.05, near + 0.05)
@@ -224,7 +224,7 @@ def _profiled(squares: Callable[[float], float], z: float, freedom: int) -> Inte
 
 
 def _lowest(squares: Callable[[float], float], low: float, high: float) -> float:
-    """The place of the minimum between two exponents, by golden section."""
+    """Return the exponent of the minimum between two exponents, by golden-section search."""
     ratio = (math.sqrt(5) - 1) / 2
     for _ in range(30):
         left, right = high - ratio * (high - low), low + ratio * (high - low)
@@ -236,7 +236,7 @@ def _lowest(squares: Callable[[float], float], low: float, high: float) -> float
 
 
 def _edge(squares: Callable[[float], float], limit: float, inside: float, outside: float) -> float:
-    """Where the sum of squares crosses the limit."""
+    """Return the exponent at which the sum of squares crosses the limit, by bisection."""
     for _ in range(30):
         middle = (inside + outside) / 2
         if squares(middle) <= limit:
@@ -247,12 +247,12 @@ def _edge(squares: Callable[[float], float], limit: float, inside: float, outsid
 
 
 def _exponent_of_nlogn(sizes: Sequence[float], values: Sequence[float], errors: Sequence[float]) -> float:
-    """The power that comes closest to n log n over these sizes, as they weigh here."""
+    """Return the exponent of the power closest to n log n over these sizes, with these weights."""
     curve = _CURVES["nlogn"](sizes)
     weights = [error**-2 for error in errors]
     own = lines(values, weights)(curve)
     if own.b <= 0:
-        # Nothing grows here, so the shape alone tells.
+        # The values do not grow, so fit the shape of n log n alone.
         own, weights = Line(0.0, 1.0, 0.0), [1 / max(height, 1e-9) ** 2 for height in curve]
     line = lines([own.a + own.b * height for height in curve], weights)
     steps = [1 + step / 50 for step in range(51)]

@@ -1,4 +1,4 @@
-"""What had become of the cheaper techniques when a costlier one was tried: tried, ruled out, or open."""
+"""The state of the cheaper techniques when a costlier one was tried: tried, ruled out, or open."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _WORDS = {"accepted": "kept", "rejected": "reverted", "skipped": "not tried"}
 
 
 def cheaper_than(found: Try, before: Sequence[Try], why_not: Mapping[str, str]) -> list[Cheaper]:
-    """Each technique that stands before a try's in the hierarchy, in its order; none of one outside of it.
+    """Return the state of each technique that is before that of ``found`` in the hierarchy; none if it is not in it.
 
-    ``before`` are the tries made earlier, ``why_not`` the techniques that the workflow rules out, and why.
+    ``before`` are the earlier tries; ``why_not`` maps the techniques that the workflow rules out to the reasons.
     """
     technique = found.technique
     if technique not in TECHNIQUES:

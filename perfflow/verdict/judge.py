@@ -1,4 +1,4 @@
-"""Record + criteria -> Result: decisions, targets, verdict, gate and evidence. Works from stored samples alone."""
+"""Judge a record by criteria: decisions, targets, verdict, gate and evidence, from stored samples alone."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ from perfflow.verdict.routing import routes_taken
 from perfflow.verdict.sharing import compared
 from perfflow.verdict.warnings import NOTHING, found_nothing_out, warned
 
-_ACROSS = "across machines: the two sides were measured on different ones"
-_SPENT = {"budget": "its budget was spent", "total budget": "the run's total budget was spent"}
-"""What is said of a row that is unproven since its measuring was ended."""
+_ACROSS = "across machines: the two sides were measured on different machines"
+_SPENT = {"budget": "its budget ran out", "total budget": "the run's total budget ran out"}
+"""Warning for an unproven row, by the limit that ended its measuring."""
 
 Verdict = Literal["pass", "fail", "unproven", "error"]
 
 
 def judge(record: Record, criteria: Criteria) -> Result:
-    """Judge everything a run measured. The same record and criteria give the same result, byte for byte."""
+    """Return the result of a run. The same record and criteria give the same result, byte for byte."""
     record = record.concluded()
     comparisons = compared(record, criteria)
     judged = list(targets.judge(criteria, comparisons, record))
@@ -72,7 +72,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
     found = Findings(record, criteria, verdict, once, judged, verification, blamed, list(_hotspots(record)))
     found = replace(found, kernels=kernels)
     found = replace(found, advice=few_have.advice(found))
-    # Its parts are valid: a validator of the whole would be built for nothing.
+    # All parts are validated already, and building a validator for the whole result takes time.
     return Result.model_construct(
         schema_=SCHEMA,
         run=_run_info(record),
@@ -106,7 +106,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
 
 
 def _kept_tree(record: Record) -> dict[str, Any] | None:
-    """What was kept of the candidates, and the branch that holds it."""
+    """Return the tree with the accepted candidates, and the branch that contains it; None if none was kept."""
     accepted = {found.id for found in record.tried() if found.decision == "accepted"}
     kept = [revision for name, revision in record.kept.items() if name in accepted]
     if not kept:
@@ -118,7 +118,7 @@ def _run_info(record: Record) -> RunInfo:
     started, finished = record.run.started, record.run.finished
     seconds = None
     if finished:
-        # The clock may have been set back between an interruption and its resumption.
+        # The clock may have been set back between an interruption and the resumed run.
         seconds = max(0.0, (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds())
     return RunInfo(**to_json(record.run), seconds=seconds, interrupted=not record.ended)
 
@@ -134,7 +134,7 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
     spent = _spent(record.why_stopped(series)) if ruling.decision == "unproven" else []
     known = item.change is not None and not math.isnan(item.change.estimate)
     expected = Expected(**vars(record.expected[key])) if key in record.expected else None
-    # A row the verdict does not rest on, such as wall time beside CPU time, may be as noisy as it likes.
+    # Rows that do not gate, such as wall time beside CPU time, get no note about noise.
     note = ruling.note if item.layouts is None or key in choice.gating else ""
     noisier = expectation.noisier(item, expected) if key in choice.gating and series.paired else ""
     return Benchmark(
@@ -186,12 +186,12 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
 
 
 def _as_built(record: Record, item: Comparison, series: Series, ruling: Ruling, thresholds: Thresholds) -> str:
-    """Why a change is one of the programs as they were built, and what the floor stands for then."""
+    """Return the warning for a change that was measured with one code layout per side; '' if it needs none."""
     why = record.why_as_built(series)
     if not why or item.layouts or ruling.decision not in ("regressed", "improved"):
         return ""
-    floor = f"the floor of {percent(thresholds.floor)} stands for the code layout, which can make more of a difference"
-    return f"measured with one code layout of each side: {why}; {floor}"
+    floor = f"code layout alone can change the result by more than the floor of {percent(thresholds.floor)}"
+    return f"measured with one code layout per side: {why}; {floor}"
 
 
 def _layouts(item: Comparison, series: Series) -> LayoutsOf | None:
@@ -267,9 +267,9 @@ def _memory(record: Record) -> Iterator[MemoryResult]:
 
 
 def _hotspots(record: Record) -> Iterator[HotspotResult]:
-    """Ranked within each profile; what a hotspot costs bounds what removing it can bring.
+    """Yield the hotspots, ranked within each profile, each with the most that its removal can bring.
 
-    What is below the threshold on every side is noise, and no hotspot.
+    Places below the threshold on every side are noise and are left out.
     """
     ranks: dict[tuple[str, str, str, str, Side], int] = {}
     found = record.hotspots()
@@ -302,14 +302,14 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
 
 
 def _impact(share: float, unit: str) -> str:
-    """Amdahl's upper bound: without this place, everything else stays."""
+    """Return the upper bound of the gain by Amdahl's law: this place costs nothing, everything else is unchanged."""
     if unit != "time":
         return f"at most {share:.0%} fewer {unit} without it"
     return "all of the time" if share >= 1 else f"at most {1 / (1 - share):.2f}x faster without it"
 
 
 def _confirmations(record: Record, rows: list[Benchmark]) -> Iterator[dict[str, Any]]:
-    """What stood out in the screening of many benchmarks, or was to be confirmed, and what the fresh pairs say."""
+    """Yield each row that was measured again with fresh pairs after a screening, and whether they confirmed it."""
     for row in rows:
         series = record.series[row.name, row.metric]
         if row.gating and (series.built or series).confirmation:
@@ -339,7 +339,7 @@ def _verdict(
     checks: list[Verification],
     criteria: Criteria,
 ) -> tuple[Verdict, list[str]]:
-    """Several at once: fail before error before unproven. The reasons are those of all three, then the warnings."""
+    """Return the verdict, in the order fail, error, unproven, pass; and the reasons of all of them, then warnings."""
     failed = list(_failures(record, rows, judged, checks, criteria))
     errors = [*_interruption(record), *_errors(record, rows, judged)]
     errors += _measured_twice(record) if criteria.rules.twice_is_an_error else []
@@ -373,18 +373,18 @@ def _failures(
 
 
 def _interruption(record: Record) -> Iterator[str]:
-    """A run that did not come to its end has not measured what it set out to."""
+    """Yield the error of a run that did not finish."""
     if not record.ended:
-        yield "the run was interrupted" if record.interrupted else "the run did not come to its end (was it killed?)"
+        yield "the run was interrupted" if record.interrupted else "the run did not finish (was it killed?)"
 
 
 def _could_not_check(step: StepRecord) -> bool:
-    """A check that never came to an answer is an error, not a finding about the program."""
+    """Return whether a check gave no answer. That is an error, not a failure of the program."""
     return step.status == "timeout" or step.not_started
 
 
 def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
-    # A profile is evidence beside something else; where a run found out nothing else, its failure is all there is.
+    # A failed profile is an error only if the run measured and checked nothing else.
     alone = not rows and not any(
         step.status in ("done", "cached") and record.planned[step_id].role in (*LOOKING_ON, "check")
         for step_id, step in record.ended_steps()
@@ -406,7 +406,7 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
 
 
 def _measured_twice(record: Record) -> Iterator[str]:
-    """Steps whose samples were left out since another one measures the same."""
+    """Yield the steps whose samples were skipped because another step measures the same."""
     for step_id, step in record.ended_steps():
         for text in dict.fromkeys([*step.warnings, *record.warnings.get(step_id, [])]):
             if text.startswith(TWICE):
@@ -414,14 +414,14 @@ def _measured_twice(record: Record) -> Iterator[str]:
 
 
 def _about(step_id: str, planned: PlannedStep, reason: str) -> str:
-    """The benchmark of a step that measures one, where neither the step's id nor the reason tells it."""
+    """Return the benchmark of a measuring step in parentheses, '' if the step's id or the reason names it."""
     name = planned.benchmark
     told = name in step_id or name in reason or "*" in name
     return "" if told or planned.role != "measure" else f" ({name})"
 
 
 def _missing(record: Record, rows: list[Benchmark]) -> Iterator[str]:
-    """What should have been measured and is not there."""
+    """Yield an error for each expected measurement that is missing."""
     names = Names(row.name for row in rows)
     for step_id, planned in record.planned.items():
         for glob in planned.expect:
@@ -443,9 +443,9 @@ def _unproven(rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str
             yield f"target unproven: {_name(target)} {target.requirement} ({target.detail})"
     for row in rows:
         if row.gating and row.decision == "unproven" and row.level is None:
-            # Before the rest, since a terminal cuts the end.
+            # First, because a terminal cuts the end of a long line.
             spent = f"{_SPENT[row.stopped]}; " if row.stopped in _SPENT else ""
-            hints = filter(None, (remaining(row), by_cpu(row, rows), expectation.told(row.expected)))
+            hints = filter(None, (remaining(row), by_cpu(row, rows), expectation.detectable_change(row.expected)))
             yield f"unproven: {row.name} {row.metric}: {spent}{'; '.join([not_settled(row), *hints])}"
 
 
@@ -456,11 +456,11 @@ def _name(target: TargetResult) -> str:
 def _evidence(rows: list[Benchmark], criteria: Criteria) -> Iterator[str]:
     for row in rows:
         side = row.candidate or row.baseline
-        # Of what only the baseline has there is no value now.
+        # A row that only the baseline has does not have a current value.
         if row.gating and row.decision != "removed" and side and side.value is not None:
             what = row.name if row.metric == "time" else f"{row.name} {row.metric}"
             change = row.change.value if row.change else None
-            if change is None and row.candidate:  # compared, and no share says how
+            if change is None and row.candidate:  # compared, but without a relative change
                 change = math.nan
             at_most = any(item.get("at_most") for item in side.readings or [])
             yield evidence.line(what, side.value, criteria.metric(row.metric).dimension, change, at_most=at_most)

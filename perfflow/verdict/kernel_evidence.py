@@ -1,4 +1,4 @@
-"""What a run shows of the kernels of a GPU for one condition of a rule, in words with its figures."""
+"""The evidence of GPU kernels for one condition of a rule, as text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from perfflow.model.result_kernels import KernelResult
 
 @dataclass(frozen=True)
 class LowOccupancy:
-    """A kernel whose theoretical occupancy by the model is under a share, since a resource is short.
+    """A kernel whose theoretical occupancy by the model is under a share because of a limited resource.
 
-    Neither the SMs nor memory may be at ``busy`` of their peak or over: there more warps bring nothing. ``time`` is the
+    Neither the SMs nor memory may reach ``busy`` of their peak, because more warps bring nothing then. ``time`` is the
     least share of all kernels' time, here and below.
     """
 
@@ -24,7 +24,7 @@ class LowOccupancy:
 
 @dataclass(frozen=True)
 class Wasted:
-    """A kernel of which more than a share of the sectors of global memory are moved by its access pattern alone."""
+    """A kernel with more than a share of needless global memory sectors, due to its access pattern."""
 
     uncoalesced: float
     time: float
@@ -32,7 +32,7 @@ class Wasted:
 
 @dataclass(frozen=True)
 class Stalled:
-    """A kernel whose warps wait for one of the reasons, worth acting on, for more than a share of their time."""
+    """A kernel whose warps wait for one of the reasons for more than a share of their time."""
 
     stalls: tuple[str, ...]
     waiting: float
@@ -43,7 +43,7 @@ KernelCondition = LowOccupancy | Wasted | Stalled
 
 
 def current_kernels(kernels: Iterable[KernelResult]) -> list[KernelResult]:
-    """Those of what was measured last: of a kernel on both sides the candidate's."""
+    """Return the latest kernels: for a kernel on both sides, that of the candidate."""
     found: dict[tuple[str, str, str], KernelResult] = {}
     for item in kernels:
         key = (item.step, item.benchmark, item.name)
@@ -53,7 +53,7 @@ def current_kernels(kernels: Iterable[KernelResult]) -> list[KernelResult]:
 
 
 def of_kernel(condition: KernelCondition, item: KernelResult) -> Iterator[str]:
-    """What one kernel shows; nothing where the condition fails, or where its profiler does not tell."""
+    """Yield the evidence of one kernel; nothing if the condition does not hold or its data is missing."""
     if item.share is None or item.share < condition.time:
         return
     match condition:
@@ -61,13 +61,13 @@ def of_kernel(condition: KernelCondition, item: KernelResult) -> Iterator[str]:
             yield from _low(condition, item)
         case Wasted():
             if item.uncoalesced is not None and item.uncoalesced > condition.uncoalesced:
-                wasted = f"{item.uncoalesced:.0%} of the sectors of global memory are more than its data need"
+                wasted = f"{item.uncoalesced:.0%} of the global memory sectors it moves are not needed for its data"
                 yield f"{_whose(item)}: {wasted}"
         case Stalled():
             for stall in item.stalls:
                 if stall.reason in condition.stalls and stall.pressing and stall.share > condition.waiting:
                     issued = f", schedulers issue in {item.issued:.0%} of cycles" if item.issued is not None else ""
-                    yield f"{_whose(item)}: {stall.share:.0%} of the warps' time is {stall.reason}{issued}"
+                    yield f"{_whose(item)}: {stall.share:.0%} of its warps' time is spent in {stall.reason}{issued}"
 
 
 def _low(condition: LowOccupancy, item: KernelResult) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _low(condition: LowOccupancy, item: KernelResult) -> Iterator[str]:
     if not busy and model.occupancy < condition.occupancy and set(model.limiters) & set(condition.limiter):
         achieved = f", {item.occupancy:.0%} achieved" if item.occupancy is not None else ""
         lift = f"; {model.lifts[0]}" if model.lifts else ""
-        possible = f"{model.occupancy:.0%} occupancy possible by {' and '.join(model.limiters)}{achieved}"
+        possible = f"{model.occupancy:.0%} occupancy possible, limited by {' and '.join(model.limiters)}{achieved}"
         yield f"{_whose(item)}: {possible}, SM {item.sm_share:.0%} and memory {item.memory_share:.0%} busy{lift}"
 
 

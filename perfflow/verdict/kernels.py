@@ -1,4 +1,4 @@
-"""What is to be said of each kernel of a GPU: its occupancy by the model, what bounds it, and why its warps waited."""
+"""Analyse each GPU kernel: its occupancy by the model, what bounds it, and why its warps waited."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from perfflow.store.record import Record
 from perfflow.verdict.device import evidence_of
 
 TOLERANCE = 0.02
-"""The difference between the model's occupancy and the tool's, as a share of the tool's, from which on it is said."""
+"""Difference between the model's occupancy and the tool's, as a share of the tool's, above which a warning is given."""
 _OF_FACTS = (
     *("name", "source", "device", "capability", "launches", "seconds", "share", "grid", "threads", "registers"),
     *("shared_static", "shared_dynamic", "carveout", "barrier_blocks", "occupancy", "occupancy_theoretical"),
@@ -28,12 +28,12 @@ _OF_FACTS = (
 
 
 def judged_kernels(record: Record, points: Sequence[RooflinePoint], peaks: Peaks) -> Iterator[KernelResult]:
-    """Yield every kernel that a step profiled, each side of it, in the order of the steps."""
+    """Yield every kernel that a step profiled, on each side, in the order of the steps."""
     kernels = record.kernels()
     own = by_benchmark(kernels)
     placed: dict[tuple[str, str], RooflinePoint] = {(point.benchmark, point.tree): point for point in points}
     for found in kernels:
-        # A benchmark of several kernels has figures of them together, which are nobody's intensity.
+        # The values of a benchmark with several kernels are totals, which are not the intensity of any one kernel.
         place = (found.benchmark, found.tree)
         yield _judged(found, placed.get(place) if own.get(place) == found.facts else None, peaks)
 
@@ -58,18 +58,18 @@ def _judged(found: KernelOf, point: RooflinePoint | None, peaks: Peaks) -> Kerne
 
 
 def _modelled(facts: KernelFacts) -> tuple[Modelled | None, list[str]]:
-    """The model's answer, and what is to be said of it."""
+    """Return the occupancy by the model, None if it cannot be computed, and warnings."""
     lacking = [name for name in ("threads", "registers") if getattr(facts, name) is None]
     if len(lacking) == 2:
-        return None, []  # it tells times, and nothing of launches
+        return None, []  # the tool reports times and no launches
     if lacking or not facts.capability:
         missing = " and ".join([*lacking, *([] if facts.capability else ["compute capability"])])
-        return None, [f"no occupancy is modelled: {facts.source} does not tell the {missing}"]
+        return None, [f"no occupancy model: {facts.source} does not report the {missing}"]
     try:
         limits = limits_of(facts.capability)
         found = occupancy(_launch(facts, limits), limits)
     except UserError as error:
-        return None, [f"no occupancy is modelled: {error.problems[0].message}"]
+        return None, [f"no occupancy model: {error.problems[0].message}"]
     shown = Modelled(
         occupancy=found.share,
         blocks=found.blocks,
@@ -80,7 +80,7 @@ def _modelled(facts: KernelFacts) -> tuple[Modelled | None, list[str]]:
 
 
 def _launch(facts: KernelFacts, limits: Limits) -> Launch:
-    """The launch as the model takes it; how many barriers a block has follows from how many blocks they allow."""
+    """Return the launch for the model. The barriers of a block follow from the number of blocks that they allow."""
     barriers = 1
     if limits.barriers and facts.barrier_blocks:
         barriers = max(1, limits.barriers // facts.barrier_blocks)
@@ -89,16 +89,16 @@ def _launch(facts: KernelFacts, limits: Limits) -> Launch:
 
 
 def _doubts(facts: KernelFacts, found: Occupancy) -> Iterator[str]:
-    """Where the model and the tool do not agree, and where the launch could not have been."""
+    """Yield a warning if the model and the tool disagree, or if the launch is impossible by the model."""
     told = facts.occupancy_theoretical
     if not found.blocks:
-        yield f"by the model no block of this launch fits an SM of compute capability {facts.capability}"
+        yield f"according to the model, no block of this launch fits an SM of compute capability {facts.capability}"
     elif told and abs(found.share - told) > TOLERANCE * told:
-        yield f"the model says {found.share:.1%} theoretical occupancy, {facts.source} {told:.1%}"
+        yield f"the theoretical occupancy is {found.share:.1%} by the model, {told:.1%} by {facts.source}"
 
 
 def _bound(facts: KernelFacts, point: RooflinePoint | None, peaks: Peaks) -> tuple[Bound | None, str]:
-    """What bounds a kernel: under a roof by its intensity, else by the speed of light alone."""
+    """Return what bounds a kernel: by its intensity under a roof, else by its speed-of-light shares."""
     evidence = evidence_of(facts)
     if point is None or point.attainable is None:
         return bound_without_roof(evidence) if evidence else (None, "")
@@ -108,14 +108,14 @@ def _bound(facts: KernelFacts, point: RooflinePoint | None, peaks: Peaks) -> tup
     bound, because = bound_under(Roof(memory.peak.value, arithmetic.peak.value), point.intensity, evidence)
     if evidence and bound != "latency":
         by_units, shares = bound_without_roof(evidence)
-        # Caches and other precisions have no place under this roof, and their units may be the busy ones.
-        because += f"; {shares}" + ("" if by_units == bound else f", which says {by_units}")
+        # The roof does not include caches and other precisions, whose units may be the busy ones.
+        because += f"; {shares}" + ("" if by_units == bound else f", which suggests {by_units}")
     return bound, because
 
 
 def _stalls(facts: KernelFacts) -> Iterator[Stall]:
-    """Why warps waited, most first; what is no trouble stands last."""
-    # Sorted, since sums of floats depend on their order, and what is read back may have another one.
+    """Yield the reasons why warps waited, the most frequent first; harmless ones are last."""
+    # Sorted, because sums of floats depend on their order, and data read back may be in another order.
     rows = ranked(dict(sorted(facts.stalls.items())))
     urgent = pressing(rows, facts.issued) if facts.issued is not None else ()
     for row in rows:

@@ -1,4 +1,4 @@
-"""Record → the rows of the optimization ledger: each try, judged when it was made, and what became of it."""
+"""The rows of the optimization ledger: each try, its decision at the time, and its final outcome."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from perfflow.store.run_facts import Try
 from perfflow.verdict.hierarchy import cheaper_than
 
 _OTHER = "another alternative is better"
-_LOST = "the run ended before it was built on"
+_LOST = "the run ended before it was kept"
 
 
 def ledger(record: Record) -> Iterator[Optimization]:
-    """Yield the tries in the order of the plan. What was accepted and is not kept lost to a better alternative."""
+    """Yield the tries in the order of the plan. A try that was accepted but not kept is reported as rejected."""
     kept_steps = {name.partition("[")[0] for name in record.kept}
     before: list[Try] = []
     for found in record.tried():
@@ -33,7 +33,7 @@ def ledger(record: Record) -> Iterator[Optimization]:
 
 
 def _untried(record: Record) -> Iterator[Optimization]:
-    """Candidates whose step was skipped, such as by `if`: the ledger names every one of them."""
+    """Yield the candidates whose step was skipped, such as by `if`. The ledger lists all candidates."""
     for step_id, planned in record.planned.items():
         step = record.steps.get(step_id)
         if planned.role == "candidate" and step is not None and not step.optimizations:

@@ -1,4 +1,4 @@
-"""Whether what regressed is in one place: a function, a file or a crate that holds most of what was lost."""
+"""Localize a regression: a function, a file or a crate that accounts for most of the loss."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from perfflow.model.result import Attribution, HotspotResult
 from perfflow.verdict.findings import Findings
 
 MOST = 0.5
-"""The part of what a benchmark lost from which on a place holds most of it."""
+"""Share of a benchmark's loss from which a place accounts for most of it."""
 
 _PLACES: Mapping[str, Callable[[Attribution], str]] = {
     "function": lambda item: f"{item.function} {item.file}",
     "file": lambda item: item.file,
     "crate": lambda item: item.crate,
 }
-"""From the narrowest on."""
+"""Kinds of places, the narrowest first."""
 
 
 def localized_in(found: Findings) -> str:
-    """``function``, ``file`` or ``crate``: the widest that is needed for all benchmarks that regressed, '' if none is.
+    """Return ``function``, ``file`` or ``crate``: the widest kind needed to localize all regressed benchmarks; else ''.
 
-    They are those of level action, or all where there is none. Of a benchmark that no profile attributes nothing is
-    known, so it counts neither way; with no attribution at all nothing is localized. A file or crate only counts where
-    the benchmark's profiles name another one: in a program of one file that file tells nothing.
+    The benchmarks are those of level action, or all regressed ones if there are none. Benchmarks without attributions
+    are ignored. Without any attribution nothing is localized. A file or crate only counts if the benchmark's profiles
+    name more than one, because in a program of one file the file means nothing.
     """
     of_level = found.regressed("action") or found.regressed()
     names = {row.name for row in of_level}
@@ -42,7 +42,7 @@ def localized_in(found: Findings) -> str:
 
 
 def _holds_most(kind: str, items: list[Attribution], found: Findings, benchmark: str) -> bool:
-    """Whether one place of a kind holds most of what was lost, in one of the metrics."""
+    """Return whether one place of a kind accounts for most of the loss in one of the metrics."""
     if kind != "function" and len(_known(kind, items, found, benchmark)) < 2:
         return False
     lost: dict[tuple[str, str], float] = defaultdict(float)
@@ -54,7 +54,7 @@ def _holds_most(kind: str, items: list[Attribution], found: Findings, benchmark:
 
 
 def _known(kind: str, items: list[Attribution], found: Findings, benchmark: str) -> set[str]:
-    """The places of a kind that the benchmark's profiles name, slower or not."""
+    """Return the places of a kind that the benchmark's profiles name, slower or not."""
     named = {_PLACES[kind](item) for item in items}
     if kind == "file":
         named |= {spot.file for spot in found.hotspots if spot.benchmark == benchmark}
@@ -62,7 +62,7 @@ def _known(kind: str, items: list[Attribution], found: Findings, benchmark: str)
 
 
 def leading(found: Findings) -> Attribution | HotspotResult | None:
-    """The function that lost most, else the costliest hotspot of what was measured last; None without a profile."""
+    """Return the function with the largest loss, else the costliest current hotspot; None without a profile."""
     lost = [item for item in found.blamed if item.share is not None]
     if lost:
         return max(lost, key=lambda item: (item.share or 0, item.function))
@@ -70,6 +70,6 @@ def leading(found: Findings) -> Attribution | HotspotResult | None:
 
 
 def current(hotspots: Sequence[HotspotResult]) -> list[HotspotResult]:
-    """Hotspots of the candidate, of the baseline where a step profiled that alone."""
+    """Return the hotspots of the candidate, or of the baseline for steps that profiled only that."""
     both = {spot.step for spot in hotspots if spot.tree == "candidate"}
     return [spot for spot in hotspots if spot.tree == "candidate" or spot.step not in both]

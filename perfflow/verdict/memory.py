@@ -1,4 +1,4 @@
-"""Memory that nobody named: whether it is proven to have grown, by enough to matter."""
+"""Memory metrics without a target or guard: detect proven growth that is large enough to matter."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from perfflow.verdict.comparison import Comparison
 from perfflow.verdict.decide import rule
 
 LEAST_BYTES = 2**20
-"""Growth that matters where memory is not known exactly: allocators and libraries alone move less than this."""
+"""Bytes of growth that matter for inexact memory metrics: allocators and libraries alone cause less than this."""
 
 
 def has_grown(item: Comparison, thresholds: Thresholds) -> bool:
-    """Whether memory is proven to have grown, exactly or by more than ``LEAST_BYTES``."""
+    """Return whether memory is proven to have grown, exactly or by more than ``LEAST_BYTES``."""
     if rule(item, thresholds, identical=False).decision != "regressed" or not item.baseline or not item.candidate:
         return False
     in_bytes = item.metric.dimension is Dimension.BYTES
@@ -24,7 +24,7 @@ def has_grown(item: Comparison, thresholds: Thresholds) -> bool:
 
 
 def concerns(rows: Iterable[Benchmark], criteria: Criteria) -> Iterator[Benchmark]:
-    """The rows of memory that decide nothing and are proven to have grown beyond their concern threshold."""
+    """Yield the memory rows that do not gate and are proven to have grown beyond their concern threshold."""
     for row in rows:
         judged = criteria.judges_memory and not row.gating and row.metric in MEMORY
         if judged and row.decision == "regressed" and row.level in ("concern", "action") and _matters(row):

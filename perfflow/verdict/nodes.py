@@ -1,4 +1,4 @@
-"""Which other machines measured parts of a run, each with its jobs."""
+"""The other machines that measured parts of a run, each with its jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perfflow.store.record import Record
 
 
 def nodes(record: Record) -> Iterator[NodeResult]:
-    """The machines, by name."""
+    """Yield the machines, sorted by name."""
     by_name: dict[str, list[GroupJob]] = defaultdict(list)
     for job in record.jobs.values():
         by_name[job.node].append(job)

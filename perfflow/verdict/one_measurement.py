@@ -1,4 +1,4 @@
-"""Rates that are the inverse of a time: one measurement, which is judged and told once."""
+"""Rates that are the inverse of a time. Both are one measurement, which is judged and reported once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from perfflow.store.record import Record
 
 RATES = ("throughput", "rate", "flops", "bandwidth")
 _CONSTANT = 1e-3
-"""How far apart the products of time and rate may be: quantiles inside a process are interpolated."""
+"""Allowed relative spread of time times rate: quantiles inside a process are interpolated."""
 
 
 def source_of(record: Record, benchmark: str, metric: str) -> str:
-    """The time whose inverse a rate is, times the work of one operation, in all samples of both sides; '' for none."""
+    """Return the time metric of which a rate is the inverse (times a constant) in all samples; '' if there is none."""
     return next((time for time in TIMES if metric in RATES and _are_one(record, benchmark, time, metric)), "")
 
 
@@ -31,12 +31,12 @@ def _are_one(record: Record, benchmark: str, time: str, rate: str) -> bool:
 
 
 def told_once(rows: Sequence[Benchmark]) -> list[Benchmark]:
-    """The rows without rates of which the time that they are one measurement with gates, and says the same."""
+    """Return the rows without rates whose time metric gates and has the same decision."""
     decisions = {(row.name, row.metric): row for row in rows if row.gating}
-    return [row for row in rows if not _is_told(row, decisions.get((row.name, row.same_as)))]
+    return [row for row in rows if not _is_repeated(row, decisions.get((row.name, row.same_as)))]
 
 
-def _is_told(row: Benchmark, source: Benchmark | None) -> bool:
+def _is_repeated(row: Benchmark, source: Benchmark | None) -> bool:
     if not row.same_as or source is None or source.decision != row.decision:
         return False
     return row.level is not None or source.level is None

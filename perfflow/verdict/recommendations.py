@@ -1,4 +1,4 @@
-"""Advice from rules that are kept as data, each with what this run found; nothing without evidence from this run."""
+"""Advice from the rules in ``rules/recommendations.yaml``, each with its evidence from this run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perfflow.verdict.rule_evidence import Calls, Condition, Growth, Low, Place,
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: ``reason`` says why the thresholds of its conditions are what they are."""
+    """One rule; ``reason`` explains the thresholds of its conditions."""
 
     id: str
     finding: str
@@ -28,7 +28,7 @@ class Rule:
 
 
 def recommendations(found: Findings) -> Iterator[Recommendation]:
-    """What the rules advise on what was found, in the order of the rules, and then of the benchmarks."""
+    """Yield the advice of each rule with evidence, in the order of the rules, then of the benchmarks."""
     every: list[Sequence[Benchmark | HotspotResult | KernelResult]] = [found.rows, found.hotspots, found.kernels]
     names = dict.fromkeys(
         item.name if isinstance(item, Benchmark) else item.benchmark for part in every for item in part
@@ -48,7 +48,7 @@ def recommendations(found: Findings) -> Iterator[Recommendation]:
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """Every rule that ships with perfflow, in the order of its file."""
+    """Return all built-in rules in the order of their file."""
     return tuple(
         Rule(
             item["id"],
@@ -62,7 +62,7 @@ def rules() -> tuple[Rule, ...]:
 
 
 def _condition(written: dict[str, Any]) -> Condition:
-    """Read one condition. Raises TypeError for a key that there is not."""
+    """Read one condition. Raises TypeError for an unknown key."""
     keys: dict[str, Any] = {**written}
     for key in _LISTS & keys.keys():
         keys[key] = (keys[key],) if isinstance(keys[key], str) else tuple(keys[key])

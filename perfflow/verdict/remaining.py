@@ -1,4 +1,4 @@
-"""How much more measuring would settle a row: the time it takes, and what grants it."""
+"""Estimate how much more measuring would settle a row, and the option that allows it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from perfflow.model.rules import CURRENT
 from perfflow.model.units import format_change
 
 _PLAUSIBLE = 3600.0
-"""Seconds; nobody measures one benchmark for longer."""
+"""Seconds. A longer time for one benchmark is not worth proposing as a budget."""
 _SPARE = 1.25
-"""What is granted over the estimate: the interval of a later look is a little wider."""
-_INSTEAD = "a quieter machine, metric: cpu or more work in each run would need less"
+"""Factor on the estimate, because the interval of a later interim analysis is a little wider."""
+_INSTEAD = "a quieter machine, metric: cpu or more work in each run"
 _SECOND, _MINUTE, _HOUR = (1.0, "second", "s"), (60.0, "minute", "m"), (3600.0, "hour", "h")
 
 
 def not_settled(row: Benchmark) -> str:
-    """What is known of an unproven row."""
+    """Return the number of pairs and the interval of an unproven row, as text."""
     after = f"not settled after {row.pairs} {'pair' if row.pairs == 1 else 'pairs'}"
     change = row.change
     if change is None or change.low is None or change.high is None:
@@ -27,31 +27,31 @@ def not_settled(row: Benchmark) -> str:
 
 
 def remaining(row: Benchmark, *, options: bool = False) -> str:
-    """What would settle an unproven row, as words; '' where more of the same would not.
+    """Return what would settle an unproven row, as text; '' if more of the same measurements would not.
 
-    ``options``: granted by options of the command line instead of keys of the step.
+    ``options``: name command-line options instead of keys of the step.
     """
     if row.stopped == "settled":
         return ""
     if not row.more:
         return _first_look(row, options=options)
     if row.stopped == "last look":
-        return f"more time does not settle it: {_INSTEAD}"
+        return f"more time will not settle it; use {_INSTEAD}"
     seconds = _seconds(row, row.more)
     if seconds is not None and seconds > _PLAUSIBLE:
-        return f"about {_in_words(seconds)} more would settle it; {_INSTEAD}"
+        return f"about {_in_words(seconds)} more would settle it; {_INSTEAD} would need less time"
     much = _pairs(row, row.more) if seconds is None else f"{_in_words(seconds)} more"
     return f"about {much} would settle it{_grant(row, row.more, options=options)}"
 
 
 def _first_look(row: Benchmark, *, options: bool) -> str:
-    """What a row takes that was looked at before anything could be said of it."""
+    """Return what a row needs whose measuring ended before its first interim analysis; '' for other rows."""
     looks = CURRENT.schedule(row.design or "")
     unknown = row.change is None or row.change.low is None or row.change.high is None
     missing = looks[0][0] - row.pairs if looks else 0
     if not (unknown and row.stopped and row.pairs and missing > 0):
         return ""
-    return f"it takes {_pairs(row, missing)} at least{_grant(row, missing, options=options)}"
+    return f"at least {_pairs(row, missing)} needed{_grant(row, missing, options=options)}"
 
 
 def _pairs(row: Benchmark, more: int) -> str:
@@ -93,7 +93,7 @@ def _as_option(seconds: float) -> str:
 
 
 def by_cpu(row: Benchmark, rows: Iterable[Benchmark]) -> str:
-    """What to judge by where a row is unproven and the CPU time of the same program is settled; else ''."""
+    """Return advice to judge by CPU time if a row is unproven but its CPU time is settled; else ''."""
     settled = (
         other.decision
         for other in rows

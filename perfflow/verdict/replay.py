@@ -1,4 +1,4 @@
-"""The smallest change that a comparison would tell, by replaying recorded pairs through the rules that decide a run."""
+"""Find the smallest change that a run would detect, by replaying recorded pairs through the rules that decide it."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from perfflow.verdict.decide import rule, seems_changed, settled
 
 REPLAYS = 40
 FOUND = 0.9
-"""Share of the replays in which a change must be found."""
+"""Share of the replays that must detect a change."""
 CHANGES = (
     *(0.0025, 0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.045, 0.05, 0.06, 0.07, 0.08),
     *(0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1.0),
 )
-"""Changes that are tried."""
+"""Changes to try, as shares."""
 _CONFIRMED = 40
-"""Fresh pairs of a replay. A run takes up to five times as many of what stays open, so it finds a little more."""
+"""Fresh pairs of a replay. A run takes up to five times as many for open cases, so it detects a little more."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """Values of two identical sides in the order taken, pair by pair, and the design they were taken by."""
+    """Values of two identical sides in the order taken, pair by pair, and their sampling design."""
 
     metric: Metric
     design: str
@@ -41,7 +41,7 @@ class Recorded:
 
 
 def pairs_needed(design: str, affordable: int) -> int:
-    """Pairs that one replay takes at most: what the design takes, or what the budget affords."""
+    """Return the most pairs of one replay: limited by the design and the budget."""
     schedule = CURRENT.schedule(design)
     if design == "few":
         return sum(blocks_of(max(FEW, min(affordable, schedule[-1][0]))))
@@ -51,30 +51,30 @@ def pairs_needed(design: str, affordable: int) -> int:
 
 
 def fewest_pairs(design: str) -> int:
-    """With fewer pairs nothing can be proven."""
+    """Return the least number of pairs that can prove a change."""
     schedule = CURRENT.schedule(design) or CURRENT.looks
     return pairs_needed(design, schedule[0][0])
 
 
 def smallest_change(recorded: Recorded, thresholds: Thresholds, pairs: int, seed: str) -> float | None:
-    """The smallest of ``CHANGES`` found in nine of ten replays with up to ``pairs`` pairs, None where none is."""
+    """Return the smallest of ``CHANGES`` detected in 9 of 10 replays with up to ``pairs`` pairs; None if none is."""
     if pairs < fewest_pairs(recorded.design) or len(recorded.baseline) < pairs:
         return None
     tried = [change for change in CHANGES if change > thresholds.floor]
     chance = random.Random(seed)  # noqa: S311 (replayable windows)
     windows = [_window(recorded, pairs, chance) for _ in range(REPLAYS)]
-    # What is found at one change is found at every larger one: each is tried on the same windows and coins.
+    # All changes use the same windows and coin flips, so a larger change is detected whenever a smaller one is.
     low, high = 0, len(tried)
     while low < high:
         middle = (low + high) // 2
-        if _is_told(windows, tried[middle], thresholds):
+        if _is_detected(windows, tried[middle], thresholds):
             high = middle
         else:
             low = middle + 1
     return tried[low] if low < len(tried) else None
 
 
-def _is_told(windows: Sequence[Window], change: float, thresholds: Thresholds) -> bool:
+def _is_detected(windows: Sequence[Window], change: float, thresholds: Thresholds) -> bool:
     wanted = math.ceil(FOUND * REPLAYS)
     found = 0
     for number, window in enumerate(windows):
@@ -86,7 +86,7 @@ def _is_told(windows: Sequence[Window], change: float, thresholds: Thresholds) -
 
 
 def _window(recorded: Recorded, pairs: int, chance: random.Random) -> Window:
-    """Consecutive pairs from a random place, the two runs of each swapped by a coin; few runs in random order."""
+    """Return consecutive pairs from a random place, each swapped by a coin flip, or few runs in random order."""
     start = chance.randrange(len(recorded.baseline) - pairs + 1)
     window = list(zip(recorded.baseline, recorded.candidate, strict=True))[start : start + pairs]
     if recorded.design == "few":
@@ -96,7 +96,7 @@ def _window(recorded: Recorded, pairs: int, chance: random.Random) -> Window:
 
 
 def _shuffled(window: Sequence[tuple[float, float]], chance: random.Random) -> tuple[list[float], list[float]]:
-    """The runs of each block in random order, the first half of them called baseline."""
+    """Return the runs of each block in random order; the first half becomes the baseline."""
     sides: tuple[list[float], list[float]] = ([], [])
     start = 0
     for size in blocks_of(len(window)):
@@ -110,7 +110,7 @@ def _shuffled(window: Sequence[tuple[float, float]], chance: random.Random) -> t
 
 @dataclass(frozen=True)
 class Window:
-    """What one run would have seen. ``known`` are its comparisons so far, by design and range of pairs."""
+    """The samples of one replayed run. ``known`` caches its comparisons by design and range of pairs."""
 
     metric: Metric
     design: str
@@ -119,7 +119,7 @@ class Window:
     known: dict[tuple[str, int, int], Comparison] = field(default_factory=dict)
 
     def finds(self, thresholds: Thresholds, change: float = 0.0) -> bool:
-        """Whether the run would have decided that something changed, the candidate multiplied by 1 + ``change``."""
+        """Return whether the run would detect a change if the candidate is multiplied by 1 + ``change``."""
         count = len(self.baseline)
         if self.design in ("screen", "confirm"):
             return self._is_confirmed(thresholds, change)
@@ -147,7 +147,7 @@ class Window:
         return _changed(seen, thresholds)
 
     def _compared(self, design: str, start: int, end: int, change: float) -> Comparison:
-        """Compare a range of pairs. A factor on one side moves the interval by just that, so it is inverted once."""
+        """Compare a range of pairs. A factor on one side scales the interval, so the test is inverted only once."""
         key = (design, start, end)
         if key not in self.known:
             series = Series("", self.metric.name, "", "", paired=design != "few", two_sided=True, design=design)

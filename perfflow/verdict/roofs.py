@@ -1,7 +1,7 @@
-"""Where benchmarks stand under the roof: those whose arithmetic and memory traffic are both known.
+"""The position of benchmarks under the roof, if both their arithmetic and their memory traffic are known.
 
-Work by time is a rate, and a rate of arithmetic by one of bytes is the intensity: so it is for declared ``work``, for a
-suite that reports both, and for a profiler that counts them.
+The rate of arithmetic divided by the rate of bytes is the intensity. The rates come from declared ``work``, from a
+suite that reports both, or from a profiler that counts them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from perfflow.store.record import Record
 from perfflow.verdict.device import RanOn, evidence_of
 
 _TRAFFIC = ("bandwidth", "throughput")
-"""Metrics of bytes by time; what was seen of the memory comes before what the program processed."""
+"""Metrics in bytes per second; measured memory traffic takes precedence over bytes that the program processed."""
 
 
 def peak_results(record: Record, criteria: Criteria, peaks: Peaks) -> Iterator[PeakResult]:
-    """Yield all that steps found, what the workflow says in place of it, and what is published of GPUs."""
+    """Yield the peaks that steps measured, that the workflow declares, and that are published for the GPUs."""
     for step, peak in record.peaks():
         unit = criteria.metric(peak.metric).dimension.base_unit
         yield PeakResult(**vars(peak), unit=unit, step=step)
@@ -35,7 +35,7 @@ def peak_results(record: Record, criteria: Criteria, peaks: Peaks) -> Iterator[P
 
 
 def points(record: Record, rows: Sequence[Benchmark], peaks: Peaks) -> Iterator[RooflinePoint]:
-    """Yield a point for each side of every benchmark with both figures, in the order of the rows."""
+    """Yield a point for each side of every benchmark with both rates, in the order of the rows."""
     by_key, ran = {(row.name, row.metric): row for row in rows}, RanOn(record)
     for row in rows:
         if row.metric != "flops":
@@ -63,7 +63,7 @@ def points(record: Record, rows: Sequence[Benchmark], peaks: Peaks) -> Iterator[
 def _under_the_roof(
     attained: float, point: RooflinePoint, peaks: Peaks, evidence: SpeedOfLight | None
 ) -> dict[str, Any]:
-    """What the peaks say of a point, or which one is not known."""
+    """Return the fields of a point that depend on the peaks, or a note about the missing peak."""
     memory, arithmetic = peaks.of("bandwidth", "", point.device), peaks.of("flops", point.precision, point.device)
     if memory is None or arithmetic is None:
         missing = ("bandwidth", "") if memory is None else ("flops", point.precision)
@@ -73,10 +73,10 @@ def _under_the_roof(
     bound, because = bound_under(roof, point.intensity, evidence)
     notes = [because] if bound == "latency" else []
     if attained > attainable:
-        # Data that stays in a cache never meets the memory's roof.
-        notes.append("above the roof: its data stay in a cache, or the peak was measured too low")
+        # The bandwidth of the memory does not limit data that stays in a cache.
+        notes.append("above the roof: its data stays in a cache, or the measured peak is too low")
     if not point.precision and arithmetic.peak.precision:
-        notes.append(f"no precision is said, so the roof is the highest, {arithmetic.peak.precision}")
+        notes.append(f"the precision is not known, so the highest peak is the roof: {arithmetic.peak.precision}")
     return {
         "attainable": attainable,
         "share": attained / attainable,

@@ -1,4 +1,4 @@
-"""Where a run's findings go: the first rule that matches, with a brief for whoever is next."""
+"""The route of a run: the first rule that matches, with a brief for the next step."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import two_trees
 
 OWN = "routes: "
-"""Before the condition of a workflow's own rule, in place of the name that a built-in one has."""
+"""Prefix of the condition of a workflow's own rule, which has no name as built-in rules do."""
 
 
 def routes_taken(found: Findings) -> Iterator[RouteTaken]:
-    """The route of the first rule that matches, if any does: the workflow's own come before the built-in ones.
+    """Yield the route of the first rule that matches, if any. The workflow's own rules come before the built-in ones.
 
-    A run that neither compared two trees nor has routes of its own goes nowhere. What was measured is never lost to a
-    rule that cannot be evaluated: it does not match, and the route that is taken says so.
+    A run that neither compared two trees nor has its own routes gets no route. A rule that cannot be evaluated does
+    not match, and the reason of the route notes it.
     """
     own = found.criteria.routes
     if not own and not two_trees(found.record):
@@ -41,7 +41,7 @@ def routes_taken(found: Findings) -> Iterator[RouteTaken]:
 
 
 def built_in() -> Iterator[tuple[str, Route]]:
-    """The rules that ship with perfflow, each with its name, in their order."""
+    """Yield the built-in rules in order, each with its name."""
     from perfflow.verdict.rule_files import read
 
     for item in read("routes"):

@@ -1,4 +1,4 @@
-"""What a run shows for one condition of a rule, in words with its figures: hotspots, functions that lost, metrics."""
+"""The evidence of a run for one condition of a rule, as text: hotspots, slower functions, metrics."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from perfflow.model.result import Benchmark, HotspotResult
 from perfflow.model.units import Dimension, format_change, format_quantity, significant
 from perfflow.tools import own_code
 from perfflow.tools.linux.costly_calls import read_said
-from perfflow.verdict.attribution import told_share
+from perfflow.verdict.attribution import loss_share_text
 from perfflow.verdict.counted import read_count
 from perfflow.verdict.findings import Findings, worse_by
 from perfflow.verdict.kernel_evidence import LowOccupancy, Stalled, Wasted, current_kernels, of_kernel
 from perfflow.verdict.localization import current
 
 _NAMED = 3
-"""The places that are named of each profile."""
+"""Number of places named per profile."""
 
 
 @dataclass(frozen=True)
 class Calls:
-    """Functions, and calls of a kind below others, that hold together at least ``share`` of a profile of ``of``.
+    """Functions, and calls of a kind below other functions, with together at least ``share`` of a profile of ``of``.
 
-    ``files`` are globs of files all of whose functions count.
+    All functions of files that match ``files`` count.
     """
 
     share: float
@@ -40,10 +40,10 @@ class Calls:
 
 @dataclass(frozen=True)
 class Place:
-    """One hotspot that alone holds at least ``share`` of a profile of ``of`` by one of the profilers in ``by``.
+    """One hotspot that alone has at least ``share`` of a profile of ``of`` by one of the profilers in ``by``.
 
-    It must have one of the ``functions``' names, where there are any; its source must show all of ``code``, and one of
-    ``any_code``; and its profiler must have counted it at least ``count`` times: calls, hits, blocks, opens.
+    It must match one of ``functions``, if given. Its source must show all of ``code`` and one of ``any_code``, and its
+    profiler must have counted it at least ``count`` times (calls, hits, blocks or opens).
     """
 
     share: float
@@ -57,7 +57,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Growth:
-    """A metric that is proven worse than on the baseline, by at least a share."""
+    """A metric that is proven worse than on the baseline by at least a share."""
 
     metric: tuple[str, ...]
     grew: float
@@ -65,9 +65,9 @@ class Growth:
 
 @dataclass(frozen=True)
 class Rate:
-    """A metric of what was measured last, divided by another one if there is ``per``, that is over a number.
+    """A metric of the latest side, divided by the metric ``per`` if given, that is over a number.
 
-    The metric itself must be at least ``least``: a rate of next to nothing says nothing.
+    The metric itself must be at least ``least``, because the rate of a tiny count means nothing.
     """
 
     metric: tuple[str, ...]
@@ -78,9 +78,9 @@ class Rate:
 
 @dataclass(frozen=True)
 class Low:
-    """A metric of what was measured last that is under a number.
+    """A metric of the latest side that is under a number.
 
-    Of a kernel of a GPU it counts where that has at least ``time``, a share of all kernels' time.
+    For GPU kernels, these must have at least ``time``, a share of all kernels' time.
     """
 
     metric: tuple[str, ...]
@@ -92,7 +92,7 @@ Condition = Calls | Place | Growth | Rate | Low | LowOccupancy | Wasted | Stalle
 
 
 def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[str]:
-    """What a run shows of one benchmark, a text for each profile or metric; nothing where the condition fails."""
+    """Yield the evidence for one benchmark, a text per profile or metric; nothing if the condition does not hold."""
     match condition:
         case Calls():
             yield from _in_profiles(condition, found, benchmark)
@@ -112,7 +112,7 @@ def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[
 
 
 def _in_profiles(condition: Calls, found: Findings, benchmark: str) -> Iterator[str]:
-    """Shares of one profile are of disjoint parts of it, so they add up; those of few samples are no evidence."""
+    """Yield the total share per profile: shares are of disjoint parts. Profiles with few samples are skipped."""
     profiles: dict[tuple[str, str, str], list[tuple[float, str]]] = defaultdict(list)
     for spot in current(found.hotspots):
         if spot.benchmark == benchmark and spot.unit in condition.of and not _is_thin(found, spot.step):
@@ -127,13 +127,13 @@ def _in_profiles(condition: Calls, found: Findings, benchmark: str) -> Iterator[
 
 
 def _is_thin(found: Findings, step: str) -> bool:
-    """Whether the profiler itself said that it took too few samples for shares to mean much."""
+    """Return whether the profiler warned that it took too few samples for reliable shares."""
     said = [*found.record.outcome_of(step).warnings, *found.record.warnings.get(step, [])]
     return any(FEW_SAMPLES in warning for warning in said)
 
 
 def _part(condition: Calls, spot: HotspotResult) -> tuple[float, str] | None:
-    """What a hotspot adds: all of it where its own name says so, else what was measured below it."""
+    """Return the share that a hotspot adds: all of it if its own name matches, else the measured part below it."""
     place = f" ({spot.file}:{spot.line})" if spot.file and spot.line else ""
     of_file = condition.files and _pattern(condition.files).fullmatch(spot.file)
     if of_file or _named(condition.functions, spot.location, spot.file):
@@ -146,7 +146,7 @@ def _part(condition: Calls, spot: HotspotResult) -> tuple[float, str] | None:
 
 
 def _in_places(condition: Place, found: Findings, benchmark: str) -> Iterator[str]:
-    """Each hotspot that is such a place, the largest of each profile first."""
+    """Yield each hotspot that matches, the largest of each profile first."""
     for spot in current(found.hotspots):
         if spot.benchmark != benchmark or spot.unit not in condition.of or spot.source not in condition.by:
             continue
@@ -167,13 +167,13 @@ def _in_losses(condition: Calls, found: Findings, benchmark: str) -> Iterator[st
     for item in found.blamed:
         lost = item.benchmark == benchmark and item.share is not None and item.share >= condition.share
         if lost and _named(condition.functions, item.function, item.file):
-            held = told_share(item.share or 0.0)
-            yield f"{item.tool}: {item.function} holds {held} of what {benchmark} lost in {item.metric}"
+            held = loss_share_text(item.share or 0.0)
+            yield f"{item.tool}: {item.function} accounts for {held} of the regression of {benchmark} {item.metric}"
 
 
 @cache
 def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
-    """Globs in which brackets and slashes are letters like others: ``sync.(*Mutex).Lock``, ``os/exec.x``."""
+    """Return a pattern for globs in which brackets and slashes are ordinary characters: ``sync.(*Mutex).Lock``."""
     texts = ("".join({"*": ".*", "?": "."}.get(letter) or re.escape(letter) for letter in glob) for glob in globs)
     return re.compile("|".join(f"(?:{text})" for text in texts), re.DOTALL)
 
@@ -183,10 +183,10 @@ _OF_PYTHON = late_pattern(r".*/(?:lib/python\d|site-packages/|dist-packages/|Pyt
 
 
 def _named(globs: tuple[str, ...], name: str, file: str) -> bool:
-    """Whether a glob matches a name, perhaps without its parameters, its version, or the library that it is from.
+    """Return whether a glob matches a name, also without its parameters, its version or its library.
 
-    A bare name in the project's own code says nothing: its `write` is some method, of which that is all that debug
-    information tells, and no system call.
+    A bare name in the project's own code never matches: debug information shortens methods to names such as `write`,
+    which is not the system call.
     """
     if _BARE.fullmatch(name) and own_code.is_own(file) and not _OF_PYTHON.match(file):
         return False
@@ -237,7 +237,7 @@ def _figure(metric: str, value: float, criteria: Criteria) -> str:
 
 
 def _plain(metric: str, value: float, found: Findings) -> str:
-    """A ratio as a percentage, all else in its unit."""
+    """Return a ratio as a percentage, and any other value with its unit."""
     is_ratio = found.criteria.metric(metric).dimension is Dimension.RATIO
     return _percent(value) if is_ratio else _figure(metric, value, found.criteria)
 
@@ -247,6 +247,6 @@ def _percent(share: float) -> str:
 
 
 def _value(row: Benchmark) -> float | None:
-    """The value that stands now: the candidate's, the baseline's where that alone was measured."""
+    """Return the current value: that of the candidate, or of the baseline if only that was measured."""
     side = row.candidate or row.baseline
     return side.value if side else None

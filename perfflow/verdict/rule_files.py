@@ -1,4 +1,4 @@
-"""The rules that ship with perfflow, as data: read when they are first used."""
+"""The built-in rules, YAML files that are read when they are first used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parent / "rules"
 
 @cache
 def read(name: str) -> list[dict[str, Any]]:
-    """The list in ``rules/NAME.yaml``, which has NAME as its one key."""
+    """Return the list in ``rules/NAME.yaml``, whose only key is NAME."""
     import yaml
 
     text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")

@@ -1,8 +1,9 @@
-"""Synthetic benchmarks against the realistic ones that ``confirm`` them: what each says of the other's change.
+"""Check changes of synthetic benchmarks against the realistic benchmarks that ``confirm`` them.
 
-A synthetic benchmark shows one thing by itself, and may show what no user meets. Where it changed beyond concern, the
-realistic benchmarks that confirm it are looked at: one that provably did not change, or changed the other way, is a
-warning on the synthetic row. The verdict stays what it is, since each row is judged by what was measured of it.
+A synthetic benchmark measures one thing in isolation, and may show a change that no user notices. If it changed by more
+than the concern threshold, the realistic benchmarks that confirm it are checked. A realistic benchmark that provably
+did not change, or changed the other way, adds a warning to the synthetic row. The verdict stays the same, because each
+row is judged by its own measurements.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ _OPPOSITE = {"improved": "regressed", "regressed": "improved"}
 
 
 def confirmed(record: Record, rows: Sequence[Benchmark]) -> tuple[list[Benchmark], list[dict[str, Any]]]:
-    """The rows, those of changed synthetic benchmarks with what the realistic ones say, and an entry for each of these.
+    """Return the rows, with notes on changed synthetic benchmarks, and an entry for each confirming benchmark.
 
-    An entry has benchmark, metric and decision of the synthetic row, ``by`` and ``by_decision`` of the realistic one,
-    and whether it ``agrees``: true, false, or null where that is not known.
+    An entry has ``benchmark``, ``metric`` and ``decision`` of the synthetic row, ``by`` and ``by_decision`` of the
+    realistic one, and ``agrees``: true, false, or null if that is not known.
     """
     confirming = {name: step.confirms for name, step in record.planned.items() if step.confirms}
     if not confirming:
@@ -39,7 +40,7 @@ def confirmed(record: Record, rows: Sequence[Benchmark]) -> tuple[list[Benchmark
 
 
 def _changed(row: Benchmark, record: Record) -> bool:
-    """Whether a row of a benchmark that is not realistic is known to have changed by more than the concern."""
+    """Return whether a row of a benchmark that is not realistic changed by more than the concern threshold."""
     if not row.gating or row.decision not in _OPPOSITE or record.plan_of(row.step).scenario == "realistic":
         return False
     value = row.change.value if row.change else None
@@ -69,12 +70,12 @@ def _agrees(row: Benchmark, other: Benchmark) -> bool | None:
 
 def _note(other: Benchmark, agrees: bool | None) -> str:
     if agrees is None:
-        return f"{other.name} does not tell whether it confirms this: {other.decision or 'not compared'}"
+        return f"{other.name} neither confirms nor refutes this: {other.decision or 'not compared'}"
     return f"{'confirmed' if agrees else 'not confirmed'} by {other.name}: {other.decision}{_by(other)}"
 
 
 def _by(row: Benchmark) -> str:
-    """`` +12.0%``, or `` ±1.2%`` of what is the same."""
+    """Return `` +12.0%``, or `` ±1.2%`` if the decision is ``same``."""
     change = row.change
     if change is None or change.value is None:
         return ""

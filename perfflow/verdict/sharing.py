@@ -1,4 +1,4 @@
-"""All rows of a run compared: those of a benchmark that gate share its false alarms."""
+"""Compare all rows of a run. The gating rows of a benchmark share its allowance for false alarms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perfflow.verdict.gating import ASKED, Key, gating_rows, two_trees
 
 
 def compared(record: Record, criteria: Criteria, measured: Mapping[Key, Series] | None = None) -> dict[Key, Comparison]:
-    """Compare all series that have readings, or those of ``measured``; the rows of a benchmark share its alarms."""
+    """Compare all series with readings, or those of ``measured``. The rows of a benchmark share its false alarms."""
     series = {
         key: item
         for key, item in (record.series if measured is None else measured).items()
@@ -35,15 +35,15 @@ _OF_CHOSEN, _OF_WITNESSES = 8, 2
 
 
 def _shares(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria) -> dict[Key, float]:
-    """The part of a benchmark's false alarms that each of its rows may raise.
+    """Return the part of a benchmark's false alarms that each of its rows may raise.
 
-    Most of it is for the rows that gate in any case; clocks and memory that gate only if they prove a regression share
-    the rest. These can raise an alarm to one side alone, so the interval of each may have twice the error.
-    The fewest runs in random order can prove a change with all of it alone, so there the chosen row keeps it.
+    The rows that always gate get most of it. Clocks and memory that gate only if they prove a regression share the
+    rest. They can raise an alarm on one side only, so the interval of each may have twice the error. The smallest
+    number of runs in random order needs the whole allowance to prove a change, so there the chosen row keeps it.
     """
     weights: dict[str, dict[Key, float]] = defaultdict(dict)
     shares: dict[Key, float] = {}
-    # Without what the witnesses prove: shares that depend on it would not be shares.
+    # Without the other clocks, because the shares must not depend on what these clocks prove.
     gating = gating_rows(record, rows, replace(criteria, rules=replace(criteria.rules, clocks=False)))
     for key, why in gating.items():
         if not rows[key].metric.exact and why != MEMORY_GREW:
@@ -60,7 +60,7 @@ def _shares(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria) 
 
 
 def _is_chosen(why: str) -> bool:
-    """Whether a clock gates since it was found to be the one to believe."""
+    """Return whether a clock gates because it was chosen automatically."""
     return why not in (ASKED, HAS_TARGET, GUARDED)
 
 
@@ -70,7 +70,7 @@ def _others(rows: Mapping[Key, Comparison], name: str, chosen: str) -> list[Key]
 
 
 def _watched_memory(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, name: str) -> list[Key]:
-    """The noisy figures of memory that gate if they grow."""
+    """Return the noisy memory rows, which gate if they grow."""
     if not criteria.judges_memory or not two_trees(record):
         return []
     known = [(name, metric) for metric in MEMORY if (name, metric) in rows]

@@ -1,4 +1,4 @@
-"""A bisection read back from bisect.json: what `verdict.bisected` wrote there, for its page to be made again."""
+"""Read a bisection back from bisect.json, which ``bisect_result`` writes, to render its page again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfflow.verdict.bisection import Holds, Regression
 
 
 def read(data: Mapping[str, Any]) -> Bisected:
-    """What bisect.json tells. Raises LookupError, TypeError or ValueError where it is not what was written."""
+    """Return the bisection in bisect.json. Raises LookupError, TypeError or ValueError if the data is damaged."""
     if data["schema"] != SCHEMA:
         raise ValueError(f"its schema is {data['schema']!r}, not {SCHEMA!r}")
     first = data["first_bad"]
@@ -51,13 +51,13 @@ def _tried(data: Mapping[str, Any]) -> Tried:
 
 
 def _regression(data: Mapping[str, Any]) -> Regression:
-    # Which way up is worse only matters to a search.
+    # The direction of the metric is not stored, and only a search needs it.
     change = _interval(data["change"])
     return Regression(data["benchmark"], data["metric"], data["step"], change, change, data["confidence"])
 
 
 def _interval(data: Mapping[str, float | None]) -> Interval:
-    """Value and bounds; null is what was not finite."""
+    """Read value and bounds; null is a value that was not finite."""
     ends = {"value": math.inf, "low": -math.inf, "high": math.inf}
     value, low, high = (end if (found := data[name]) is None else float(found) for name, end in ends.items())
     return Interval(value, low, high)

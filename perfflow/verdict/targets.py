@@ -1,4 +1,4 @@
-"""Targets against what was measured: met, not met, unproven, not measured."""
+"""Judge targets against the measured values: met, not met, unproven or not measured."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def judge(
     record: Record,
     confidence: float = VALUE_CONFIDENCE,
 ) -> Iterator[TargetResult]:
-    """Yield one result per target and benchmark that it matches, and one for a target that matches nothing.
+    """Yield one result per target and matching benchmark, and one for a target that matches nothing.
 
-    ``confidence`` is that of the intervals of values; those of changes have their own.
+    ``confidence`` applies to the intervals of values. Intervals of changes have their own confidence.
     """
     by_metric = names_by_metric(comparisons)
     peaks, ran = known_peaks(record, criteria), RanOn(record)
@@ -64,7 +64,7 @@ def judge(
 
 
 def names_by_metric(keys: Iterable[tuple[str, str]]) -> dict[str, Names]:
-    """The benchmarks that have each metric, of keys (benchmark, metric)."""
+    """Return the names of the benchmarks that have each metric. ``keys`` are pairs (benchmark, metric)."""
     found: dict[str, list[str]] = defaultdict(list)
     for name, metric in keys:
         found[metric].append(name)
@@ -72,7 +72,7 @@ def names_by_metric(keys: Iterable[tuple[str, str]]) -> dict[str, Names]:
 
 
 def _why_not(target: Target, record: Record) -> str:
-    """What became of the steps whose numbers the target is about, or that expect its benchmark."""
+    """Return why a target was not measured, from the steps that measure or expect its benchmark."""
     about = [(step_id, item) for step_id, item in record.planned.items() if _is_about(target, item)]
     for step_id, planned in sorted(about, key=lambda each: ("measure", "profile").index(each[1].role)):
         run = record.steps.get(step_id)
@@ -80,7 +80,7 @@ def _why_not(target: Target, record: Record) -> str:
             return f"step {step_id} " + ("did not end" if planned.selected else "was not selected")
         if run.status not in ("done", "cached"):
             return f"step {step_id}: {run.reason}"
-    return "nothing measured this" + _crossing(target, record)
+    return "no step measured this" + _crossing(target, record)
 
 
 def _is_about(target: Target, planned: PlannedStep) -> bool:
@@ -89,7 +89,7 @@ def _is_about(target: Target, planned: PlannedStep) -> bool:
 
 
 def _why_no_peak(wanted: str, record: Record) -> str:
-    """What became of the steps that could have found the peak."""
+    """Return why there is no peak, from the steps that could have measured it."""
     reasons = [
         f"step {step_id}: {step.reason}"
         for step_id, step in record.ended_steps()
@@ -99,12 +99,12 @@ def _why_no_peak(wanted: str, record: Record) -> str:
 
 
 def _latest(series: Series) -> Side:
-    """The side that a target is about: the candidate where that was measured."""
+    """Return the side that a target applies to: the candidate if it was measured, else the baseline."""
     return Side.CANDIDATE if series.readings(Side.CANDIDATE) else Side.BASELINE
 
 
 def _crossing(target: Target, record: Record) -> str:
-    """How to write the glob, where a ``*`` of it stops at a ``/``; else ''."""
+    """Return how to correct a glob whose ``*`` stops at a ``/``; else ''."""
     measured = (key for key, series in record.series.items() if any(map(series.readings, Side)))
     hint = crossing_hint(target.benchmark, [name for name, metric in measured if metric == target.metric.name])
     return f": {hint}" if hint else ""
@@ -122,7 +122,7 @@ def _judge(
     metric = replace(target.metric, exact=comparison.metric.exact)
     summary = summarise(series.readings(side), metric, target.statistic, confidence, rules=rules)
     if summary is None:
-        return _result(target, name, None, "not measured", "nothing measured this")
+        return _result(target, name, None, "not measured", "no step measured this")
     if summary.needs and target.statistic == "value":
         summary = widened(summary)
     low = -math.inf if summary.low is None else summary.low
@@ -130,20 +130,20 @@ def _judge(
     status = _status(requirement, low, high)
     separated = ""
     if status == "unproven" and (status := _status(requirement, summary.sure.low, summary.sure.high)) != "unproven":
-        separated = f"all {summary.n} samples lie on one side of it"
+        separated = f"all {summary.n} samples lie on one side of the limit"
     details = (
         separated or _detail(status, summary, target),
-        # Of a target that is met in spite of it, how wide the interval is says enough.
+        # A target that is met in spite of the correlation needs no explanation.
         _dependence(summary) if status != "met" else "",
         _of_batches(series.readings(side), target.statistic),
     )
     inside = target.statistic in series.readings(side)[0].inner
-    value = summary.value if inside or _is_told(summary, target.statistic, status) else math.nan
+    value = summary.value if inside or _is_shown(summary, target.statistic, status) else math.nan
     return _result(target, name, Interval(value, low, high), status, "; ".join(filter(None, details)))
 
 
-def _is_told(summary: Summary, statistic: str, status: Status) -> bool:
-    """Whether there are samples enough for a percentile: with fewer than one beyond it, it would be the largest."""
+def _is_shown(summary: Summary, statistic: str, status: Status) -> bool:
+    """Return whether a percentile is shown: with less than one sample beyond it, it would be the largest sample."""
     beyond = 1 - QUANTILES.get(statistic, 0.0)
     return status != "unproven" or summary.high is not None or statistic == "p50" or summary.n * beyond >= 1
 
@@ -151,17 +151,17 @@ def _is_told(summary: Summary, statistic: str, status: Status) -> bool:
 def _dependence(summary: Summary) -> str:
     if summary.factor == 1 or summary.low is None or summary.high is None:
         return ""
-    return f"samples depend on the ones before them, so the interval is {summary.factor:.1f} times as wide"
+    return f"successive samples are correlated, so the interval is {summary.factor:.1f} times as wide"
 
 
 def widened(summary: Summary) -> Summary:
-    """Bounds for a figure that ought to repeat and did not: the range of its runs, extended by itself on each side."""
+    """Return bounds for a value that should repeat but did not: the range of its runs, extended by itself both ways."""
     low, high = min(summary.samples), max(summary.samples)
     return replace(summary, low=low - (high - low), high=high + (high - low), needs=0) if summary.n > 1 else summary
 
 
 def _of_batches(readings: Sequence[Reading], statistic: str) -> str:
-    """Say that a percentile, or an extreme, is one of batches, in whose means single iterations are lost."""
+    """Return a note if a percentile or extreme is one of batch means, which hide single iterations; else ''."""
     batch = readings[0].inner.get(BATCH, 1.0)
     if batch <= 1 or statistic in ("p50", "mean", "value"):
         return ""
@@ -173,7 +173,7 @@ def _detail(status: Status, summary: Summary, target: Target) -> str:
         return ""
     if summary.needs:
         return f"{summary.n} samples; a 95% interval of {target.statistic} needs {summary.needs}"
-    return "the interval crosses the requirement"
+    return "the interval includes the limit"
 
 
 def _judge_change(
@@ -189,16 +189,16 @@ def _judge_change(
 
     measured = oriented(comparison.change)
     status = _status(requirement, measured.low, measured.high)
-    detail = "the interval crosses the requirement" if status == "unproven" else ""
+    detail = "the interval includes the limit" if status == "unproven" else ""
     sure = sure_change(comparison, series) if status == "unproven" and rules.separated else None
     if sure and (status := _status(requirement, oriented(sure).low, oriented(sure).high)) != "unproven":
-        detail = f"all {comparison.pairs} pairs lie on one side of it"
+        detail = f"all {comparison.pairs} pairs lie on one side of the limit"
     return _result(target, name, measured, status, detail)
 
 
 def _judge_growth(target: Target, criteria: Criteria, record: Record, confidence: float) -> Iterator[TargetResult]:
-    """Yield one result for each benchmark whose sizes are the cells of a matrix key."""
-    # Imported where it is needed: few targets are about growth.
+    """Yield one result for each matching benchmark whose sizes are the cells of a matrix key."""
+    # Imported here because few targets are about growth.
     from perfflow.verdict.growth import scaled
 
     found = scaled(record, target.metric.name)
@@ -215,19 +215,19 @@ def _judge_growth(target: Target, criteria: Criteria, record: Record, confidence
             status = _status(target.requirement, growth.low, growth.high)
         detail = sizes.detail(side, metric, thresholds, confidence)
         if status == "unproven" and growth:
-            larger = sizes.size_that_tells(
+            larger = sizes.deciding_size(
                 side,
                 metric,
                 thresholds,
                 confidence,
                 lambda found: _status(target.requirement, found.low, found.high) != "unproven",
             )
-            detail = "; ".join(filter(None, ("the interval crosses the requirement", larger, detail)))
+            detail = "; ".join(filter(None, ("the interval includes the limit", larger, detail)))
         yield _result(target, name, growth.exponent if growth else None, status, detail)
 
 
 def _status(requirement: Requirement, low: float, high: float) -> Status:
-    """Met when the whole interval is on the right side, not met when all of it is on the wrong side."""
+    """Return ``met`` if the whole interval fulfils the requirement, ``not met`` if none does, else ``unproven``."""
     if requirement.relation in (Relation.EQUAL, Relation.BETWEEN):
         top = requirement.bound if requirement.high is None else requirement.high
         if requirement.holds_at(low) and requirement.holds_at(high):

@@ -1,4 +1,4 @@
-"""A row's change and its decision in words: each sentence follows from the row's decision, level and interval."""
+"""The change and the decision of a row in words, derived from its decision, level and interval."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from perfflow.model.units import UNBOUNDED, format_change, format_quantity
 
 
 def percent(share: float) -> str:
-    """A threshold as its author would write it: ``10%``, ``2.5%``."""
+    """Return a threshold as a user would write it: ``10%``, ``2.5%``."""
     return f"{share * 100:.3g}%"
 
 
 def estimate_of(row: Benchmark, criteria: Criteria) -> str:
-    """How a row changed: ``+12.0%``, or both values where a share says nothing, such as of 0 → 1."""
+    """Return the change of a row: ``+12.0%``, or both values if there is no relative change, as in 0 → 1."""
     if row.change is not None and row.change.value is not None:
         return format_change(row.change.value)
     dimension = criteria.metric(row.metric).dimension
@@ -24,7 +24,7 @@ def estimate_of(row: Benchmark, criteria: Criteria) -> str:
 
 
 def change_of(row: Benchmark, criteria: Criteria) -> str:
-    """``+15.0% [+14.2%, +15.9%]``; both values where no share says how, such as of 0 → 1."""
+    """Return ``+15.0% [+14.2%, +15.9%]``, or both values if there is no relative change, as in 0 → 1."""
     change = row.change
     if change is None or change.value is None:
         return estimate_of(row, criteria)
@@ -35,14 +35,14 @@ def change_of(row: Benchmark, criteria: Criteria) -> str:
 
 
 def with_interval(text: str, low: str, high: str) -> str:
-    """A figure with its interval, unless both of its ends read as the figure itself."""
+    """Return a value with its interval, or the value alone if both ends read the same as the value."""
     return text if text == low == high else f"{text} [{low}, {high}]"
 
 
 def judged(row: Benchmark, criteria: Criteria, accepted: Accepted | None = None) -> str:
-    """The change of a row against its thresholds, by what it is decided by: interval, or the estimate alone.
+    """Return the change of a row and how it compares with its thresholds.
 
-    ``accepted`` is the trade-off by which it passes.
+    ``accepted`` is the trade-off that lets the row pass.
     """
     change = change_of(row, criteria)
     if accepted:
@@ -56,18 +56,18 @@ def judged(row: Benchmark, criteria: Criteria, accepted: Accepted | None = None)
 
 
 def failure(row: Benchmark, criteria: Criteria) -> str:
-    """The reason for which a row fails a run."""
+    """Return the reason for which a row fails a run."""
     return f"regressed: {row.name} {row.metric} {judged(row, criteria)}"
 
 
 def open_question(row: Benchmark, criteria: Criteria) -> str:
-    """What an unproven row leaves open: whether there is a regression over the action threshold."""
+    """Return whether an unproven row excludes a regression over the action threshold, as text."""
     action = f"a regression over the action threshold of {percent(criteria.thresholds_of(row.name, row.metric).action)}"
     return f"{action} is excluded" if row.level == "ok" else f"{action} is not excluded"
 
 
 def _against(row: Benchmark, criteria: Criteria) -> str:
-    """``over the action threshold of 10% by its estimate``; without the last words where the whole interval is."""
+    """Return ``over the action threshold of 10%``, with `` by its estimate`` unless the whole interval is over it."""
     thresholds = criteria.thresholds_of(row.name, row.metric)
     if row.level not in ("action", "concern"):
         by = "" if most_worse(row) <= thresholds.concern else " by its estimate"
@@ -78,14 +78,14 @@ def _against(row: Benchmark, criteria: Criteria) -> str:
 
 
 def least_worse(row: Benchmark) -> float:
-    """The least that a row got worse by the interval of its change, as a share; inf where no share says how much."""
+    """Return the smallest worsening in the interval of a row, as a share; inf if there is no relative change."""
     if row.change is None or row.change.value is None:
         return math.inf
     return _worse(row, row.change.high if row.better == "higher" else row.change.low, -math.inf)
 
 
 def most_worse(row: Benchmark) -> float:
-    """The most that a row got worse by the interval of its change, as a share; inf where nothing bounds it."""
+    """Return the largest worsening in the interval of a row, as a share; inf if it is unbounded."""
     if row.change is None or row.change.value is None:
         return math.inf
     return _worse(row, row.change.low if row.better == "higher" else row.change.high, math.inf)

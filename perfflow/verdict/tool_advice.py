@@ -1,4 +1,4 @@
-"""What a tool itself advises on kernels of a GPU, in its own words, beside the advice of perfflow's rules."""
+"""A profiler's own advice on GPU kernels, verbatim, in addition to the advice of perfflow's rules."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from perfflow.model.result_kernels import KernelResult, ToolAdvice
 from perfflow.verdict.kernel_evidence import current_kernels
 
 MOST = 3
-"""Pieces of advice on one kernel."""
+"""Maximum number of pieces of advice per kernel."""
 LEAST_TIME = 0.05
-"""The share of all kernels' time below which a kernel gets none."""
+"""Share of all kernels' time below which a kernel gets no advice."""
 
 
 def advice_of_tools(kernels: Sequence[KernelResult]) -> Iterator[Recommendation]:
-    """Yield the advice on each kernel that takes time: what is to bring most first, then in the tool's order."""
+    """Yield the advice on each kernel that takes enough time, the largest expected gain first, then in tool order."""
     for item in current_kernels(kernels):
         if item.share is not None and item.share < LEAST_TIME:
             continue

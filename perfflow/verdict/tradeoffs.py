@@ -1,4 +1,4 @@
-"""Trade-offs: the regressions beyond the action threshold that pass since somebody justified them, until a date."""
+"""Trade-offs: regressions beyond the action threshold that the workflow accepts, with a reason, until a date."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from perfflow.verdict.gating import is_accepted
 
 
 def worst(row: Benchmark) -> float | None:
-    """How much worse a row is, as a share: the estimate of what is proven, of what is not the bad end of the interval.
+    """Return how much worse a row is, as a share: the estimate if that is proven, else the bad end of the interval.
 
-    None where it is neither regressed nor unproven, or fails.
+    None if the row is neither regressed nor unproven, or if it fails the run.
     """
     if row.decision not in ("regressed", "unproven") or row.level in ("action", None) or row.change is None:
         return None
@@ -25,9 +25,9 @@ def worst(row: Benchmark) -> float | None:
 
 
 def trade_off(record: Record, row: Benchmark, criteria: Criteria) -> Accepted | None:
-    """What lets a row pass that is beyond its own action threshold; None where it needs nothing to pass, or fails.
+    """Return the trade-off that lets a row pass beyond its own action threshold; None if none does or none is needed.
 
-    Of several the one that allows most, which is why it passes. Today is when the run started.
+    If there are several, the one that allows most. The date of the run's start counts as today.
     """
     found = worst(row)
     if not row.gating or found is None or found <= criteria.thresholds_of(row.name, row.metric).action:
@@ -38,22 +38,23 @@ def trade_off(record: Record, row: Benchmark, criteria: Criteria) -> Accepted | 
 
 
 def marked(record: Record, row: Benchmark, criteria: Criteria) -> Benchmark:
-    """The row with the trade-off that it passes by, if any."""
+    """Return the row, marked with the trade-off that lets it pass, if any."""
     item = trade_off(record, row, criteria)
     return row.model_copy(update={"accepted": _mark(item)}) if item else row
 
 
 def lapsed(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
-    """Say of a row that fails which trade-offs would have let it pass before their date."""
+    """Yield the trade-offs that no longer let a failing row pass."""
     found = row.change.value if row.change else None
     worse = None if found is None else -found if row.better == "higher" else found
     for item in criteria.accepted:
         if not _is_about(item, row, criteria) or worse is None or worse > item.change:
             continue
         if item.spent:
-            yield f"{row.name} {row.metric}: the base has what was accepted until {item.until} already: {item.why}"
+            what = f"the regression accepted until {item.until}"
+            yield f"{row.name} {row.metric}: the base already contains {what}: {item.why}"
         elif _today(record) > item.until:
-            yield f"{row.name} {row.metric} was accepted until {item.until}, which is over: {item.why}"
+            yield f"{row.name} {row.metric} was accepted until {item.until}, which has passed: {item.why}"
 
 
 def _is_about(item: Accepted, row: Benchmark, criteria: Criteria) -> bool:
@@ -61,12 +62,12 @@ def _is_about(item: Accepted, row: Benchmark, criteria: Criteria) -> bool:
 
 
 def _today(record: Record) -> str:
-    """When the run started."""
+    """Return the date of the run's start."""
     return record.run.started[:10]
 
 
 def taken(row: Benchmark, criteria: Criteria) -> Accepted | None:
-    """The trade-off that a row is marked with; None where it needs none."""
+    """Return the trade-off that a row is marked with, None without one."""
     found = [item for item in criteria.accepted if row.accepted == _mark(item) and _is_about(item, row, criteria)]
     return max(found, key=lambda item: item.change, default=None)
 

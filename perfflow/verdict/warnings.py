@@ -1,6 +1,6 @@
-"""What passes and is said all the same: concerns, accepted regressions, allowed failures, a run without figures.
+"""Warnings that do not fail a run: concerns, accepted regressions, allowed failures, a run without measurements.
 
-Each begins with one of ``result.WARNED``, so that a report can tell it from what the verdict rests on.
+Each begins with one of ``result.WARNED``, so that a report can separate it from the reasons of the verdict.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from perfflow.verdict.tradeoffs import trade_off, worst
 
 _MEASURING = ("measure", "candidate", "compare")
 NOTHING = UNMEASURED.removesuffix(": ")
-"""The reason of a run that should have measured something."""
+"""The reason given for a run that should have measured something and did not."""
 
 
 def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterator[str]:
-    """Every warning of a run, in the order of its benchmarks and steps."""
+    """Yield every warning of a run, in the order of its benchmarks and steps."""
     for row in rows:
         if row.gating:
             yield from _regression(record, row, criteria)
@@ -34,12 +34,12 @@ def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterato
             yield f"{ALLOWED}{step_id}: {detail or step.reason}"
     meant = any(planned.selected and planned.role in _MEASURING for planned in record.planned.values())
     if record.ended and not (rows or meant or _ran(record, LOOKING_ON) or found_nothing_out(record)):
-        of_what = "the workflow has no step that measures" if _whole(record) else "no selected step measures"
+        of_what = "the workflow has no step that measures" if _whole(record) else "no selected step measures anything"
         yield f"{UNMEASURED}{of_what}"
 
 
 def found_nothing_out(record: Record) -> bool:
-    """Whether a whole run that was to find something out, not just to build, did not: each such step was skipped."""
+    """Return whether a complete run skipped every step that measures, checks or profiles."""
     meant = any(planned.role != "work" for planned in record.planned.values())
     return record.ended and _whole(record) and meant and not _ran(record, ("check", *LOOKING_ON, *_MEASURING))
 
@@ -49,14 +49,14 @@ def _whole(record: Record) -> bool:
 
 
 def _ran(record: Record, roles: tuple[str, ...]) -> bool:
-    """Whether a step of one of these roles ran, whatever came out."""
+    """Return whether a step with one of these roles ran, whether or not it succeeded."""
     return any(
         step.status != "skipped" and record.planned[step_id].role in roles for step_id, step in record.ended_steps()
     )
 
 
 def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
-    """A regression that passes: under the action threshold, or accepted beyond it."""
+    """Yield the warning of a regression that passes: below the action threshold, or accepted above it."""
     found = worst(row)
     if found is None:
         return
@@ -67,4 +67,4 @@ def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[
         yield f"{ACCEPTED}{item.until}: {row.name} {row.metric} {up_to}{change}: {item.why}"
     elif row.decision == "regressed" and row.level == "concern":
         action = percent(criteria.thresholds_of(row.name, row.metric).action)
-        yield f"{CONCERN}{row.name} {row.metric} {judged(row, criteria)} (action from {action})"
+        yield f"{CONCERN}{row.name} {row.metric} {judged(row, criteria)} (action threshold {action})"

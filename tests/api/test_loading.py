@@ -43,7 +43,7 @@ def test_root_names_another_project(here: Path, tmp_path: Path, monkeypatch: pyt
     assert perfflow.load(run.id, root=str(here)).id == run.id
     assert perfflow.load(f".perfflow/runs/{run.id}/result.json", root=here).id == run.id
     assert perfflow.load(COMPAT / "run", root=here).workflow == "old-run"
-    with pytest.raises(UserError, match=r"no run there(.|\n)*the newest in"):
+    with pytest.raises(UserError, match=r"no run found(.|\n)*the newest in"):
         perfflow.load("run-that-is-not-there", root=here)
 
 

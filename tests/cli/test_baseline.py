@@ -90,7 +90,7 @@ def test_saving_over_one_needs_force(tmp_path: Path) -> None:
     baseline(tmp_path, "save", "main", str(PYPERF))
     status, _, stderr = baseline(tmp_path, "save", "main", str(hyperfine))
     assert status == 2
-    assert "--force replaces it" in stderr
+    assert "use --force to replace it" in stderr
     assert listed(tmp_path)["main"]["tool"] == "pyperf"
     assert baseline(tmp_path, "save", "main", str(hyperfine), "--force")[0] == 0
     assert listed(tmp_path)["main"]["tool"] == "hyperfine"
@@ -121,7 +121,7 @@ def test_a_run_without_samples_is_refused(tmp_path: Path) -> None:
     assert perfflow("run", "flow.yaml", cwd=tmp_path).returncode == 0
     status, _, stderr = baseline(tmp_path, "save", "main", "--force")
     assert status == 2
-    assert "holds no samples" in stderr
+    assert "contains no samples" in stderr
 
 
 def test_names_that_are_none(tmp_path: Path) -> None:

@@ -324,7 +324,7 @@ def test_a_baseline_is_the_latest_run_that_has_a_verdict(around: Path) -> None:
     saved = perfflow("baseline", "save", "main", cwd=root)
     assert saved.returncode == 0, saved.stderr
     assert f"the latest run, {bisection}, is a bisection" in saved.stderr
-    assert f"this is the run before it, {run}" in saved.stderr
+    assert f"the run before it is used: {run}" in saved.stderr
     compared = perfflow("compare", "main", "latest", cwd=root)
     assert compared.returncode == 0, compared.stderr
 

@@ -148,7 +148,8 @@ def test_a_concern_that_passes_is_a_warning() -> None:
     assert result.verdict == "pass"
     assert [line.partition(" title=")[0] for line in annotation_lines(result)] == ["::warning"]
     assert (
-        "concern: b time +7.0%25, over the concern threshold of 5%25 (action from 10%25)" in annotation_lines(result)[0]
+        "concern: b time +7.0%25, over the concern threshold of 5%25 (action threshold 10%25)"
+        in annotation_lines(result)[0]
     )
 
 

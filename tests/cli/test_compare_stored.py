@@ -156,7 +156,7 @@ def test_too_few_values_are_unproven(tmp_path: Path) -> None:
     assert status == 0
     (row,) = json.loads(stdout)["benchmarks"]
     assert (row["decision"], row["change"]) == ("unproven", None)
-    assert "give it more runs" in " ".join(row["warnings"])
+    assert "raise the number of runs" in " ".join(row["warnings"])
 
 
 def test_another_machine_is_refused_unless_asked_for(tmp_path: Path) -> None:

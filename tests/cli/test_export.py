@@ -92,7 +92,7 @@ def test_a_killed_run_is_exported_as_not_measured(project: Path) -> None:
     assert perfflow("export", "--out", "ci", cwd=project).returncode == 0
     (request,) = json.loads((project / "ci" / "check_run.json").read_text())
     assert request["conclusion"] == "failure"
-    assert "the run did not come to its end" in (project / "ci" / "summary.md").read_text()
+    assert "the run did not finish" in (project / "ci" / "summary.md").read_text()
 
 
 @pytest.mark.parametrize(

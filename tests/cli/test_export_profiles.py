@@ -115,7 +115,7 @@ def test_what_cannot_be_exported_is_said_with_a_remedy(project: Path, tmp_path: 
     alone.write_text(json.dumps(data))
     (tmp_path / "outside.folded").write_text("secret 1\n")
     for words, status, said in (
-        (["none"], 2, "no run there"),
+        (["none"], 2, "no run found"),
         ([str(alone)], 2, "name the run's folder"),
         ([str(stored("empty"))], 2, "add a step that profiles"),
         ([str(stored("gone", path="steps/none.folded"))], 3, "run the workflow again"),

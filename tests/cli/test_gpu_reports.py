@@ -70,7 +70,7 @@ def test_a_report_of_ncu_says_what_bounds_a_kernel_and_why_its_warps_wait(tmp_pa
     assert [item["rule"] for item in result["recommendations"]] == ["uncoalesced-accesses"]
     for heading in ("### GPU Kernels", "### Warp Stalls", "### Roofline", "### Recommendations"):
         assert heading in page(tmp_path)
-    assert "67% of the sectors of global memory are more than its data need" in page(tmp_path)
+    assert "67% of the global memory sectors it moves are not needed for its data" in page(tmp_path)
 
 
 def test_the_advice_of_ncu_stands_under_its_name(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_the_advice_of_ncu_stands_under_its_name(tmp_path: Path) -> None:
     assert "ncu rule `IssueSlotUtilization`" in page(tmp_path)
     # The page names neither the GPU nor its architecture.
     assert result["kernels"][0]["model"] is None
-    assert "no occupancy is modelled: ncu does not tell the compute capability" in page(tmp_path)
+    assert "no occupancy model: ncu does not report the compute capability" in page(tmp_path)
 
 
 def test_a_database_of_nsys_tells_launches_that_the_model_works_out(tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ def test_an_address_that_is_none(tmp_path: Path) -> None:
     for text in ("mysql://x/y", "history.sqlite"):
         done = perfflow("history", "use", text, cwd=tmp_path)
         assert done.returncode == 2
-        assert "not one of PostgreSQL" in done.stderr
+        assert "not a PostgreSQL address" in done.stderr
 
 
 def test_the_store_of_another_program_is_left_alone(tmp_path: Path) -> None:

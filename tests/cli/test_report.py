@@ -177,7 +177,7 @@ def test_a_result_of_an_earlier_version_is_shown_and_not_judged_by_other_thresho
     assert "cannot be judged again; this is its stored verdict" in done.stderr
     refused = perfflow("report", str(artifact), "--thresholds", "concern=1%", cwd=artifact.parent)
     assert refused.returncode == 2
-    assert "does not say how its samples were taken" in refused.stderr
+    assert "does not record how its samples were taken" in refused.stderr
 
 
 def test_a_run_that_is_not_there_names_those_that_are(project: Path, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_run_that_is_not_there_names_those_that_are(project: Path, tmp_path: P
     assert latest(project).name in done.stderr
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "there is no run in" in perfflow("report", cwd=empty).stderr
+    assert "there are no runs in" in perfflow("report", cwd=empty).stderr
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,11 @@ def test_what_it_ended_is_unproven_and_named_everywhere(tmp_path: Path) -> None:
     write(tmp_path, FLOW)
     done = perfflow("run", "flow.yaml", "--budget", "1ms", cwd=tmp_path)
     assert done.returncode == 4
-    assert "total budget was spent" in done.stdout
+    assert "total budget ran out" in done.stdout
     folder = tmp_path / ".perfflow" / "runs" / "latest"
     row = json.loads((folder / "result.json").read_text())["benchmarks"][0]
     assert (row["decision"], row["pairs"], row["stopped"]) == ("unproven", 1, "total budget")
     page = (folder / "report.md").read_text()
-    assert "the run's total budget was spent before this was decided" in page
+    assert "the run's total budget ran out before this was decided" in page
     assert "--budget 0.001s" in page
     assert perfflow("report", "--allow-unproven", cwd=tmp_path).returncode == 0

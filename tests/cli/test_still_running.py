@@ -59,7 +59,7 @@ def test_a_killed_run_is_reported(tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     done = perfflow("report", cwd=tmp_path)
     assert done.returncode == 3
-    assert "the run did not come to its end" in done.stdout
+    assert "the run did not finish" in done.stdout
     assert "still running" not in done.stderr
 
 

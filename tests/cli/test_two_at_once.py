@@ -65,7 +65,7 @@ def test_of_baselines_saved_at_once_under_one_name_one_is_kept(tmp_path: Path) -
     assert perfflow("run", "flow.yaml", "--allow-unproven", cwd=tmp_path).returncode == 0
     ended = all_of([start("baseline", "save", "same", cwd=tmp_path) for _ in range(AT_ONCE)])
     assert sorted(status for status, _, _ in ended) == [0, *[2] * (AT_ONCE - 1)], ended
-    assert sum("there is already a baseline same" in err for _, _, err in ended) == AT_ONCE - 1
+    assert sum("a baseline called same already exists" in err for _, _, err in ended) == AT_ONCE - 1
     assert perfflow("baseline", "show", "same", cwd=tmp_path).returncode == 0
     assert [path.name for path in (tmp_path / ".perfflow/baselines/same").iterdir()] == ["baseline.json"]
 

@@ -51,10 +51,10 @@ def word_after(option: str, text: str) -> str:
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        (RUN + "rm -rf $run", "was removed while the run went on"),
-        ("rm -rf .perfflow", "was removed while the run went on"),
-        (RUN + "rm -rf $run; echo > $run", "was removed while the run went on"),
-        (RUN + "rm $run/events.jsonl", "was removed while the run went on"),
+        (RUN + "rm -rf $run", "was removed during the run"),
+        ("rm -rf .perfflow", "was removed during the run"),
+        (RUN + "rm -rf $run; echo > $run", "was removed during the run"),
+        (RUN + "rm $run/events.jsonl", "was removed during the run"),
         (RUN + "mv $run ../moved", "was moved to"),
     ],
     ids=["run", "all-runs", "file-in-its-place", "events", "moved"],
@@ -123,7 +123,7 @@ def test_a_comparison_whose_folder_vanishes_says_where_its_samples_are(tmp_path:
     text = f"echo >> {counter}; test $(wc -l < {counter}) != 9 || rm -rf {out}"
     done = perfflow("compare", "--runs", "10", "--out", str(out), "--", text, f"{text} #", cwd=tmp_path)
     assert done.returncode == 3, done.stderr
-    assert f"{out} was removed while the run went on" in done.stderr
+    assert f"{out} was removed during the run" in done.stderr
     assert "--resume" not in done.stderr
     assert perfflow("report", str(out), cwd=tmp_path).returncode in (3, 4)
     assert len(samples_in(out)) == 3

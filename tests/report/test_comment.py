@@ -160,7 +160,7 @@ def test_what_could_not_be_measured_is_not_called_unchanged() -> None:
     assert result.verdict == "error"
     for text in (comment(result), summary(result)):
         assert "ERROR" in text
-        assert "the run did not come to its end" in text
+        assert "the run did not finish" in text
     assert "Not everything was measured" in comment(result)
 
 

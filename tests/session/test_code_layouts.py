@@ -126,7 +126,7 @@ def test_without_layouts_the_verdict_is_as_before_and_says_why(tree: Project) ->
     found = hot(result)
     assert (result.verdict, found.decision, found.layouts) == ("fail", "regressed", None)
     assert found.as_built.startswith("the command names no executable of the tree")
-    assert any("the floor of 2% stands for the code layout" in text for text in found.warnings)
+    assert any("by more than the floor of 2%" in text for text in found.warnings)
 
 
 def test_a_build_that_does_not_use_its_seed_is_refused(tree: Project) -> None:

@@ -87,9 +87,9 @@ def test_it_ends_what_is_undecided_and_says_so(noisy: Project) -> None:
     found = bench(result)
     assert (found.decision, found.stopped) == ("unproven", "total budget")
     assert 1 <= found.pairs < LOOKS[-1]
-    assert "the run's total budget was spent before this was decided" in found.warnings
+    assert "the run's total budget ran out before this was decided" in found.warnings
     assert result.verdict == "unproven"
-    assert "the run's total budget was spent" in result.reasons[0]
+    assert "the run's total budget ran out" in result.reasons[0]
     assert result.run.budget == 0.3
 
 
@@ -114,7 +114,7 @@ def test_why_measuring_ended(
     end_after(2, monkeypatch)
     found = bench(noisy.run(workflow(baseline, candidate, keys), budget=1000))
     assert (found.stopped, found.pairs) == (stopped, pairs)
-    assert any("its budget was spent" in text for text in found.warnings) == (stopped == "budget")
+    assert any("its budget ran out" in text for text in found.warnings) == (stopped == "budget")
 
 
 def test_the_larger_of_two_budgets_is_not_the_one_that_ended_it(noisy: Project) -> None:

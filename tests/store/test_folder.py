@@ -1,4 +1,4 @@
-"""The folder of a run: events survive a kill, files appear whole or not at all."""
+"""The folder of a run: events survive a kill, and files are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -156,5 +156,5 @@ def test_stored_runs_are_found_by_id_path_or_file(tmp_path: Path) -> None:
         assert folder.find(tmp_path, name) == made.path
     (made.path / "result.json").write_text(json.dumps({}))
     assert folder.find(tmp_path, str(made.path / "result.json")) == made.path
-    with pytest.raises(UserError, match="no run there"):
+    with pytest.raises(UserError, match="no run found"):
         folder.find(tmp_path, "none")

@@ -1,4 +1,4 @@
-"""The events of jobs on other machines, as those of the run that they are a part of."""
+"""The events of jobs on other machines, as part of their run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_job_counts_once_by_its_last_attempt(tmp_path: Path) -> None:
     for attempt in (1, 2):
         place = tmp_path / "groups" / "g1" / str(attempt) / "run"
         write(place, {"event": "run"}, {"event": "sample", "n": attempt}, {"event": "end"})
-    # The second was collected twice: whoever collects may be stopped between two events.
+    # The second job was collected twice: the collecting process may be stopped between two events.
     write(tmp_path, {"event": "run"}, job(1), {"event": "resumed"}, job(2), job(2), {"event": "end"})
 
     found = list(events(tmp_path))

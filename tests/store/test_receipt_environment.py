@@ -1,4 +1,4 @@
-"""What differs between the surroundings of two runs."""
+"""Differences between the environments of two runs."""
 
 from __future__ import annotations
 

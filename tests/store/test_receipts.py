@@ -1,4 +1,4 @@
-"""A run's manifest, and the files it tells of."""
+"""A run's manifest, and the files that it lists."""
 
 from __future__ import annotations
 

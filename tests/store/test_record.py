@@ -1,4 +1,4 @@
-"""Events -> Record."""
+"""Folding events into a record."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _profile(tree: str, path: str) -> dict[str, str]:
     ("of_trial", "after"),
     [
         ([("baseline", "trial/only")], ["trial/only"]),
-        # The trial compared: its baseline is what was kept before it, which is neither side of the run.
+        # The trial compared: its baseline is the state accepted before it, which is neither side of the run.
         ([("baseline", "trial/before"), ("candidate", "trial/after")], ["trial/after"]),
     ],
 )

@@ -1,4 +1,4 @@
-"""Steps that profiled kernels of GPUs, made by hand: what their events would say."""
+"""Hand-made events of steps that profiled GPU kernels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def kernel(**keys: Any) -> dict[str, Any]:
 
 
 def figures(kernels: Sequence[Mapping[str, Any]], flops: float, bandwidth: float) -> dict[str, Any]:
-    """The readings of each side's benchmarks, as a profile's event has them."""
+    """Return the readings of each side's benchmarks, as in the event of a profile."""
     return {
         tree: [
             reading(metric, value, benchmark=name)
@@ -61,7 +61,7 @@ def profiled(
     peaks: Mapping[str, float] | None = None,
     **step: Any,
 ) -> Result:
-    """A run whose step ``ncu`` profiled these kernels, each a benchmark of its own."""
+    """Return a run whose step ``ncu`` profiled these kernels, each as its own benchmark."""
     step = {"kernels": list(kernels), "devices": list(dict.fromkeys(item["device"] for item in kernels)), **step}
     event = ended("ncu", readings=figures(kernels, flops, bandwidth), **step)
     steps = [planned("ncu", role="profile", tool="ncu", benchmark="*")]

@@ -1,4 +1,4 @@
-"""Records made by hand: what a run would have measured."""
+"""Hand-made records of runs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def reading(metric: str, value: float, **keys: Any) -> dict[str, Any]:
 def pairs(
     step: str, baseline: Sequence[float], candidate: Sequence[float] | None, metric: str = "time", **keys: Any
 ) -> list[dict[str, Any]]:
-    """One sample event a pair, or a baseline alone."""
+    """Return one sample event per pair, or per run of the baseline alone."""
     found = []
     for number, value in enumerate(baseline):
         event: dict[str, Any] = {"event": "sample", "step": step, "pair": number, "first": "baseline"}

@@ -1,4 +1,4 @@
-"""Whether a candidate is kept, and when its fate is clear: each rule at its very bound, on changes made by hand."""
+"""Whether a candidate is kept, and when that is settled: each rule exactly at its bound, on hand-made changes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from perfflow.verdict.acceptance import (
     Goal,
     accept,
     clear,
+    deciding_rows,
     effect_of,
     goal_of,
     is_reached,
-    telling_rows,
 )
 from perfflow.verdict.comparison import Comparison
 from perfflow.verdict.sharing import compared
@@ -72,7 +72,7 @@ def test_an_effect_is_a_change_for_the_better() -> None:
         ("b", ["g"], (("b", ""),), ("g",)),
         ("b rss", [], (("b", "rss"),), ()),
         (["b", "c d rate"], None, (("b", ""), ("c d", "rate")), ("**",)),
-        # What is no metric belongs to the benchmark's name, and a metric alone is one.
+        # A word that is not a metric belongs to the benchmark's name, and a metric alone is a benchmark.
         ("b c", None, (("b c", ""),), ("**",)),
         ("time", None, (("time", ""),), ("**",)),
     ],
@@ -137,7 +137,7 @@ def test_a_goal_is_reached_beyond_it(effect: tuple[float, float, float], at_leas
 @pytest.mark.parametrize(
     ("low", "high", "objective", "guard"),
     [
-        # Shares for the better. Out of reach of 10%, and no regression of 5%.
+        # Shares, up is better. 10% is excluded, and so is a regression of 5%.
         (-0.04, 0.09, True, True),
         (0.101, 0.3, True, True),
         (0.1, 0.3, False, True),
@@ -147,7 +147,7 @@ def test_a_goal_is_reached_beyond_it(effect: tuple[float, float, float], at_leas
         (-0.06, 0.06, False, False),
         (-0.1, -0.051, True, True),
         (-0.06, -0.045, True, True),
-        # Known to half a percent, or to half of the threshold.
+        # A half-width of 0.5%, or of half the threshold.
         (0.096, 0.106, True, True),
         (0.095, 0.107, False, True),
         (-0.07, -0.02, True, True),
@@ -169,8 +169,8 @@ def test_what_is_not_known_takes_no_more_pairs() -> None:
     ("low", "accepted", "reason"),
     [
         (0.101, True, "b +12.0% [+10.1%, +20.0%]"),
-        (0.100, False, "not proven to be over 10%: b +12.0% [+10.0%, +20.0%]"),
-        (0.021, False, "not proven to be over 10%: b +12.0% [+2.1%, +20.0%]"),
+        (0.100, False, "not proven to exceed 10%: b +12.0% [+10.0%, +20.0%]"),
+        (0.021, False, "not proven to exceed 10%: b +12.0% [+2.1%, +20.0%]"),
         (0.010, False, "unproven: b +12.0% [+1.0%, +20.0%]"),
     ],
 )
@@ -200,7 +200,7 @@ def test_what_a_candidate_lost_decides_first() -> None:
     [
         (0.07, "time", "**", False),
         (0.07, "time", "b", True),
-        # Beyond the floor, and below what is a concern.
+        # Beyond the floor, below the concern threshold.
         (0.04, "time", "**", True),
         (0.07, "rss", "**", False),
         (0.07, "rss", "c time", True),
@@ -219,7 +219,7 @@ def test_a_guard_that_regressed_outweighs_the_goal(worse: float, metric: str, gu
 
 def test_the_objective_with_the_largest_proven_effect_decides() -> None:
     assert candidate({("b", "time"): faster(0.2), ("c", "time"): faster(0.3)}).reason.startswith("c +30.0%")
-    # A larger estimate that is known less well proves less.
+    # A larger estimate with a wider interval proves less.
     found = candidate({("b", "time"): faster(0.3, 0.15), ("c", "time"): faster(0.2)})
     assert found.reason.startswith("c +20.0%")
     assert candidate({("b", "time"): NOTHING}).reason == "no objective was measured"
@@ -239,9 +239,9 @@ def test_a_candidate_is_judged_by_what_decides_and_not_by_what_is_merely_guarded
     events += [*pairs("c", [1.0] * 20, [1.0] * 20), *pairs("c", [1.0] * 20, [1.0] * 20, "rss")]
     taken = record(*events, ended("b"), ended("c"), steps=[planned("b"), planned("c")], guard=["**"])
     rows = compared(taken, own)
-    found = telling_rows(taken, rows, own, Goal((("b", "time"),), ("**",)))
+    found = deciding_rows(taken, rows, own, Goal((("b", "time"),), ("**",)))
     assert found == [("b", "time"), ("b", "rss"), ("c", "time")]
-    found = telling_rows(taken, rows, Criteria(), Goal((("c", "rss"),), ("**",)))
+    found = deciding_rows(taken, rows, Criteria(), Goal((("c", "rss"),), ("**",)))
     assert found == [("b", "time"), ("c", "time"), ("c", "rss")]
 
 

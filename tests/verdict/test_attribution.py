@@ -1,4 +1,4 @@
-"""Who is named for a regression, by costs that are made up here."""
+"""Attribution of regressions to functions, with made-up costs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perfflow.model.result import Benchmark
 from perfflow.model.result_samples import Bounds, Sample
 from perfflow.store.record import Record
 from perfflow.store.run_facts import BenchmarkCosts, PlannedStep, StepRecord
-from perfflow.verdict.attribution import attributions, told_share
+from perfflow.verdict.attribution import attributions, loss_share_text
 
 
 def side(value: float) -> Sample:
@@ -45,7 +45,7 @@ def row(metric: str, baseline: float, candidate: float, **changed: Any) -> Bench
 
 
 def cost(name: str, before: float, after: float, totals: tuple[float, float], **more: Any) -> dict[str, Any]:
-    """A function's samples on both sides, with the noise of so many."""
+    """Return a function's samples on both sides, with the noise of that number of samples."""
     found: dict[str, Any] = {"function": name, "file": "a.c", "line": 3, "crate": "", "region": ""}
     for tree, count, total in zip(("baseline", "candidate"), (before, after), totals, strict=True):
         share = count / total
@@ -77,7 +77,7 @@ def named(record: Record, *rows: Benchmark) -> list[str]:
 
 
 def test_times_are_compared_for_each_operation_and_not_by_share() -> None:
-    # 10 + 10 ms became 15 + 10 ms: of as many samples `same` has fewer, and cost nothing less.
+    # 10 + 10 ms became 15 + 10 ms: `same` has a smaller share of the samples, but the same cost.
     record = record_with("sampled", "time", {"slower": (1000, 1200), "same": (1000, 800)})
     (found,) = attributions(record, [row("cpu", 0.020, 0.025)])
     assert found.function == "slower"
@@ -96,7 +96,7 @@ def test_a_difference_within_its_noise_names_nobody() -> None:
 def test_few_samples_that_tell_all_the_same_are_said_to_be_few() -> None:
     record = record_with("sampled", "time", {"slower": (100, 300), "same": (100, 100)})
     (found,) = attributions(record, [row("cpu", 0.020, 0.040)])
-    assert found.note == "200 and 400 samples are few"
+    assert found.note == "only 200 and 400 samples"
 
 
 def test_a_function_that_was_not_there_is_told_as_such() -> None:
@@ -147,7 +147,7 @@ def test_the_functions_of_a_region_are_added_up() -> None:
 
 
 def test_a_part_that_is_more_than_all_is_not_told_as_a_figure() -> None:
-    assert [told_share(share) for share in (0.614, 1.0, 1.004, 1.48)] == ["61%", "100%", "100%", ">100%"]
+    assert [loss_share_text(share) for share in (0.614, 1.0, 1.004, 1.48)] == ["61%", "100%", "100%", ">100%"]
 
 
 def test_what_a_rate_lost_is_told_by_the_time_of_each_unit() -> None:
@@ -158,6 +158,6 @@ def test_what_a_rate_lost_is_told_by_the_time_of_each_unit() -> None:
     assert found.baseline == pytest.approx(1e-6 * 5 / 8)
     assert found.candidate == pytest.approx(1.375e-6 * 8 / 11)
     assert found.share == pytest.approx(1.0)
-    assert found.note == "its time for each unit of `rate`"
+    assert found.note == "time per unit of `rate`"
     assert not named(record, row("score", 100.0, 70.0, unit="1", better="higher"))
     assert not named(record, row("rate", 1e6, 0.0, unit="1/s", better="higher"))

@@ -1,4 +1,4 @@
-"""Rules of a verdict at their very bounds, on comparisons made by hand: clocks, targets, trade-offs and memory."""
+"""Rules of a verdict exactly at their bounds, on hand-made comparisons: clocks, targets, trade-offs and memory."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def sides(metric: str, *samples: float, after: tuple[float, ...] | None = None) 
 
 
 COMPUTES = "the program only computes, and CPU time is not disturbed by other processes"
-FORKS = "the program forks or has threads, so only wall time tells all of it"
-WAITS = "the program waits, forks or has threads, so only wall time tells all of it"
+FORKS = "the program forks or has threads, so only wall time covers all of its work"
+WAITS = "the program waits, forks or has threads, so only wall time covers all of its work"
 
 
 @pytest.mark.parametrize(
     ("cpu", "uncontended", "main_share", "chosen", "why"),
     [
         (0.90, 1.0, None, "cpu", COMPUTES),
-        (0.89, 1.0, None, "uncontended", "the program waits, so time on a core or waiting for work counts"),
+        (0.89, 1.0, None, "uncontended", "the program waits, so time on a core and waiting for work count"),
         (1.0, 1.0, 0.95, "cpu", COMPUTES),
         (1.0, 1.0, 0.94, "time", FORKS),
         (0.90, None, None, "cpu", "the program only computes in one thread"),
@@ -125,7 +125,7 @@ def test_witnesses_saw_more_of_the_same_pairs() -> None:
         ((0.07, 0.051, 0.09), (0.11, 0.06, 0.19), True),
         ((0.07, 0.051, 0.09), (0.10, 0.06, 0.19), False),
         ((0.12, 0.11, 0.13), (0.3, 0.2, 0.4), False),
-        # Known as a regression that is no concern.
+        # A proven regression below the concern threshold.
         ((0.04, 0.03, 0.05), (0.07, 0.051, 0.09), True),
     ],
 )
@@ -157,7 +157,7 @@ def test_a_gain_that_another_clock_excludes(high: float, other: tuple[float, flo
 @pytest.mark.parametrize(
     ("chosen", "other", "undecided"),
     [
-        # Its interval crosses the concern threshold, and is not known to half a percent.
+        # Its interval includes the concern threshold, and its half-width is over 0.5%.
         ((0.0, -0.01, 0.01), (0.045, 0.010, 0.08), True),
         ((0.0, -0.01, 0.01), (0.045, 0.000, 0.08), False),
         ((0.0, -0.01, 0.01), (0.045, 0.010, 0.05), False),
@@ -174,21 +174,21 @@ def test_a_gain_that_another_clock_excludes(high: float, other: tuple[float, flo
 def test_a_clock_that_may_yet_prove_a_regression(
     chosen: tuple[float, float, float], other: tuple[float, float, float], *, undecided: bool
 ) -> None:
-    heard = Clocks()
-    heard.hear({"cpu": clock("cpu", *chosen), "time": clock("time", *other)}, "cpu", THRESHOLDS)
-    assert heard.gating == {}
-    assert list(heard.undecided) == ([("b", "cpu")] if undecided else [])
+    clocks = Clocks()
+    clocks.check({"cpu": clock("cpu", *chosen), "time": clock("time", *other)}, "cpu", THRESHOLDS)
+    assert clocks.gating == {}
+    assert list(clocks.undecided) == ([("b", "cpu")] if undecided else [])
 
 
 def test_clocks_without_a_chosen_one_say_nothing() -> None:
-    heard = Clocks()
-    heard.hear({"time": clock("time", 0.2, 0.1, 0.3)}, "", THRESHOLDS)
-    heard.hear({"time": clock("time", 0.2, 0.1, 0.3)}, "time", THRESHOLDS)
-    assert heard == Clocks()
-    heard.hear({"cpu": clock("cpu", 0, -0.01, 0.01), "time": clock("time", 0.2, 0.1, 0.3)}, "cpu", THRESHOLDS)
-    assert heard.gating == {("b", "time"): "it proves a regression that `cpu` does not show"}
-    heard.hear({"cpu": clock("cpu", -0.08, -0.1, -0.06), "time": clock("time", 0, -0.01, 0.01)}, "cpu", THRESHOLDS)
-    assert list(heard.refuted) == [("b", "cpu")]
+    clocks = Clocks()
+    clocks.check({"time": clock("time", 0.2, 0.1, 0.3)}, "", THRESHOLDS)
+    clocks.check({"time": clock("time", 0.2, 0.1, 0.3)}, "time", THRESHOLDS)
+    assert clocks == Clocks()
+    clocks.check({"cpu": clock("cpu", 0, -0.01, 0.01), "time": clock("time", 0.2, 0.1, 0.3)}, "cpu", THRESHOLDS)
+    assert clocks.gating == {("b", "time"): "it proves a regression that `cpu` does not show"}
+    clocks.check({"cpu": clock("cpu", -0.08, -0.1, -0.06), "time": clock("time", 0, -0.01, 0.01)}, "cpu", THRESHOLDS)
+    assert list(clocks.refuted) == [("b", "cpu")]
 
 
 ONE_TO_TWO = {"min": "1 s", "max": "2 s"}
@@ -229,12 +229,12 @@ def test_a_figure_that_ought_to_repeat_is_widened_by_its_range() -> None:
 
 def test_a_percentile_is_told_where_a_sample_lies_beyond_it() -> None:
     few = side(*[1.0] * 19)
-    told = {n: targets._is_told(replace(few, n=n), "p95", "unproven") for n in (19, 20)}
+    told = {n: targets._is_shown(replace(few, n=n), "p95", "unproven") for n in (19, 20)}
     assert told == {19: False, 20: True}
-    assert targets._is_told(few, "p95", "met")
-    assert targets._is_told(few, "p50", "unproven")
-    assert targets._is_told(replace(few, high=1.0), "p99", "unproven")
-    assert targets._is_told(few, "max", "unproven")
+    assert targets._is_shown(few, "p95", "met")
+    assert targets._is_shown(few, "p50", "unproven")
+    assert targets._is_shown(replace(few, high=1.0), "p99", "unproven")
+    assert targets._is_shown(few, "max", "unproven")
 
 
 def test_samples_that_depend_on_those_before_them_are_named() -> None:
@@ -272,7 +272,7 @@ def test_how_much_worse_a_row_is_that_passes(decision: str, level: str | None, w
 
 
 TODAY = "2026-01-02"
-"""When the records made by hand begin."""
+"""Start time of the hand-made records."""
 
 
 def known(*accepted: Accepted) -> Criteria:
@@ -301,7 +301,7 @@ def test_a_trade_off_that_lapsed_is_named_where_it_would_have_been_enough() -> N
         return list(tradeoffs.lapsed(record(), found, known(item)))
 
     over = Accepted("b", 0.2, "slower", "2026-01-01")
-    text = "b time was accepted until 2026-01-01, which is over: slower"
+    text = "b time was accepted until 2026-01-01, which has passed: slower"
     assert said(over) == [text]
     assert said(replace(over, until=TODAY)) == []
     assert said(replace(over, change=0.19)) == []
@@ -309,7 +309,7 @@ def test_a_trade_off_that_lapsed_is_named_where_it_would_have_been_enough() -> N
     assert said(over, row("regressed", "action", -0.2, -0.3, -0.1, better="higher")) == [text]
     assert said(over, failing.model_copy(update={"change": None})) == []
     spent = replace(over, until=TODAY, spent=True)
-    assert said(spent) == ["b time: the base has what was accepted until 2026-01-02 already: slower"]
+    assert said(spent) == ["b time: the base already contains the regression accepted until 2026-01-02: slower"]
 
 
 @pytest.mark.parametrize(("grown", "matters"), [(2**20, False), (2**20 + 1, True)])

@@ -1,4 +1,4 @@
-"""Findings of comparisons with itself, from records made by hand."""
+"""Calibration findings from hand-made records of steps compared with themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which clock decides, what the other clocks may say against it, and how a benchmark's rows share its false alarms."""
+"""Which clock decides, how other clocks may contradict it, and how a benchmark's rows share its false alarms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLOCKS = ("time", "cpu", "uncontended")
 
 
 def events(pairs: int, sides: Mapping[str, tuple[float, float]], noise: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Pairs of one program: of each clock its value on both sides, and its noise."""
+    """Return pairs of one program, given the value on both sides and the noise of each clock."""
     dice = random.Random(7)
     found = []
     for number in range(pairs):
@@ -40,7 +40,7 @@ def events(pairs: int, sides: Mapping[str, tuple[float, float]], noise: Mapping[
 def judged(
     cpu: float, wait: float, pairs: int = 20, criteria: Criteria | None = None, noise: float = 0.005, **step: Any
 ) -> Result:
-    """A program of 100 ms of computing whose candidate computes and waits by these shares of it more."""
+    """Return pairs of a program that computes for 100 ms; the candidate computes and waits longer by these shares."""
     after = (100 * (1 + cpu + wait), 100 * (1 + cpu), 100 * (1 + cpu + wait))
     sides = dict(zip(CLOCKS, zip((100.0,) * 3, after, strict=True), strict=True))
     taken = events(pairs, sides, {"time": noise, "uncontended": noise})
@@ -73,7 +73,7 @@ def test_a_regression_by_waiting_that_may_matter_is_said() -> None:
     assert [item.metric for item in result.benchmarks if item.gating] == ["cpu"]
     (said,) = row(result, "cpu").warnings
     assert "changed by +5" in said
-    assert said.endswith("which is not proven to be a regression that matters")
+    assert said.endswith("which is not proven to exceed the concern threshold")
 
 
 @pytest.mark.parametrize(("wait", "goes_on"), [(0.0, False), (0.12, True)])

@@ -1,4 +1,4 @@
-"""Two samples -> effect and interval; numbers only."""
+"""Effect and interval of two samples."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def test_exact_metrics_are_their_value_and_say_when_they_are_not() -> None:
     assert found.change
     assert found.change.low == found.change.high == pytest.approx(-0.1)
     assert found.confidence is None
-    assert found.warnings == ("one run a side: whether the figure repeats was not checked; `runs: 2` checks it",)
+    assert found.warnings == ("one run per side, so perfflow could not check that the value repeats; set `runs: 2`",)
     found = compare(series([100.0, 104.0, 100.0], [90.0] * 3, HEAP), Criteria(rules=FIRST))
-    assert found.warnings == ("the runs of one side differ, so the figure is not exact here",)
+    assert found.warnings == ("the runs of one side differ, so the value is not exact here",)
     assert found.baseline
     assert (found.baseline.low, found.baseline.high) == (100.0, 104.0)
 
@@ -143,7 +143,7 @@ def test_upper_bounds_bound_the_change_on_one_side_only() -> None:
     assert (
         compare(bounded(series(values, more, RSS), BASELINE), Criteria())
         .warnings[0]
-        .startswith("known only as an upper")
+        .startswith("only an upper bound is known")
     )
 
 
@@ -224,7 +224,7 @@ def test_the_timing_metric_by_what_the_program_does(share: float, uncontended_sh
 
 
 def test_contention_in_most_processes_does_not_make_a_program_one_that_waits() -> None:
-    """Without queueing times the least disturbed process tells; one that waits never gets near its wall time."""
+    """Without queueing times the least disturbed process decides: a waiting program stays below its wall time."""
     disturbed = [value * (1 if number == 4 else 2.5) for number, value in enumerate(WALL)]
     assert timing_metric(timed(time=(disturbed, disturbed), cpu=(WALL, WALL)))[0] == "cpu"
     waiting = [value + 0.2 for value in WALL]
@@ -232,7 +232,7 @@ def test_contention_in_most_processes_does_not_make_a_program_one_that_waits() -
 
 
 def test_a_program_that_comes_to_use_two_cores_is_judged_by_wall_time() -> None:
-    """In CPU time it would look slower, although it is done in half the time."""
+    """Its CPU time would show it as slower, although it finishes in half the time."""
     halved = [value / 2 for value in WALL]
     figures = timed(time=(WALL, halved), cpu=(WALL, [value * 1.01 for value in WALL]))
     assert timing_metric(figures)[0] == "time"
@@ -240,7 +240,7 @@ def test_a_program_that_comes_to_use_two_cores_is_judged_by_wall_time() -> None:
 
 def test_uncontended_time_that_some_runs_lack_does_not_decide() -> None:
     name, why = timing_metric(timed(time=(WALL, WALL), cpu=(WALL, WALL), uncontended=(WALL[:-2], WALL[:-2])))
-    assert (name, why) == ("time", "some runs have threads or children, so only wall time tells all of it")
+    assert (name, why) == ("time", "some runs have threads or children, so only wall time covers all of its work")
 
 
 def test_uncontended_time_of_one_side_alone_means_threads_on_the_other() -> None:

@@ -1,4 +1,4 @@
-"""Parts of a comparison that only some samples reach: layouts, steps, upper bounds, zeros, and runs within a tick."""
+"""Special cases of a comparison: layouts, resolution, upper bounds, zeros, and runs within a tick."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def test_figures_that_repeat(old: list[float], new: list[float], change: tuple[f
 
 def test_one_run_a_side_says_that_it_was_not_checked_where_it_shows_a_change() -> None:
     found = [compare(series([1000.0], [value], "instructions"), Criteria()).warnings for value in (1000.0, 1001.0)]
-    assert [[text.partition(":")[0] for text in texts] for texts in found] == [[], ["one run a side"]]
+    assert [[text.partition(",")[0] for text in texts] for texts in found] == [[], ["one run per side"]]
     first = replace(Criteria(), rules=FIRST)
     (varies,) = compare(series([1000.0, 1300.0], [1000.0, 1000.0], "instructions"), first).warnings
-    assert varies == "the runs of one side differ, so the figure is not exact here"
+    assert varies == "the runs of one side differ, so the value is not exact here"
 
 
 def test_the_runs_that_count_are_those_of_the_last_look_or_whole_block() -> None:
@@ -124,7 +124,7 @@ def test_before_the_first_look_all_pairs_count_and_from_it_on_whole_ones() -> No
     values = ramp(12), ramp(12, 1.3)
     assert comparison._of_schedule("looks", values[0][:3], values[1][:4], CURRENT) == (values[0][:3], values[1][:4])
     assert comparison._of_schedule("looks", values[0], values[1][:11], CURRENT) == (values[0][:11], values[1][:11])
-    # The first look is one: what the other side has beyond it is left out.
+    # The first interim analysis: values of the longer side beyond it are not used.
     first = CURRENT.schedule("looks")[0][0]
     longer = comparison._of_schedule("looks", ramp(first), ramp(first + 2), CURRENT)
     assert [len(side) for side in longer] == [first, first]
@@ -184,7 +184,7 @@ def test_all_of_five_pairs_on_one_side_are_told() -> None:
 def test_a_quantile_surely_lies_between_the_least_and_the_greatest(
     statistic: str, runs: int, *, low: bool, high: bool
 ) -> None:
-    """That all of 59 samples lie below the 95th percentile has a probability of less than 5%."""
+    """The probability that all of 59 samples lie below the 95th percentile is less than 5%."""
     found = comparison.summarise([Reading("time", value) for value in ramp(runs)], TIME, statistic, rules=CURRENT)
     assert found
     assert found.sure.low == (min(ramp(runs)) if low else -math.inf)
@@ -219,7 +219,7 @@ def test_steps_as_large_as_the_values_leave_nothing_known() -> None:
 
 
 def layouts(per_side: int, runs: int, spread: float) -> Series:
-    """So many code layouts of each side, each run several times, and the programs as built before."""
+    """Return ``per_side`` code layouts of each side, each run several times, and the programs as built."""
     built = series([1.0, 1.01, 0.99, 1.02, 0.98] * 4, [1.3, 1.31, 1.29, 1.32, 1.28] * 4)
     values = [1 + spread * (number % 5 - 2) for number in range(per_side) for _ in range(runs)]
     made = series(values, [1.1 * value for value in values], design="few layouts", paired=False)
@@ -250,7 +250,7 @@ def test_the_side_with_fewer_layouts_and_runs_counts() -> None:
     found = compare(made, Criteria())
     assert found.layouts
     assert (found.pairs, found.layouts.n) == (9, 9)
-    # Of the last layout two runs are left, so of each the first two count.
+    # The last layout has two runs, so the first two of each layout count.
     made.sides[NEW] = [
         replace(item, value=item.value * (9 if at % 3 == 2 else 1)) for at, item in enumerate(made.sides[NEW])
     ]

@@ -1,4 +1,4 @@
-"""Rules where a figure lies exactly on a cut: candidates, clocks, decisions, memory and rates."""
+"""Rules for values exactly on a threshold: candidates, clocks, decisions, memory and rates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perfflow.model.result_samples import Sample
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record
 from perfflow.verdict import acceptance, decide, memory, one_measurement
-from perfflow.verdict.acceptance import Acceptance, Goal, accept, clear, is_reached, telling_rows
+from perfflow.verdict.acceptance import Acceptance, Goal, accept, clear, deciding_rows, is_reached
 from perfflow.verdict.clocks import Clocks, contradiction, timing_metric, witnesses, worse_by
 from perfflow.verdict.decide import Ruling, over_layouts, rule, settled
 from perfflow.verdict.sharing import compared
@@ -70,7 +70,7 @@ def test_only_the_clocks_of_the_objective_itself_contradict_its_gain() -> None:
 @pytest.mark.parametrize(
     ("objectives", "accepted"),
     [
-        ((("b", "cpu"),), True),  # the author asked for this clock
+        ((("b", "cpu"),), True),  # the workflow names this clock
         ((("b", ""),), False),
         ((("b", "time"),), False),
         ((("b", "time"), ("c", "cpu")), False),
@@ -89,7 +89,7 @@ def test_what_reached_the_goal_with_one_code_layout_says_so() -> None:
     rows = compared(taken, Criteria())
     goal = Goal((("b", ""),), (), 0.1)
     assert accept(taken, rows, Criteria(), goal, lambda _: False).reason == (
-        "b +50.0% [+50.0%, +50.0%]; with one code layout of each side: no linker"
+        "b +50.0% [+50.0%, +50.0%]; with one code layout per side: no linker"
     )
 
 
@@ -100,7 +100,7 @@ def test_a_target_of_a_clock_that_was_not_chosen_does_not_judge_a_candidate() ->
         for each in ("baseline", "candidate"):
             event[each].append(reading("time", 1.0))
     taken = record(*events, ended("b"), criteria=own)
-    assert telling_rows(taken, compared(taken, own), own, ALL) == [("b", "cpu")]
+    assert deciding_rows(taken, compared(taken, own), own, ALL) == [("b", "cpu")]
 
 
 def test_an_objective_exactly_at_the_goal_has_not_reached_it() -> None:
@@ -175,13 +175,13 @@ def test_one_pair_is_enough_for_a_witness() -> None:
 
 
 def test_clocks_are_judged_by_the_floor_of_two_builds() -> None:
-    """What identical files would prove, two builds do not: a change of 0.6% may be code layout."""
+    """A change of 0.6% is proven for identical files, but not for two builds: it may be code layout."""
     unproven = clock("cpu", 0.06, 0.006, 0.2)
     witness = clock("time", 0.07, 0.051, 0.09)
     assert worse_by(unproven, [witness], THRESHOLDS) == witness
-    heard = Clocks()
-    heard.hear({"cpu": unproven, "time": clock("time", 0.06, 0.01, 0.2)}, "cpu", THRESHOLDS)
-    assert list(heard.undecided) == [("b", "cpu")]
+    clocks = Clocks()
+    clocks.check({"cpu": unproven, "time": clock("time", 0.06, 0.01, 0.2)}, "cpu", THRESHOLDS)
+    assert list(clocks.undecided) == [("b", "cpu")]
     before, after = side(1e9), side(1.5e9)
     grown = clock("rss", 0.06, 0.006, 0.2, baseline=before, candidate=after)
     assert memory.has_grown(grown, THRESHOLDS) is False
@@ -201,18 +201,18 @@ def test_a_contradiction_is_told_with_the_interval_of_the_clock(high: float, tex
 
 
 def test_a_clock_that_bounds_nothing_is_told_without_an_interval() -> None:
-    heard = Clocks()
+    clocks = Clocks()
     open_ended = clock("time", 0.07, -math.inf, math.inf)
-    heard.hear({"cpu": clock("cpu", 0.0, -0.01, 0.01), "time": open_ended}, "cpu", THRESHOLDS)
-    assert heard.undecided == {
-        ("b", "cpu"): "time changed by +7.0%, which is not proven to be a regression that matters"
+    clocks.check({"cpu": clock("cpu", 0.0, -0.01, 0.01), "time": open_ended}, "cpu", THRESHOLDS)
+    assert clocks.undecided == {
+        ("b", "cpu"): "time changed by +7.0%, which is not proven to exceed the concern threshold"
     }
 
 
 @pytest.mark.parametrize(
     ("chosen", "finest", "undecided"),
     [
-        # A regression is shown, and the finest other clock seems to be of a worse level.
+        # The chosen clock shows a regression, and the finest other clock suggests a higher level.
         ((0.07, 0.06, 0.08), (0.11, 0.05, 0.20), True),
         ((0.07, 0.06, 0.08), (0.10, -0.05, 0.25), False),
         # Its lower end on the concern threshold, its estimate not beyond it.
@@ -223,19 +223,19 @@ def test_a_clock_that_bounds_nothing_is_told_without_an_interval() -> None:
 def test_the_finest_other_clock_is_the_one_that_is_heard(
     chosen: tuple[float, float, float], finest: tuple[float, float, float], *, undecided: bool
 ) -> None:
-    heard = Clocks()
+    clocks = Clocks()
     every = {"cpu": clock("cpu", *chosen), "uncontended": clock("uncontended", *finest)}
-    heard.hear(every | {"time": clock("time", 0.0, -0.1, 0.05)}, "cpu", THRESHOLDS)
-    assert list(heard.undecided) == ([("b", "cpu")] if undecided else [])
+    clocks.check(every | {"time": clock("time", 0.0, -0.1, 0.05)}, "cpu", THRESHOLDS)
+    assert list(clocks.undecided) == ([("b", "cpu")] if undecided else [])
 
 
 def test_the_less_fine_clock_is_not_asked_whether_it_seems_worse() -> None:
-    heard = Clocks()
+    clocks = Clocks()
     calm, wild = clock("uncontended", 0.0, -0.1, 0.05), clock("time", 0.06, -0.1, 0.2)
-    heard.hear({"cpu": clock("cpu", 0.0, -0.01, 0.01), "uncontended": calm, "time": wild}, "cpu", THRESHOLDS)
-    assert heard.undecided == {}
-    heard.hear({"cpu": clock("cpu", 0.0, -0.01, 0.01), "time": wild}, "cpu", THRESHOLDS)
-    assert list(heard.undecided) == [("b", "cpu")]
+    clocks.check({"cpu": clock("cpu", 0.0, -0.01, 0.01), "uncontended": calm, "time": wild}, "cpu", THRESHOLDS)
+    assert clocks.undecided == {}
+    clocks.check({"cpu": clock("cpu", 0.0, -0.01, 0.01), "time": wild}, "cpu", THRESHOLDS)
+    assert list(clocks.undecided) == [("b", "cpu")]
 
 
 # -- decisions
@@ -252,17 +252,17 @@ def test_a_tiny_change_is_proven_where_zero_is_excluded(low: float, high: float,
 @pytest.mark.parametrize(
     ("decision", "change", "enough"),
     [
-        # Half-widths of exactly half a percent, of which exactly half a percent is left besides the steps.
+        # Half-widths of exactly 0.5%.
         ("same", (0.021, 0.013, 0.023), True),
         ("unproven", (0.021, 0.013, 0.023), True),
-        # An estimate exactly on the floor is no more likely a change than none.
+        # With an estimate exactly on the floor, a change is as likely as none.
         ("same", (0.020, 0.001, 0.039), True),
-        # Ends exactly on a threshold do not straddle it.
+        # An interval that ends exactly on a threshold does not include it.
         ("regressed", (0.150, 0.100, 0.200), True),
         ("regressed", (0.080, 0.060, 0.100), True),
         ("regressed", (0.150, 0.099, 0.200), False),
         ("regressed", (0.080, 0.060, 0.101), False),
-        # The concern threshold is known to exactly half of itself.
+        # The half-width is exactly half of the concern threshold.
         ("regressed", (0.050, 0.0255, 0.0755), True),
     ],
 )
@@ -287,7 +287,7 @@ def test_a_comparison_without_layouts_is_as_it_was_built() -> None:
 @pytest.mark.parametrize(
     ("half", "blur", "more"),
     [
-        # Of 10 pairs, to fit a half-width into the 5% of the concern threshold: 10 (half / 0.05)^2, rounded up.
+        # From 10 pairs to a half-width within the concern threshold of 5%: 10 (half / 0.05)^2, rounded up.
         (0.0525, 0.0, 2),
         (0.0510, 0.0, 1),
         (0.0400, 0.0, 1),
@@ -311,7 +311,7 @@ def test_memory_that_grew_from_nothing_matters_beyond_a_mebibyte(grown: float, *
 
 
 def rated(times: list[float], rates: list[float], candidates: int = 3) -> Record:
-    """A benchmark with a time and a rate, of which the candidate lacks some."""
+    """Return a benchmark with a time and a rate, some of which the candidate lacks."""
     events = pairs("b", times, times)
     for number, (event, rate) in enumerate(zip(events, rates, strict=True)):
         event["baseline"].append(reading("throughput", rate))

@@ -1,4 +1,4 @@
-"""One comparison -> a decision; the table of the contract, row by row and as properties."""
+"""The decision on one comparison: the verdict table, row by row and as properties."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def test_a_floor_below_half_a_percent_holds_everywhere() -> None:
 
 
 def test_a_proven_change_under_the_floor_says_so() -> None:
-    assert ruling(0.01, 0.005, 0.015).note == "a change is proven, but not one above the floor of 2%"
-    assert ruling(0.002, 0.002, 0.002, HEAP).note == "a change is proven, but not one above the floor of 0.5%"
+    assert ruling(0.01, 0.005, 0.015).note == "a change is proven, but not that it exceeds the floor of 2%"
+    assert ruling(0.002, 0.002, 0.002, HEAP).note == "a change is proven, but not that it exceeds the floor of 0.5%"
     assert ruling(0.0, -0.01, 0.01).note == ""
 
 
@@ -122,7 +122,7 @@ def test_unpaired_values_are_unproven_whatever_they_are() -> None:
 @pytest.mark.parametrize(
     ("estimate", "half", "pairs", "more"),
     [
-        (0.00, 0.10, 10, 30),  # to fit into +-5% the half must halve: four times the pairs
+        (0.00, 0.10, 10, 30),  # to fit into +-5% the half-width must halve: four times the pairs
         (0.10, 0.16, 10, 30),  # to exclude the floor of 2% it must halve as well
         (0.00, 50.0, 10, MAX_MORE),
     ],
@@ -194,7 +194,7 @@ def test_what_is_only_shown_is_not_decided() -> None:
 @pytest.mark.parametrize(
     ("estimate", "low", "high", "identical", "enough"),
     [
-        # `same`: known to 2%, of identical files to 1%, and no change above the floor (2% or 0.5%) as likely as none.
+        # `same`: half-width of 2% (identical files: 1%), and no change above the floor as likely as none.
         (0.000, -0.019, 0.019, False, True),
         (0.000, -0.021, 0.021, False, False),
         (0.018, 0.001, 0.035, False, True),
@@ -206,10 +206,10 @@ def test_what_is_only_shown_is_not_decided() -> None:
         (-0.011, -0.031, 0.009, True, False),
         (0.009, 0.005, 0.013, True, False),
         (0.007, 0.005, 0.009, True, True),
-        # On the floor of 2% it is known to half a percent.
+        # On the floor of 2% the half-width is 0.5%.
         (0.021, 0.0175, 0.0245, False, True),
         (0.021, 0.0150, 0.0270, False, False),
-        # `regressed`: in one zone of the table, known to half of it at concern, or to half a percent at action.
+        # `regressed`: in one zone of the table; half-width of half the threshold at concern, or of 0.5% at action.
         (0.030, 0.021, 0.045, False, True),
         (0.070, 0.051, 0.090, False, True),
         (0.120, 0.090, 0.150, False, False),
@@ -217,7 +217,7 @@ def test_what_is_only_shown_is_not_decided() -> None:
         (0.050, 0.026, 0.074, False, True),
         (0.050, 0.024, 0.076, False, False),
         (0.090, 0.080, 0.101, False, False),
-        # `improved` has no levels; `unproven` asks for more.
+        # `improved` has no levels; `unproven` needs more pairs.
         (-0.300, -0.600, -0.021, False, True),
         (0.060, -0.010, 0.130, False, False),
     ],
@@ -260,7 +260,7 @@ def test_what_is_left_of_coarse_values_is_not_waited_for() -> None:
 
 
 def test_the_steps_of_coarse_values_are_no_room_for_more_pairs() -> None:
-    # Half 0.1, of which 0.01 stays: from 0.09 to the 0.04 that are left of the concern threshold.
+    # Half-width 0.1, of which 0.01 is blur: 0.09 must shrink to 0.04, the concern threshold without blur.
     found = rule(replace(comparison(0.0, -0.1, 0.1, pairs=16), blur=0.01), Thresholds(), identical=False)
     assert found.more == 65
     assert rule(replace(comparison(0.0, -0.1, 0.1), blur=0.05), Thresholds(), identical=False).more is None
@@ -293,7 +293,7 @@ def test_a_change_of_any_size_is_proven_where_the_interval_lacks_zero(low: float
         (-0.1, 0.1, 0.51, 9, False),
         (-0.1, 0.1, 0.1, 30, True),
         (-0.1, 0.1, 0.11, 30, False),
-        # Known to 1% already.
+        # The half-width is 1% already.
         (-0.01, 0.01, 0.15, 9, True),
         (-0.01, 0.01, 0.16, 9, False),
         (-0.011, 0.01, 0.16, 9, True),

@@ -94,7 +94,7 @@ def test_other_lines_are_refused(text: str) -> None:
     ],
 )
 def test_what_could_not_be_read_back_is_not_written(found: Evidence) -> None:
-    with pytest.raises(ValueError, match=r"evidence line|stands alone"):
+    with pytest.raises(ValueError, match=r"evidence line|with a factor"):
         evidence.write(found)
 
 

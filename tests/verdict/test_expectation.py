@@ -1,4 +1,4 @@
-"""What a calibration adds to a judged run."""
+"""The notes that a calibration adds to a judged run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.result import Expected, Result
 from perfflow.report import markdown, terminal
 from perfflow.store.record import record_of
-from perfflow.verdict.expectation import told
+from perfflow.verdict.expectation import detectable_change
 from perfflow.verdict.judge import judge
 from tests.verdict.records import END, ended, opening, pairs, planned, row
 
@@ -52,7 +52,7 @@ def test_events_without_expectations_are_judged() -> None:
 def test_an_unproven_row_says_what_can_be_told_here() -> None:
     result = judged(0.5, EXPECTED)
     assert row(result).decision == "unproven"
-    said = "on this machine changes from 3% are told within 20"
+    said = "on this machine changes of 3% or more are detected within 20"
     assert said in markdown.render(result)
     assert said in terminal.render(result, width=400, color=False, unicode=True)
     proven = judged(0.001, EXPECTED)
@@ -73,13 +73,13 @@ def test_a_run_noisier_than_the_calibration_is_warned_of() -> None:
 @pytest.mark.parametrize(
     ("smallest", "within", "said"),
     [
-        (0.03, 20.0, "on this machine changes from 3% are told within 20"),
-        (0.0025, 2.0, "on this machine changes from 0.25% are told within 2"),
-        (None, 20.0, "when this machine was calibrated, no change up to 100% was told within 20"),
+        (0.03, 20.0, "on this machine changes of 3% or more are detected within 20"),
+        (0.0025, 2.0, "on this machine changes of 0.25% or more are detected within 2"),
+        (None, 20.0, "in the calibration of this machine, no change up to 100% was detected within 20"),
         (None, None, ""),
     ],
 )
 def test_words(smallest: float | None, within: float | None, said: str) -> None:
-    text = told(Expected(noise=0.01, smallest_change=smallest, within=within, calibrated=""))
+    text = detectable_change(Expected(noise=0.01, smallest_change=smallest, within=within, calibrated=""))
     assert text.startswith(said)
     assert bool(text) == bool(said)

@@ -1,4 +1,4 @@
-"""Which functions changed, by noise that several profiles show, or else the functions that did not change."""
+"""Which functions changed, with noise from several profiles or from the unchanged functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def trends(before: Sequence[OwnCosts], after: Sequence[OwnCosts]) -> Mapping[str
 
 
 def one(before: int, after: int) -> Trend:
-    """What became of a function beside others that stay."""
+    """Return the trend of a function among unchanged ones."""
     others = {f"g{number}": 5000 for number in range(30)}
     return trends([sampled({"f": before, **others})], [sampled({"f": after, **others})])["f"]
 
@@ -46,13 +46,13 @@ def test_a_change_must_be_larger_than_the_noise_of_its_samples(before: int, afte
 
 
 def test_many_samples_do_not_hide_that_runs_differ() -> None:
-    """A million samples vary by a thousandth, but the cost of a function does by more from process to process."""
+    """A million samples vary by 0.1%, but the cost of a function varies more between processes."""
     assert one(1_000_000, 1_100_000) is Trend.SAME
     assert one(1_000_000, 1_400_000) is Trend.MORE
 
 
 def test_costs_are_compared_and_not_counts() -> None:
-    """Twice the samples of the same costs, such as from a profile that took twice as long."""
+    """The same costs with twice the samples, as from a profile that took twice as long."""
     counts = {f"f{number}": 100 * number for number in range(1, 50)}
     twice = {name: 2 * count for name, count in counts.items()}
     assert set(trends([sampled(counts, 2.0)], [sampled(twice, 1.0)]).values()) == {Trend.SAME}
@@ -71,7 +71,7 @@ def test_few_sampled_functions_cannot_show_the_noise() -> None:
 
 
 def test_one_pair_shows_its_noise_by_the_functions_that_did_not_change() -> None:
-    """With 30% of noise in all functions, a change by a third of one is none; without it, it is."""
+    """With 30% noise in all functions, a change of one by a third is not significant; without the noise, it is."""
     chance = random.Random(3)
     for noise, found in ((0.3, Trend.SAME), (0.0, Trend.MORE)):
         before = {f"f{number}": round(5000 * chance.lognormvariate(0, noise)) for number in range(50)}
@@ -86,7 +86,7 @@ def test_the_more_functions_the_larger_a_change_must_be() -> None:
 
 
 def drawn(chance: random.Random, noise: float, slower: float = 1.0) -> OwnCosts:
-    """A profile of 60 functions whose costs vary by ``noise`` from process to process, besides their samples."""
+    """Return a profile of 60 functions whose costs vary by ``noise`` between processes, besides sampling noise."""
     means = {f"f{number}": 20.0 * (number + 1) for number in range(60)}
     means["f50"] *= slower
     costs = {name: mean * chance.lognormvariate(0, noise) for name, mean in means.items()}
@@ -95,7 +95,7 @@ def drawn(chance: random.Random, noise: float, slower: float = 1.0) -> OwnCosts:
 
 @pytest.mark.parametrize(("profiles", "noise"), [(1, 0.03), (1, 0.3), (2, 0.3), (3, 0.1), (5, 0.2)])
 def test_equal_programs_rarely_show_a_change(profiles: int, noise: float) -> None:
-    """The least noise that is assumed, and larger noise."""
+    """The least assumed noise, and larger noise."""
     chance = random.Random(profiles)
     runs = 100
     alarms = 0
@@ -106,7 +106,7 @@ def test_equal_programs_rarely_show_a_change(profiles: int, noise: float) -> Non
 
 
 def test_several_profiles_show_what_one_cannot() -> None:
-    """A change of 15% is within the least noise that is assumed; quiet profiles prove it, noisy ones do not."""
+    """A change of 15% is within the least assumed noise. Quiet profiles prove it, noisy ones do not."""
     chance = random.Random(1)
     for profiles, noise, found in ((1, 0.0, Trend.SAME), (8, 0.0, Trend.MORE), (8, 0.3, Trend.SAME)):
         before = [drawn(chance, noise) for _ in range(profiles)]

@@ -1,4 +1,4 @@
-"""Growth targets and the growth of two sides, judged from records made by hand."""
+"""Growth targets and the growth of two sides, judged from hand-made records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cell(size: float) -> dict[str, Any]:
 
 
 def taken(size: float, *curves: Curve, metric: str = "time", count: int = 14, **keys: Any) -> list[dict[str, Any]]:
-    """Samples of one size that differ by up to half a percent."""
+    """Return samples of one size that differ by up to 0.5%."""
     found = []
     for number in range(count):
         spread = 1 + 0.001 * (number % 11 - 5)
@@ -97,13 +97,13 @@ def test_the_exponent_is_what_was_measured_and_the_sizes_stay_rows() -> None:
 def test_too_few_sizes_are_unproven_and_say_how_many_are_needed() -> None:
     result = run(linear, targets={"time": "≤linear"}, measured=SIZES[:2])
     (target,) = result.targets
-    assert (target.status, target.detail) == ("unproven", "2 of 3 sizes measured; a growth needs 3")
+    assert (target.status, target.detail) == ("unproven", "2 of 3 sizes measured; fitting a growth needs 3")
 
 
 def test_too_few_samples_are_unproven_and_say_how_many_are_needed() -> None:
     result = run(linear, targets={"time": "≤linear"}, count=3)
     (target,) = result.targets
-    assert (target.status, target.detail) == ("unproven", "a growth needs 6 samples of each size")
+    assert (target.status, target.detail) == ("unproven", "fitting a growth needs 6 samples of each size")
 
 
 def test_what_was_never_measured_is_not_measured() -> None:

@@ -1,4 +1,4 @@
-"""Fits of a growth: known curves with known noise, and scipy's least squares as the oracle."""
+"""Fits of a growth: known curves with known noise, and scipy's least squares as the reference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from perfflow.model.units import GROWTH_CLASSES
-from perfflow.verdict.growth_ahead import size_that_tells
+from perfflow.verdict.growth_ahead import deciding_size
 from perfflow.verdict.growth_fit import BEND, EXACT_BEND, Growth, Point, class_of, fit
 
 HOW = {"floor": 0.02, "flat": 0.05, "bend": BEND}
@@ -56,7 +56,7 @@ def test_what_lies_between_two_classes_is_neither(power: float) -> None:
 
 
 def test_a_start_that_every_run_pays_is_not_taken_for_flatness() -> None:
-    # The log-log slope of these is 0.3: the least size is nearly all start.
+    # Their log-log slope is 0.3, because the least size is almost only start-up cost.
     sizes = [100.0, 300.0, 1000.0, 3000.0, 10_000.0, 30_000.0]
     found = growth(points(lambda n: 1000.0 + n, sizes))
     assert found.exponent.estimate == pytest.approx(1.0, abs=0.02)
@@ -97,14 +97,14 @@ def test_a_size_is_named_that_would_tell_and_does() -> None:
     def decided(found: Growth) -> bool:
         return found.high <= linear or found.low > linear
 
-    size = size_that_tells(known, seen, decided, confidence=0.95, **HOW)
+    size = deciding_size(known, seen, decided, confidence=0.95, **HOW)
     assert size > 10_000
     assert decided(growth([*known, Point(size, size, 0.005 * size)]))
 
 
 def test_no_size_is_named_where_none_would_tell() -> None:
     known = points(CURVES["linear"])
-    assert size_that_tells(known, growth(known), lambda _: False, confidence=0.95, **HOW) == 0
+    assert deciding_size(known, growth(known), lambda _: False, confidence=0.95, **HOW) == 0
 
 
 @pytest.mark.parametrize("values", [[0.0] * 4, [0.0, 1.0, 2.0, 3.0], [5.0, 0.0, 0.0, 0.0], [4.0, 3.0, 2.0, 1.0]])
@@ -125,7 +125,7 @@ def test_the_interval_holds_the_exponent_of_a_clean_power(
 ) -> None:
     top = max(sizes) ** power
     found = growth([Point(n, unit * (start + n**power / top), 0.0) for n in sizes])
-    # Of what is flat the plain slope is given, start and all.
+    # A flat curve has the plain slope, including the start-up cost.
     assert found.high == 0 or found.exponent.low - 1e-6 <= power <= found.exponent.high + 1e-6
     assert (found.high == 0) == (found.rise.high <= 0.05 and max(sizes) >= 10 * min(sizes))
     assert found.low <= found.high
@@ -173,7 +173,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
     held = 0
     for seed in range(200):
         coin = random.Random(seed)
-        # Errors of the size that is claimed: the sample's own and the floor together.
+        # Errors of the claimed size: that of the sample and the floor combined.
         known = [Point(n, n * (1 + coin.gauss(0, math.hypot(0.02, 0.02))), 0.02 * n) for n in DECADES]
         found = growth(known).exponent
         held += found.low <= 1 <= found.high

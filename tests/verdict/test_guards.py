@@ -1,4 +1,4 @@
-"""What an optimize stage was told to guard: which rows gate for it."""
+"""The rows that gate for the guards of an optimize stage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES = [1000.0 * value for value in TIMES]
         ("rss", ["*"], False, True),
         ("rss", ["other"], False, False),
         ("rss", [], False, False),
-        # Worse by an upper bound is not worse.
+        # A candidate known only as an upper bound is not proven worse.
         ("rss", ["b"], True, False),
         ("page_faults", ["b"], False, False),
     ],

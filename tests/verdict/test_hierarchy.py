@@ -1,4 +1,4 @@
-"""What is told of the cheaper techniques when a costlier one was tried."""
+"""The reported state of cheaper techniques when a costlier one was tried."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.verdict.records import ended, judged, pairs, planned
 
 
 def told(*tries: tuple[str, str, str], **ruled_out: str) -> dict[str, list[tuple[str, str, str]]]:
-    """Each try (id, technique, decision) with what had become of the cheaper techniques before it."""
+    """Return the state of the cheaper techniques before each try (id, technique, decision)."""
     steps = [planned("b"), *(candidate(name, technique, "") for name, technique, _ in tries)]
     events = [*pairs("b", wave(1, 1, 0.01), None), ended("b")]
     for name, technique, decision in tries:

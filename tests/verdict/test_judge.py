@@ -1,4 +1,4 @@
-"""Record + criteria -> Result: targets, verdict, gate, what gates and why."""
+"""Judging a record: targets, verdict, gate, gating rows and their reasons."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_rows_and_the_verdict_they_give(candidate: list[float], decision: str, l
 
 
 def test_a_row_that_does_not_gate_decides_nothing() -> None:
-    """CPU time is chosen; the wall time beside it is only shown."""
+    """CPU time is chosen; wall time is only shown."""
     events = []
     for number, (wall, cpu) in enumerate(zip(noisy(1.5, 0.5), scaled(1.0), strict=True)):
         sides = {
@@ -85,7 +85,7 @@ def test_a_row_that_does_not_gate_decides_nothing() -> None:
 def test_a_timing_metric_that_was_asked_for_and_not_measured_is_said() -> None:
     result = judged(*pairs("b", BASE, BASE), ended("b"), steps=[planned("b", metric="cpu")])
     assert row(result).gating
-    assert row(result).why == "`cpu` is asked for, but was not measured"
+    assert row(result).why == "`cpu` was requested, but not measured"
 
 
 def test_identical_files_lower_the_floor() -> None:
@@ -117,9 +117,9 @@ def test_an_accepted_regression_passes_until_its_date(started: str, factor: floa
     )
     assert (result.verdict, row(result).level) == (verdict, level)
     assert "2026-06-30" in row(result).warnings[0]
-    # Where it would have passed a day before, the date is why it does not.
-    lapsed = ["b time was accepted until 2026-06-30, which is over: new checksums"]
-    assert [text for text in result.reasons if "is over" in text] == (lapsed if started > "2026-07" else [])
+    # If it would have passed before the date, the reasons mention the date.
+    lapsed = ["b time was accepted until 2026-06-30, which has passed: new checksums"]
+    assert [text for text in result.reasons if "which has passed" in text] == (lapsed if started > "2026-07" else [])
 
 
 def test_unpaired_values_never_gate() -> None:
@@ -241,7 +241,7 @@ def found_peak(metric: str, value: float, precision: str = "", step: str = "roof
 
 
 def of_peak(metric: str, *events: dict[str, Any], precision: str = "", **keys: Any) -> TargetResult:
-    """The target of half the peak on a benchmark that does 40e9 a second."""
+    """Judge the target of half the peak on a benchmark with 40e9 FLOP/s."""
     steps = [planned("b", precision=precision), *(planned(name, role="machine") for name in ("roof", "again"))]
     wanted = criteria({"b": {metric: "≥50% of peak"}}, **keys)
     return judged(*pairs("b", scaled(40e9), None, metric=metric), *events, wanted=wanted, steps=steps).targets[0]
@@ -250,7 +250,7 @@ def of_peak(metric: str, *events: dict[str, Any], precision: str = "", **keys: A
 def test_a_step_may_find_the_peak() -> None:
     found = of_peak("bandwidth", found_peak("bandwidth", 50e9))
     assert (found.status, found.peak, found.peak_source) == ("met", 50e9, "found by step roof")
-    # What a machine was once seen to do, it can do.
+    # The highest measured peak counts.
     assert of_peak("bandwidth", found_peak("bandwidth", 50e9), found_peak("bandwidth", 90e9, step="again")).peak == 90e9
     found = of_peak("bandwidth", found_peak("bandwidth", 50e9), peaks={"bandwidth": 100e9})
     assert (found.status, found.peak, found.peak_source) == ("not met", 100e9, "said by the workflow")
@@ -293,7 +293,7 @@ def test_an_upper_bound_meets_what_is_above_it_and_proves_nothing_below() -> Non
         (ended("c", "failed", "c exited with 1"), True, "step c: c exited with 1"),
         (None, False, "step c was not selected"),
         (None, True, "step c did not end"),
-        (ended("c"), True, "nothing measured this"),
+        (ended("c"), True, "no step measured this"),
     ],
 )
 def test_a_target_without_numbers_says_why(step: dict[str, Any] | None, selected: bool, detail: str) -> None:
@@ -366,7 +366,7 @@ def test_nothing_measured_where_something_should_have_been_is_an_error() -> None
 @pytest.mark.parametrize(
     ("end", "reason", "interrupted"),
     [
-        (None, "the run did not come to its end (was it killed?)", True),
+        (None, "the run did not finish (was it killed?)", True),
         ({"event": "interrupted", "time": "2026-01-02T03:04:06.500Z"}, "the run was interrupted", True),
         (END, None, False),
     ],
@@ -460,7 +460,7 @@ def test_what_only_looks_on_fails_a_run_that_found_nothing_else(role: str) -> No
 
 def test_samples_that_all_lie_on_one_side_of_the_bound_decide() -> None:
     eight = [8.01, 8.2, 7.93, 8.4, 8.11]
-    said = "all 5 samples lie on one side of it"
+    said = "all 5 samples lie on one side of the limit"
     assert target({"time": "<1s"}, *pairs("b", eight, None)) == ("not met", said)
     assert target({"time": "<9s"}, *pairs("b", eight, None)) == ("met", said)
     assert target({"time": {"min": "7s", "max": "9s"}}, *pairs("b", eight, None)) == ("met", said)
@@ -479,7 +479,7 @@ def test_few_samples_say_that_a_percentile_is_missed_and_never_that_it_is_met() 
 def test_pairs_that_all_lie_on_one_side_of_the_bound_decide() -> None:
     old, new = [8.01, 8.2, 7.93, 8.4, 8.11], [1.02, 1.0, 1.04, 0.99, 1.01]
     events = pairs("b", old, new)
-    said = "all 5 pairs lie on one side of it"
+    said = "all 5 pairs lie on one side of the limit"
     assert target({"time speedup": "≥2x"}, *events) == ("met", said)
     assert target({"time change": "<-95%"}, *events) == ("not met", said)
     assert target({"time speedup": "≥8x"}, *events)[0] == "unproven"
@@ -492,7 +492,7 @@ def test_ends_that_are_not_known_are_null_and_said() -> None:
     assert found.change
     assert found.speedup
     assert (found.change.low, found.change.high, found.speedup.low, found.speedup.high) == (None,) * 4
-    assert "too few pairs for an interval of the change; raise `runs` or `budget`" in found.warnings
+    assert "too few pairs for a confidence interval of the change; raise `runs` or `budget`" in found.warnings
 
 
 def test_a_percentile_of_too_few_samples_has_no_figure() -> None:
@@ -506,4 +506,4 @@ def test_a_target_says_how_much_wider_drift_makes_its_interval() -> None:
     drift = [1 + 0.01037 * number for number in range(20)]
     status, detail = target({"time": "<1.15s"}, *pairs("b", drift, None))
     assert status == "unproven"
-    assert re.search(r"samples depend on the ones before them, so the interval is \d\.\d times as wide", detail)
+    assert re.search(r"successive samples are correlated, so the interval is \d\.\d times as wide", detail)

@@ -31,15 +31,15 @@ def test_the_model_works_the_launch_out_and_says_what_would_lift_it() -> None:
 @pytest.mark.parametrize(("told", "is_said"), [(0.82, False), (0.81, True), (0.86, True), (None, False)])
 def test_a_model_that_does_not_agree_with_the_tool_is_said(told: float | None, is_said: bool) -> None:
     warnings = only(profiled(kernel(occupancy_theoretical=told))).warnings
-    expected = f"the model says 83.3% theoretical occupancy, ncu {told or 0:.1%}"
+    expected = f"the theoretical occupancy is 83.3% by the model, {told or 0:.1%} by ncu"
     assert warnings == ([expected] if is_said else [])
 
 
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"capability": ""}, "ncu does not tell the compute capability"),
-        ({"threads": None}, "ncu does not tell the threads"),
+        ({"capability": ""}, "ncu does not report the compute capability"),
+        ({"threads": None}, "ncu does not report the threads"),
         ({"capability": "6.1"}, "no limits are known for compute capability 6.1"),
         ({"threads": 0}, "a launch cannot have 0 threads"),
     ],
@@ -49,7 +49,7 @@ def test_without_launch_or_architecture_the_tools_figures_stand_alone(keys: dict
     assert found.model is None
     assert found.occupancy_theoretical == 40 / 48
     (warning,) = found.warnings
-    assert warning.startswith(f"no occupancy is modelled: {said}")
+    assert warning.startswith(f"no occupancy model: {said}")
 
 
 def test_a_tool_that_tells_no_launch_is_not_blamed_for_it() -> None:
@@ -59,7 +59,7 @@ def test_a_tool_that_tells_no_launch_is_not_blamed_for_it() -> None:
 
 def test_a_launch_that_fits_no_multiprocessor_is_said() -> None:
     found = only(profiled(kernel(threads=1024, registers=128)))
-    assert found.warnings == ["by the model no block of this launch fits an SM of compute capability 8.9"]
+    assert found.warnings == ["according to the model, no block of this launch fits an SM of compute capability 8.9"]
 
 
 def test_barriers_follow_from_the_blocks_that_they_allow() -> None:
@@ -89,7 +89,7 @@ def test_what_tells_a_bound_is_named_with_its_figures() -> None:
     )
     busy = only(profiled(kernel(sm_share=0.9)))
     assert busy.bound == "memory"
-    assert busy.because.endswith("SM 90% and memory 80% of their speed of light, which says compute")
+    assert busy.because.endswith("SM 90% and memory 80% of their speed of light, which suggests compute")
 
 
 def test_without_a_roof_the_speed_of_light_tells_the_bound() -> None:

@@ -1,4 +1,4 @@
-"""Memory that nobody named: it gates where two trees are compared, is a concern elsewhere, and nothing under 0.1."""
+"""Memory without a target: it gates if two trees are compared, is a concern otherwise, and is ignored by rules 0.1."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def measured(
     own: bool = False,
     bound: bool = False,
 ) -> Result:
-    """A benchmark ``b`` that takes as long as before, with one metric of memory beside its time."""
+    """Return a benchmark ``b`` with unchanged time and one memory metric."""
     known = wanted or Criteria()
     events = pairs("b", BASE, BASE)
     for event in events:

@@ -1,4 +1,4 @@
-"""A rate that is the inverse of a time in all samples is one measurement with it: judged and told once."""
+"""A rate that is the inverse of a time in all samples is judged and reported once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BASE = [1 + 0.001 * (number % 3) for number in range(20)]
 
 
 def gated(factor: float, wanted: Criteria | None = None, *, work: float = 1.0, guard: bool = False) -> Result:
-    """A benchmark with a time and a throughput, which is the work by the time; head may do another work."""
+    """Return a benchmark with a time and a throughput (work / time); the head may do a different amount of work."""
     known = wanted or Criteria()
     events = pairs("b", BASE, [factor * value for value in BASE])
     for event in events:

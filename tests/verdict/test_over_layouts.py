@@ -1,4 +1,4 @@
-"""What fresh code layouts make of a comparison, from events alone."""
+"""Comparisons over fresh code layouts, from events alone."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def series_of(events: Iterator[dict[str, Any]]) -> Series:
 
 
 def taken(*, between: float, pairs: int = 20, noise: float = 0.003) -> Iterator[dict[str, Any]]:
-    """As built head is 12% slower; over layouts there is no change."""
+    """As built, the head is 12% slower; over layouts there is no change."""
     chance = random.Random(7)
 
     def value(layout: float) -> float:
@@ -128,7 +128,7 @@ def test_of_a_few_layouts_the_medians_count() -> None:
         for number in range(11):
             yield event("looks", number, 0, baseline=1.0, candidate=1.3)
         for number, (side, layout) in enumerate(runs, 11):
-            # One run of three is disturbed: a median does not see it.
+            # One run of three is disturbed, which does not affect the median.
             cost = lucky[side, layout] * (1.5 if number % 7 == 0 else 1.0)
             yield event("few layouts", number, layout, **{side.value: cost})
 
@@ -146,5 +146,5 @@ def test_all_looks_together_spend_one_percent(rules: Any) -> None:
     for looks in filter(None, (rules.looks, rules.layout_looks)):
         assert sum(alpha for _, alpha in looks) <= 0.01 + 1e-9
         assert [pairs for pairs, _ in looks] == sorted({pairs for pairs, _ in looks})
-        # A share that the number of pairs cannot reach would be spent for nothing.
+        # A share that the number of pairs cannot reach would be wasted.
         assert all(2.0 ** (1 - pairs) <= alpha for pairs, alpha in looks)

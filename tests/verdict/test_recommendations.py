@@ -1,4 +1,4 @@
-"""Each rule on evidence that must fire it and on a near miss that must not."""
+"""Each rule, with evidence that must trigger it and a near miss that must not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ METRICS_OF_TOOLS = {
     name: Metric(name, Dimension.RATIO, Better.LOWER)
     for name in ("dataloader_fraction", "dataloader_wait", "allreduce_fraction", "gil_share")
 }
-"""Those that a rule is about and a tool brings along."""
+"""Metrics that rules use and that tools declare themselves."""
 
 
 Evidence = dict[str, Any]
@@ -49,7 +49,7 @@ def advised(
     warnings: Sequence[str] = (),
     kernels: Sequence[KernelResult] = (),
 ) -> list[Recommendation]:
-    """What is advised of hotspots, and of metrics with a value on the baseline and one on the candidate."""
+    """Return the advice on hotspots, and on metrics with a value on the baseline and one on the candidate."""
     events = [
         event
         for metric, (before, after) in (metrics or {}).items()
@@ -64,7 +64,7 @@ def advised(
 
 
 def of_kernel(**keys: Any) -> dict[str, Any]:
-    """A kernel of benchmark ``b`` with half of the device's time, of which nothing is to be advised but by ``keys``."""
+    """Return a kernel of benchmark ``b`` with half of the device's time; only ``keys`` may trigger advice."""
     known = {"benchmark": "b", "share": 0.5, "threads": 256, "registers": 32, "sm_share": 0.4, "memory_share": 0.5}
     return kernel(**(known | keys))
 
@@ -74,7 +74,7 @@ def gpu(*kernels: Mapping[str, Any]) -> Evidence:
 
 
 def line(function: str, share: float, cause: str, uses: Sequence[Use], **keys: Any) -> HotspotResult:
-    """A hotspot of the project's own Python, with what its source shows."""
+    """Return a hotspot of the project's own Python code, with the uses in its source."""
     known: dict[str, Any] = {"source": "line-profiler", "file": "own/p.py", "line": 9, "function": function}
     return spot(function, share, cause, **(known | {"uses": [str(use) for use in uses]} | keys))
 
@@ -204,24 +204,28 @@ FIRE: list[tuple[str, Evidence, str]] = [
     (
         "occupancy-limited-by-registers",
         gpu(of_kernel(registers=64)),
-        "67% occupancy possible by registers, 70% achieved, SM 40% and memory 50% busy; at most 48 registers per",
+        "67% occupancy possible, limited by registers, 70% achieved, SM 40% and memory 50% busy; at most 48 registers",
     ),
-    ("occupancy-limited-by-shared-memory", gpu(of_kernel(shared_static=40_000)), "33% occupancy possible by shared"),
-    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=32)), "50% occupancy possible by blocks, 70% achieved"),
-    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=1024)), "67% occupancy possible by warps"),
-    ("uncoalesced-accesses", gpu(of_kernel(uncoalesced=0.21)), "21% of the sectors of global memory are more than"),
+    ("occupancy-limited-by-shared-memory", gpu(of_kernel(shared_static=40_000)), "33% occupancy possible, limited by"),
+    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=32)), "50% occupancy possible, limited by blocks"),
+    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=1024)), "67% occupancy possible, limited by warps"),
+    (
+        "uncoalesced-accesses",
+        gpu(of_kernel(uncoalesced=0.21)),
+        "21% of the global memory sectors it moves are not needed",
+    ),
     ("divergent-warps", {"metrics": {"warp_efficiency": (0.9, 0.7)}}, "warp_efficiency: 70.0% (under 75.0%)"),
     (
         "warps-wait-for-memory",
         gpu(of_kernel(stalls={"long_scoreboard": 4.0, "wait": 6.0})),
-        "ncu: gemm (50% of device time): 40% of the warps' time is long_scoreboard, schedulers issue in 20% of cycles",
+        "40% of its warps' time is spent in long_scoreboard, schedulers issue in 20% of cycles",
     ),
     ("warps-wait-for-memory", gpu(of_kernel(stalls={"lg_throttle": 4.0, "wait": 6.0})), "lg_throttle"),
     ("warps-wait-for-shared-memory", gpu(of_kernel(stalls={"mio_throttle": 4.0, "wait": 6.0})), "mio_throttle"),
     (
         "warps-wait-at-barriers",
         gpu(of_kernel(stalls={"barrier": 4.0, "wait": 6.0})),
-        "40% of the warps' time is barrier",
+        "40% of its warps' time is spent in barrier",
     ),
     ("gpu-idles", {"metrics": {"gpu_idle": (0.1, 0.4)}}, "gpu_idle: 40.0% (over 30.0%)"),
     ("gpu-throttled", {"metrics": {"gpu_throttled": (0.0, 0.2)}}, "gpu_throttled: 20.0% (over 10.0%)"),
@@ -277,7 +281,7 @@ MISS: list[tuple[str, Evidence]] = [
         {"spots": [line("parse", 0.5, blocks(999), [Use.UNBOUNDED], unit="bytes", source="tracemalloc")]},
     ),
     (
-        "memory-kept-without-bound",  # what was asked for over the whole run may be long gone
+        "memory-kept-without-bound",  # total allocations over the whole run may already be freed
         {"spots": [line("parse", 0.5, blocks(9000), [Use.UNBOUNDED], unit="bytes", source="memray")]},
     ),
     ("many-small-allocations", {"metrics": {"allocs": (1e6, 1e6), "alloc": (7e7, 7e7)}}),
@@ -339,7 +343,7 @@ def test_a_function_that_lost_is_evidence_of_a_gate() -> None:
     metrics = {"instructions": (100.0, 200.0)}
     (found,) = advised(metrics=metrics, blamed=[Attribution(**known, function="malloc", share=0.8)])
     assert found.rule == "allocation-in-hot-path"
-    assert found.evidence == "callgrind: malloc holds 80% of what b lost in instructions"
+    assert found.evidence == "callgrind: malloc accounts for 80% of the regression of b instructions"
     assert advised(metrics=metrics, blamed=[Attribution(**known, function="malloc", share=0.05)]) == []
 
 

@@ -1,4 +1,4 @@
-"""What is said of a row that is not settled: what is known, the time that would settle it, and what grants that."""
+"""The text on a row that is not settled: its interval, the time that would settle it, and the option for that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHUT = [1.0, 1.001, 0.999, 1.0, 1.002] * 4
 
 
 def unproven(seconds: float | None, stopped: str = "budget", metric: str = "time", design: str = "looks") -> Result:
-    """A row of 20 pairs that took so many seconds each."""
+    """Return a row of 20 pairs that took so many seconds each."""
     events = pairs("b", OPEN, OPEN[2:] + OPEN[:2], metric)
     for event in events:
         event.update({"design": design} | ({"seconds": seconds} if seconds else {}))
@@ -57,7 +57,7 @@ def test_what_ended_the_measuring_decides_what_helps() -> None:
     assert remaining(fixed) == "about 30 seconds more would settle it (runs: 50)"
     assert remaining(fixed, options=True).endswith("(--runs 50)")
     assert remaining(changed(unproven(1.0, "total budget"), more=30)).endswith("(a --budget of 38s more)")
-    assert remaining(changed(unproven(1.0, "last look"), more=30)).startswith("more time does not settle it")
+    assert remaining(changed(unproven(1.0, "last look"), more=30)).startswith("more time will not settle it")
     assert remaining(changed(unproven(1.0, "settled"), more=30)) == ""
     assert remaining(changed(unproven(1.0), more=None)) == ""
 
@@ -68,7 +68,7 @@ def test_before_the_first_look_its_pairs_are_told() -> None:
         event.update({"design": "looks", "seconds": 1.0})
     why = {"event": "stopped", "step": "b", "benchmark": "", "reason": "budget"}
     (reason,) = judged(*events, why, ended("b")).reasons
-    assert reason.endswith("not settled after 2 pairs, too few to tell; it takes 9 more pairs at least (budget: 14s)")
+    assert reason.endswith("not settled after 2 pairs, too few to tell; at least 9 more pairs needed (budget: 14s)")
 
 
 def test_runs_of_earlier_versions_tell_pairs() -> None:
@@ -82,7 +82,7 @@ def test_runs_of_earlier_versions_tell_pairs() -> None:
 def test_the_reason_says_what_is_known() -> None:
     (reason,) = unproven(1.0).reasons
     assert reason.startswith(
-        "unproven: b time: its budget was spent; not settled after 20 pairs: the change is between -"
+        "unproven: b time: its budget ran out; not settled after 20 pairs: the change is between -"
     )
 
 
@@ -91,7 +91,7 @@ def test_where_cpu_time_is_settled_it_is_advised() -> None:
     for event, before, after in zip(events, SHUT, SHUT[1:] + SHUT[:1], strict=True):
         event["design"] = "looks"
         for side, value in (("baseline", before), ("candidate", after)):
-            # More CPU time than wall time: threads, so that wall time is judged.
+            # More CPU time than wall time indicates threads, so wall time decides.
             event[side].append({"metric": "cpu", "value": 3 * value})
     result = judged(*events, ended("b"))
     assert row(result, "b", "time").gating

@@ -1,4 +1,4 @@
-"""The smallest change told, where the noise is known and fresh draws can check it."""
+"""The smallest detectable change, checked with known noise and fresh draws."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def recorded(spread: float, count: int = 300, design: str = "looks", first: int 
 
 
 def found_in_fresh_draws(spread: float, change: float, pairs: int, design: str = "looks", draws: int = 60) -> float:
-    """Share of runs over newly drawn pairs in which the change is found."""
+    """Return the share of runs over newly drawn pairs that detect the change."""
     found = 0
     for seed in range(draws):
         candidate = [value * (1 + change) for value in noise(spread, pairs, 2000 + seed)]
@@ -39,7 +39,7 @@ def below(change: float, steps: int) -> float:
 
 @pytest.mark.parametrize(("spread", "pairs"), [(0.01, 64), (0.03, 28), (0.05, 14)])
 def test_known_noise_gives_the_change_that_fresh_draws_give(spread: float, pairs: int) -> None:
-    """The middle one of three recordings: one alone may be a lucky one."""
+    """Return the median over three recordings, because a single one may be lucky."""
     told = sorted(
         smallest_change(recorded(spread, first=first), Thresholds(), pairs, "seed") or math.inf for first in (1, 3, 5)
     )[1]

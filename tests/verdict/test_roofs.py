@@ -1,4 +1,4 @@
-"""Which benchmarks are placed under the roof, and what is said where it is not known."""
+"""Benchmarks under the roof, and the notes if the roof is not known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def values(value: float) -> list[float]:
 
 
 def kernel(peaks: Mapping[str, float], traffic: str = "throughput", precision: str = "f32") -> Result:
-    """A kernel of 0.5 FLOP/B that does 2e9 FLOP/s, and of one suite another that tells its arithmetic alone."""
+    """Return a kernel of 0.5 FLOP/B with 2e9 FLOP/s, and another of the same suite that reports only arithmetic."""
     events = [*pairs("b", values(2e9), None, "flops"), *pairs("b", values(4e9), None, traffic)]
     alone = {"event": "sample", "step": "b", "pair": 0, "baseline": [reading("flops", 3e9, benchmark="alone")]}
     steps = [planned("b", precision=precision)]
@@ -75,14 +75,14 @@ def test_without_a_precision_the_roof_is_the_highest_and_it_is_said() -> None:
     peaks = {"bandwidth": 10e9, "flops f64": 1e9, "flops f32": 100e9}
     found = point(kernel(peaks, precision=""))
     assert found.attainable == pytest.approx(5e9)
-    assert found.note == "no precision is said, so the roof is the highest, f32"
+    assert found.note == "the precision is not known, so the highest peak is the roof: f32"
 
 
 def test_what_stays_in_a_cache_may_be_above_the_roof() -> None:
     found = point(kernel({"bandwidth": 1e9, "flops f32": 100e9}))
     assert found.share is not None
     assert found.share > 1
-    assert found.note == "above the roof: its data stay in a cache, or the peak was measured too low"
+    assert found.note == "above the roof: its data stays in a cache, or the measured peak is too low"
 
 
 def test_both_sides_have_a_place() -> None:

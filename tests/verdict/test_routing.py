@@ -1,4 +1,4 @@
-"""Findings -> facts, the first rule that matches, and its brief."""
+"""The facts of findings, the first rule that matches, and its brief."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def findings(
     spots: Sequence[HotspotResult] = (),
     steps: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[Findings, Result]:
-    """A judged gate: benchmark -> how much slower its candidate is, None where there is no baseline."""
+    """Return a judged gate, given how much slower each candidate is; None without a baseline."""
     known = wanted or Criteria()
     every = [planned(name) for name in factors]
     samples = [
@@ -143,7 +143,7 @@ def test_the_workflows_own_rules_come_first_in_their_order() -> None:
     route = taken(findings({"core/parse": 1.25}, wanted=replace(Criteria(), routes=own), blamed=blamed)[0])
     assert route.rule == 'routes: hotspots.region == "decode"'
     assert (route.to, route.why) == ("decoding", "the area has its own people")
-    # None of them matches: the built-in ones do.
+    # None of them matches, so the built-in rules apply.
     assert taken(findings({"core/parse": 1.0}, wanted=replace(Criteria(), routes=own))[0]).rule == "all-passed"
 
 
@@ -173,7 +173,7 @@ def test_a_rule_that_cannot_be_evaluated_loses_nothing_and_is_said() -> None:
     ("blamed", "spots", "place"),
     [
         ([lost("a", 0.5), lost("b", 0.4)], [], "function"),
-        ([lost("a", 0.49), lost("b", 0.4)], [], ""),  # one file, and no other one is known
+        ([lost("a", 0.49), lost("b", 0.4)], [], ""),  # only one file is known
         ([lost("a", 0.3), lost("b", 0.3)], [spot("main", "src/main.rs")], "file"),
         ([lost("a", 0.3), lost("b", 0.3, file="src/b.rs"), lost("c", 0.2, file="c.rs", crate="io")], [], "crate"),
         ([lost("a", 0.3, file="", crate=""), lost("b", 0.3, file="", crate="")], [], ""),
@@ -191,7 +191,7 @@ def test_when_a_regression_is_localized(blamed: list[Attribution], spots: list[H
 def test_each_benchmark_that_regressed_has_to_be_localized() -> None:
     blamed = [lost("a", 0.9), *(lost(f"f{n}", 0.1, benchmark="io/read") for n in range(9))]
     assert localized_in(findings({"core/parse": 1.25, "io/read": 1.25}, blamed=blamed)[0]) == ""
-    # One that is within its threshold is not what the gate failed for.
+    # The gate did not fail for a regression within its threshold.
     assert localized_in(findings({"core/parse": 1.25, "io/read": 1.07}, blamed=blamed)[0]) == "function"
 
 
@@ -248,7 +248,7 @@ def test_the_brief_has_what_whoever_is_next_needs() -> None:
         "io time p50 <1ms not met: 1.00 s",
     ]
     touched = f"last touched in {'d' * 12} by Ada: Check twice"
-    place = "step (src/parse.rs:12): 80% of what core/parse lost in time"
+    place = "step (src/parse.rs:12): 80% of the regression of core/parse time"
     assert brief.hotspots == [f"{place}; 1.00 s → 1.50 s; {touched}; 12 samples are few"]
     own = "--set 'size=a b' --set fast=true"
     good, bad = "b" * 40, "c" * 40

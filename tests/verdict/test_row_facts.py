@@ -1,4 +1,4 @@
-"""Which rows a verdict rests on, which share of the false alarms each has, and what is said of rows and targets."""
+"""The gating rows, their shares of the false alarms, and the notes on rows and targets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIRST_LOOK = CURRENT.looks[0][1]
 
 
 def taken(metrics: Mapping[str, float], runs: int = 11, wanted: Criteria | None = None, **keys: Any) -> Record:
-    """Pairs of a benchmark of which the candidate changed each metric by a factor."""
+    """Return pairs of a benchmark whose candidate changed each metric by a factor."""
     events: list[dict[str, Any]] = []
     for number in range(runs):
         sides: dict[str, list[Any]] = {"baseline": [], "candidate": []}
@@ -98,9 +98,7 @@ def test_two_stored_sets_have_a_verdict_by_the_first_rules_alone(kind: str, rule
     assert judge(made, replace(Criteria(), rules=rules)).verdict == "pass"
 
 
-@pytest.mark.parametrize(
-    ("asked", "why"), [("auto", ""), (None, ""), ("cpu", "`cpu` is asked for, but was not measured")]
-)
+@pytest.mark.parametrize(("asked", "why"), [("auto", ""), (None, ""), ("cpu", "`cpu` was requested, but not measured")])
 def test_a_clock_chosen_by_itself_was_not_asked_for(asked: str | None, why: str) -> None:
     made = taken({"time": 1.0}, steps=[planned("b", metric=asked)])
     assert choose_rows(made, compared(made, Criteria()), Criteria()).gating == {("b", "time"): why}
@@ -117,7 +115,7 @@ def test_an_accepted_regression_passes_to_the_end_of_its_day(until: str, action:
     assert is_accepted(replace(item, benchmark="c"), wanted, ("b", "time"), "") is False
     failing = shown("regressed", "action", -0.5, -0.6, -0.4, better="higher")
     over = tradeoffs.lapsed(made, failing, wanted)
-    assert list(over) == []  # 50% is more than was accepted
+    assert list(over) == []  # 50% is more than accepted
     less = failing.model_copy(update={"change": None})
     assert list(tradeoffs.lapsed(made, less, wanted)) == []
 
@@ -137,14 +135,14 @@ COUNT = {"b": {"instructions": "<1000"}}
 @pytest.mark.parametrize(
     ("metrics", "targets", "gate", "shares"),
     [
-        # The chosen row alone; beside it, clocks that see more have a quarter of its weight, or memory has.
+        # The chosen row alone; with other clocks or memory, which get a quarter of its weight.
         (("time",), None, False, {"time": 1.0}),
         (("cpu", "time"), None, False, {"cpu": 0.8, "time": 0.4}),
         (("cpu", "time", "uncontended"), None, False, {"cpu": 0.8, "time": 0.2, "uncontended": 0.2}),
         (("time", "rss"), None, False, {"time": 1.0, "rss": 1.0}),
         (("time", "rss"), None, True, {"time": 0.8, "rss": 0.4}),
         (("cpu", "time", "rss"), None, True, {"cpu": 0.8, "time": 0.2, "rss": 0.2}),
-        # Two rows that gate have as much each; an exact one has no false alarms.
+        # Two gating rows have equal shares; an exact row has no false alarms.
         (("time", "rss"), RSS, False, {"time": 0.5, "rss": 0.5}),
         (("cpu", "time", "rss"), RSS, False, {"cpu": 8 / 18, "rss": 8 / 18, "time": 4 / 18}),
         (("time", "instructions"), COUNT, False, {"time": 1.0}),
@@ -200,7 +198,7 @@ def test_the_fewest_runs_in_random_order_keep_all_for_the_chosen_row(runs: int, 
     assert alphas(made, criteria(targets))["cpu"] == pytest.approx(share * dict(CURRENT.few)[runs])
 
 
-# -- what a row says
+# -- the notes on a row
 
 
 @pytest.mark.parametrize(("name", "branch"), [("perfflow/kept", "perfflow/kept"), ("", None)])
@@ -216,7 +214,7 @@ def test_the_branch_of_what_was_kept_is_named(name: str, branch: str | None) -> 
 
 
 def with_layouts(as_built: float, over: float, design: str = "layouts", metrics: Sequence[str] = ("time",)) -> Record:
-    """Twenty pairs of the programs as built, then of twenty code layouts of each side, or of six."""
+    """Return twenty pairs of the programs as built, then twenty (or six) code layouts of each side."""
     events: list[dict[str, Any]] = []
     for number in range(26 if design == "few layouts" else 40):
         layout, factor = max(0, number - 19), over if number > 19 else as_built
@@ -251,7 +249,7 @@ def test_the_accident_of_a_row_that_decides_nothing_is_not_told() -> None:
     assert told == {"time": False, "cpu": True}
     tiny = judge(taken({"time": 1.01, "cpu": 1.01}, 20), Criteria())
     notes = {item.metric: item.warnings for item in tiny.benchmarks}
-    assert list(notes.values()) == [["a change is proven, but not one above the floor of 2%"]] * 2
+    assert list(notes.values()) == [["a change is proven, but not that it exceeds the floor of 2%"]] * 2
 
 
 def test_nothing_known_as_built_has_no_change_as_built() -> None:
@@ -270,8 +268,8 @@ def test_a_change_of_one_code_layout_says_what_the_floor_stands_for(factor: floa
     made = taken({"time": factor}, 20)
     made.without_layouts["b", ""] = "no linker"
     found = row(judge(made, Criteria()))
-    text = "measured with one code layout of each side: no linker; the floor of 2% stands for the code layout, "
-    assert found.warnings == ([text + "which can make more of a difference"] if told else [])
+    text = "measured with one code layout per side: no linker; code layout alone can change the result by "
+    assert found.warnings == ([text + "more than the floor of 2%"] if told else [])
     assert found.as_built == "no linker"
 
 
@@ -288,7 +286,7 @@ def test_only_what_is_unproven_says_that_its_time_was_spent(factor: float | None
     stopped = {"event": "stopped", "step": "b", "benchmark": "", "reason": "budget"}
     found = row(judged(*events, stopped, ended("b")))
     assert found.decision == ("unproven" if says else "same")
-    assert ("its budget was spent before this was decided" in found.warnings) is says
+    assert ("its budget ran out before this was decided" in found.warnings) is says
     assert found.stopped == "budget"
 
 
@@ -336,13 +334,13 @@ def test_hotspots_and_profiles_without_a_benchmark_are_those_of_their_step() -> 
     ]
     step = planned("p", role="profile", benchmark="sort")
     result = judged(ended("p", hotspots=spots, profiles=files), steps=[step])
-    # Exactly 5% is no hotspot.
+    # Exactly 5% is not a hotspot.
     assert [(spot.location, spot.benchmark) for spot in result.hotspots] == [("f", "sort"), ("g", "own")]
     assert [item.benchmark for item in result.profiles] == ["sort", "own"]
 
 
 def fresh(factor: float, noise: float = 0.001) -> Result:
-    """What was screened, and the fresh pairs that confirm it or do not."""
+    """Return a screening, and the fresh pairs that confirm or refute it."""
     events = []
     for number, design in enumerate(["screen"] * 9 + ["confirm"] * 20):
         sides = {
@@ -373,7 +371,7 @@ def test_nothing_that_was_skipped_measured_nothing() -> None:
     assert NOTHING in judged(ended("b"), steps=steps).reasons
 
 
-# -- what a target says
+# -- the details of a target
 
 
 def one_target(wanted: Mapping[str, Any], *events: Any, own: Criteria | None = None, **keys: Any) -> Any:
@@ -405,8 +403,8 @@ def test_a_step_that_expects_a_benchmark_says_why_it_is_missing() -> None:
 @pytest.mark.parametrize(
     ("metric", "detail"),
     [
-        ("time", "nothing measured this: `*` does not cross `/`; write `**`"),
-        ("rss", "nothing measured this"),
+        ("time", "no step measured this: `*` does not cross `/`; write `**`"),
+        ("rss", "no step measured this"),
     ],
 )
 def test_a_glob_that_would_match_if_it_crossed_a_slash_is_told(metric: str, detail: str) -> None:
@@ -428,7 +426,7 @@ def test_a_percentile_of_batches_is_named_as_one(batch: float, statistic: str, *
     [
         ("<9%", "met", ""),
         ("<-9%", "not met", ""),
-        ("<0%", "unproven", "the interval crosses the requirement"),
+        ("<0%", "unproven", "the interval includes the limit"),
     ],
 )
 def test_a_change_that_crosses_its_requirement_says_so(wanted: str, status: str, detail: str) -> None:

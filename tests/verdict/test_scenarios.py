@@ -1,4 +1,4 @@
-"""What a realistic benchmark says of the synthetic ones that it confirms."""
+"""Notes of realistic benchmarks on the synthetic ones that they confirm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = [
 
 
 def run(micro: float, macro: float | None, steps: list[dict[str, Any]] | None = None) -> Result:
-    """20 pairs of each, whose candidate costs this much of the baseline, give or take a percent."""
+    """Return 20 pairs of each benchmark, whose candidate costs this share of the baseline, within a percent."""
     events = []
     for name, ratio in (("micro", micro), ("macro", macro)):
         noise = [1 + 0.002 * ((7 * number) % 11 - 5) for number in range(20)]
@@ -35,7 +35,7 @@ def run(micro: float, macro: float | None, steps: list[dict[str, Any]] | None = 
         (0.8, 0.7, True, "confirmed by macro: improved -30."),
         (1.3, 1.0, False, "not confirmed by macro: same ±"),
         (1.3, 1.2, True, "confirmed by macro: regressed +20."),
-        (0.8, None, None, "macro does not tell whether it confirms this: not compared"),
+        (0.8, None, None, "macro neither confirms nor refutes this: not compared"),
     ],
 )
 def test_a_changed_synthetic_benchmark_is_held_against_the_realistic_one(

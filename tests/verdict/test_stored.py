@@ -1,4 +1,4 @@
-"""Result -> Record: judging what was read back gives the same bytes."""
+"""Rebuilding a record from a result: judging it again gives the same bytes."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ kernels = st.builds(
 
 @st.composite
 def blocks(draw: st.DrawFn, step: str) -> list[dict[str, Any]]:
-    """Samples of one step, the same readings again and again with a little noise, some of them lost."""
-    # Code layouts come after samples of the programs as built; their way back has tests of its own.
+    """Samples of one step: the same readings repeated with a little noise, some of them missing."""
+    # Code layouts follow samples of the programs as built; other tests cover them.
     single = [[design.value] for design in Design if "layouts" not in design.value]
     designs = draw(st.sampled_from([*single, ["screen", "confirm"], []]))
     chosen = {side: draw(few_readings) for side in draw(st.sampled_from([SIDES, SIDES, SIDES[:1], SIDES[1:]]))}
@@ -160,7 +160,7 @@ def records(draw: st.DrawFn) -> Record:
             events.append({"event": "stopped", "step": name, "benchmark": benchmark, "reason": "budget"})
         if draw(st.integers(0, 3)):
             end_of_step = draw(endings(name))
-            # A step that samples has no readings at its end, which are those of a profile.
+            # A sampling step has no readings in its final event; only profiles have.
             events.append({key: value for key, value in end_of_step.items() if key != "readings" or not samples})
     end = draw(st.sampled_from([[END], [END], [], [{"event": "interrupted", "time": END["time"]}]]))
     params = {"limit": float("inf"), "names": ["a", 1]}
@@ -192,7 +192,7 @@ def test_what_both_sides_have_and_no_pair_does_is_not_measured_in_either() -> No
     wanted = criteria({"b*": {"time": "<2s"}})
     result = judge(record(*events, ended("b")), wanted)
     assert to_text(judge(record_of_result(result), wanted)) == to_text(result)
-    assert result.targets[0].detail == "nothing measured this"
+    assert result.targets[0].detail == "no step measured this"
 
 
 def test_other_criteria_on_the_same_samples_are_those_criteria() -> None:
@@ -221,7 +221,7 @@ def test_a_file_of_an_earlier_version_loads_and_says_why_it_cannot_be_judged_aga
     for item in data[part]:
         del item[key]
     stored = Result.model_validate(data)
-    with pytest.raises(UserError, match="does not say how its samples were taken"):
+    with pytest.raises(UserError, match="does not record how its samples were taken"):
         record_of_result(stored)
 
 

@@ -1,4 +1,4 @@
-"""Every sentence about a row follows from its decision, its level and its interval, whatever these are."""
+"""Every text about a row agrees with its decision, its level and its interval."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METRIC = st.sampled_from(["time", "throughput", "allocs"])
 
 @st.composite
 def results(draw: st.DrawFn) -> Result:
-    """A gate of up to three benchmarks, each faster or slower, measured well or badly, often or just twice."""
+    """A gate of up to three benchmarks, each faster or slower, with little or much noise, with many or two pairs."""
     events, steps = [], []
     for name in draw(st.sampled_from([["a"], ["a", "b"], ["a", "b", "c"]])):
         metric, times, spread = draw(METRIC), draw(factor), draw(noise)
@@ -43,7 +43,7 @@ def results(draw: st.DrawFn) -> Result:
 
 
 def worse(row: Benchmark) -> tuple[float, float, float]:
-    """Estimate and interval, oriented so that up is worse."""
+    """Return estimate and interval, up is worse."""
     assert row.change is not None
     sign = -1 if row.better == "higher" else 1
     found = [sign * value if value is not None else None for value in (row.change.low, row.change.high)]

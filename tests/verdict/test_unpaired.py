@@ -1,4 +1,4 @@
-"""Two stored sets without pairs: decided by the same table, and nothing of it gates but what is gone."""
+"""Two stored sets without pairs: the same verdict table applies, and only removed rows gate."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def test_what_is_gone_gates_and_what_is_new_does_not() -> None:
 def test_a_mean_of_many_runs_leads_no_benchmark_whose_times_are_known() -> None:
     result = compared({"time": STEADY, "cpu": [0.99]}, {"time": STEADY, "cpu": [0.99]})
     assert [item.metric for item in result.benchmarks if item.leading] == ["time"]
-    assert "give it more runs" in row(result, "cpu").warnings[0]
+    assert "raise the number of runs" in row(result, "cpu").warnings[0]
 
 
 def test_what_tells_of_threads_still_counts() -> None:
-    """By its times alone the program would be judged by its CPU time."""
+    """By its times alone, CPU time would decide about the program."""
     both = {"time": STEADY, "cpu": STEADY, "uncontended": STEADY}
     assert [item.metric for item in compared(both, both).benchmarks if item.leading] == ["cpu"]
     threaded = both | {"main_share": [0.5] * 6}
@@ -93,6 +93,6 @@ def test_swapping_the_sides_mirrors_the_interval(a: list[float], b: list[float])
         assert there.speedup == back.speedup
         return
     for mine, theirs in ((there.speedup.value, back.speedup.value), (there.speedup.low, back.speedup.high)):
-        # A change of -99.999% has lost the digits that its reciprocal would need.
+        # A change of -99.999% has too few digits left for its reciprocal.
         if mine and theirs and 1e-4 < mine < 1e4:
             assert mine * theirs == pytest.approx(1, rel=1e-6)

@@ -1,4 +1,4 @@
-"""What passes is said where it passes with a warning, and what found nothing out does not pass."""
+"""Warnings of runs that pass; and a run that measured and checked nothing does not pass."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def shown(result: Result) -> str:
 @pytest.mark.parametrize(
     ("metric", "factor", "said"),
     [
-        ("time", 1.87, "concern: b time +87.0%, over the concern threshold of 5% (action from 300%)"),
-        ("throughput", 0.5, "concern: b throughput -50.0%, over the concern threshold of 5% (action from 300%)"),
+        ("time", 1.87, "concern: b time +87.0%, over the concern threshold of 5% (action threshold 300%)"),
+        ("throughput", 0.5, "concern: b throughput -50.0%, over the concern threshold of 5% (action threshold 300%)"),
     ],
 )
 def test_a_concern_passes_and_is_said(metric: str, factor: float, said: str) -> None:
@@ -62,7 +62,7 @@ def test_a_row_that_does_not_gate_warns_of_nothing() -> None:
     ("factor", "reasons"),
     [
         (1.2, ["accepted until 2026-06-30: b time +20.0%: new checksums"]),
-        (1.07, ["concern: b time +7.0%, over the concern threshold of 5% (action from 10%)"]),
+        (1.07, ["concern: b time +7.0%, over the concern threshold of 5% (action threshold 10%)"]),
         (1.01, []),
         (1.3, ["regressed: b time +30.0%, over the action threshold of 10%"]),
     ],
@@ -119,13 +119,13 @@ LEFT_OUT = {"selected": False}
             [WORK, CHECK, MEASURE | LEFT_OUT],
             [ended("w"), ended("c")],
             "pass",
-            ["nothing was measured: no selected step measures"],
+            ["nothing was measured: no selected step measures anything"],
         ),
         (
             [WORK, CHECK | LEFT_OUT, MEASURE | LEFT_OUT],
             [ended("w")],
             "pass",
-            ["nothing was measured: no selected step measures"],
+            ["nothing was measured: no selected step measures anything"],
         ),
         ([WORK, MEASURE], [ended("w"), ended("b", "skipped")], "error", ["nothing was measured"]),
         ([MEASURE, WORK], [*pairs("b", BASE, None), ended("b"), ended("w")], "pass", []),

@@ -76,7 +76,7 @@ def _judged_otherwise(folder: Path, receipt: Mapping[str, Any], changed: Collect
         return  # already a finding, since the receipt has the file's hash
     if not isinstance(stored, dict):
         return
-    yield from verification.told_otherwise(receipt, stored)
+    yield from verification.outcome_differences(receipt, stored)
     try:
         again = result_of_events(folder)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""Named baselines: ``.perfflow/baselines/NAME/baseline.json``, one file each, so that saving replaces it in one go."""
+"""Named baselines: ``.perfflow/baselines/NAME/baseline.json``. One file each, so that saving is atomic."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FILE = "baseline.json"
 LONGEST = 100
 _NAME = late_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TAKEN = frozenset({"latest"})
-"""Words that mean something else where a baseline may stand."""
+"""Reserved words that mean something else where a baseline can be named."""
 
 Values = Annotated[list[FiniteFloat], Field(min_length=1)]
 
@@ -42,7 +42,7 @@ class _Part(BaseModel):
 
 
 class ImportedSamples(_Part):
-    """The values of one metric of one benchmark, base units."""
+    """The values of one metric of one benchmark, in base units."""
 
     benchmark: str
     metric: str
@@ -50,7 +50,7 @@ class ImportedSamples(_Part):
 
 
 class ImportedPart(_Part):
-    """What another tool's file said."""
+    """The contents of another tool's file."""
 
     tool: str
     version: str
@@ -60,7 +60,7 @@ class ImportedPart(_Part):
 
 
 class _File(_Part):
-    """The file of one baseline; either ``result`` or ``imported`` is there."""
+    """The file of one baseline, with either ``result`` or ``imported``."""
 
     schema_: Literal["perfflow.baseline/1"] = Field(alias="schema")
     name: str
@@ -72,12 +72,12 @@ class _File(_Part):
 
 
 def folder_of(root: Path) -> Path:
-    """Where the baselines of a project are."""
+    """Return the folder of a project's baselines."""
     return root / HOME / "baselines"
 
 
 def names(root: Path) -> list[str]:
-    """Names of all baselines, sorted. A folder without its file is a save that did not come to its end."""
+    """Return the sorted names of all baselines. A folder without its file is from an unfinished save."""
     folder = folder_of(root)
     if not folder.is_dir():
         return []
@@ -85,20 +85,20 @@ def names(root: Path) -> list[str]:
 
 
 def is_name(text: str) -> bool:
-    """Whether a baseline may be called so."""
+    """Return whether a text is a valid name of a baseline."""
     return len(text) <= LONGEST and text not in _TAKEN and _NAME.fullmatch(text) is not None
 
 
 def exists(root: Path, name: str) -> bool:
-    """Whether there is a baseline of this name."""
+    """Return whether a baseline of this name exists."""
     return is_name(name) and (folder_of(root) / name / FILE).is_file()
 
 
 def save(root: Path, name: str, source: Source, origin: str, *, force: bool, branch: str = "") -> Path:
-    """Keep a source under a name. Raises UserError for a bad or taken name, no samples, or a run that ended in error.
+    """Store a source under a name. Raises UserError for a bad or taken name, no samples, or a run that ended in error.
 
-    ``force`` replaces a baseline of that name and lets a run that ended in error through. ``branch`` is whose baseline
-    it is, '' of none: it replaces the one of the same name and branch.
+    ``force`` replaces a baseline of that name and accepts a run that ended in error. ``branch`` is the branch of the
+    baseline, '' for none. A baseline with the same name and branch is always replaced.
     """
     _require_name(name, branch)
     force_name = force or _is_of(root, name, branch)
@@ -106,15 +106,15 @@ def save(root: Path, name: str, source: Source, origin: str, *, force: bool, bra
         raise _taken(name)
     why = error_of(source)
     if why and not force:
-        raise UserError.of(f"{clean_name(origin)} ended in error: {clean_name(why)}", "--force saves it all the same")
+        raise UserError.of(f"{clean_name(origin)} ended in error: {clean_name(why)}", "use --force to save it anyway")
     if not stored_of(source, origin).series:
-        raise UserError.of(f"{clean_name(origin)} holds no samples", "save a run that measured something")
+        raise UserError.of(f"{clean_name(origin)} contains no samples", "save a run that measured something")
     path = folder_of(root) / name / FILE
     try:
         home(root)
         path.parent.mkdir(parents=True, exist_ok=True)
         with only_writer(path.parent):
-            # Another perfflow may have saved one since the first look.
+            # Another perfflow may have saved one since the first check.
             if path.is_file() and not (force_name or _is_of(root, name, branch)):
                 raise _taken(name)
             write_text(path, _text(name, source, origin, branch))
@@ -125,21 +125,21 @@ def save(root: Path, name: str, source: Source, origin: str, *, force: bool, bra
 
 
 def _taken(name: str) -> UserError:
-    return UserError.of(f"there is already a baseline {name}", "--force replaces it, or choose another name")
+    return UserError.of(f"a baseline called {name} already exists", "use --force to replace it, or choose another name")
 
 
 def _is_of(root: Path, name: str, branch: str) -> bool:
-    """Whether a baseline is there and is that branch's."""
+    """Return whether a baseline exists and belongs to that branch."""
     return bool(branch) and branch_of(root, name) == branch
 
 
 def branch_of(root: Path, name: str) -> str:
-    """Return the branch of a baseline; '' if it was saved for none, is not there, or is damaged."""
+    """Return the branch of a baseline; '' if it has none, does not exist, or is damaged."""
     return _kept_for(root, name)[0]
 
 
 def of_branch(root: Path, branch: str) -> str:
-    """The name of the baseline that was saved last for a branch; '' where there is none."""
+    """Return the name of the baseline that was saved last for a branch; '' if there is none."""
     if not branch:
         return ""
     kept = ((name, *_kept_for(root, name)) for name in names(root))
@@ -148,7 +148,7 @@ def of_branch(root: Path, branch: str) -> str:
 
 
 def _kept_for(root: Path, name: str) -> tuple[str, str]:
-    """The branch and the time of saving of a baseline; both '' where they cannot be read."""
+    """Return the branch and the time of saving of a baseline; both '' if they cannot be read."""
     try:
         data = json.loads(regular_files.read(folder_of(root) / name / FILE)) if exists(root, name) else {}
         return str(data.get("branch") or ""), str(data.get("saved") or "")
@@ -158,9 +158,9 @@ def _kept_for(root: Path, name: str) -> tuple[str, str]:
 
 def _require_name(name: str, branch: str) -> None:
     if name in _TAKEN:
-        raise UserError.of(f"no baseline can be called {name}: it names the newest run", "choose another name")
+        raise UserError.of(f"a baseline cannot be called {name}, which names the newest run", "choose another name")
     if not is_name(name):
-        hint = f"a letter or digit, then letters, digits, dots, - and _; at most {LONGEST} of them"
+        hint = f"use a letter or digit, then letters, digits, dots, - and _; at most {LONGEST} characters"
         if branch and name == branch:
             hint += "; `compare` and `--base-results` find a baseline by its branch as well, whatever it is called"
         raise UserError.of(f"{clean_name(name)!r} is not a name for a baseline", hint)
@@ -191,14 +191,14 @@ def _text(name: str, source: Source, origin: str, branch: str) -> str:
 
 
 def load(root: Path, name: str) -> Source:
-    """What is kept under a name. Raises UserError, with the nearest name, when there is none or it is damaged."""
+    """Read the baseline of a name. Raises UserError, with the nearest name, if it is missing or damaged."""
     if not exists(root, name):
         raise UserError.of(f"no baseline called {clean_name(name)!r}", nearest(name, names(root), "baselines"))
     return read(folder_of(root) / name / FILE)
 
 
 def read(path: Path) -> Source:
-    """Read a baseline's file. Raises UserError when it is missing, cut or of another kind."""
+    """Read a baseline's file. Raises UserError if it is missing, truncated or of another kind."""
     hint = "save it again with `perfflow baseline save --force`"
     try:
         file = _File.model_validate_json(regular_files.read(path))
@@ -215,7 +215,7 @@ def read(path: Path) -> Source:
         text = f"{path}: its criteria cannot be read ({type(error).__name__}: {error})"
         raise UserError.of(text, hint) from error
     if not file.imported:
-        raise UserError.of(f"{path}: not a baseline (it holds neither a result nor samples)", hint)
+        raise UserError.of(f"{path}: not a baseline (it contains neither a result nor samples)", hint)
     return _imported(file.imported)
 
 
@@ -225,7 +225,7 @@ def _imported(part: ImportedPart) -> ResultSet:
 
 
 def remove(root: Path, given: Sequence[str]) -> None:
-    """Remove baselines, all or none. Raises UserError for a name that is none."""
+    """Remove baselines, all or none. Raises UserError for an unknown name."""
     known = names(root)
     for name in given:
         if name not in known:

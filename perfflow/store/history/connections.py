@@ -1,6 +1,6 @@
-"""Connections to a history: SQLite by Python's own module, PostgreSQL through SQLAlchemy, which the extra brings.
+"""Connections to a history: SQLite through the standard library, PostgreSQL through SQLAlchemy (an extra).
 
-Both take the same statements, with names for what is filled in, and give rows as tuples.
+Both accept the same statements, with named parameters, and return rows as tuples.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ if TYPE_CHECKING:
 PATIENCE = 60
 """Seconds that one writer waits for another."""
 _LOCK = 0x70657266
-"""What writers of PostgreSQL lock: a number that nothing else in the database uses."""
+"""Advisory lock of PostgreSQL writers: a number that nothing else in the database uses."""
 _EXTRA = f"{sys.executable} -m pip install sqlalchemy 'psycopg[binary]' (the extra `postgres` has them)"
 Values = Mapping[str, object]
 
 
 class AwayError(UserError):
-    """The store cannot be reached now. What was to be added can be sent later."""
+    """The store cannot be reached now. The data can be sent later."""
 
 
 class DamagedError(Exception):
-    """The file is no database, or a part of it cannot be read."""
+    """The file is not a database, or a part of it cannot be read."""
 
 
 class Connection(Protocol):
-    """One connection; ``words`` fill what differs in the definitions of the tables."""
+    """One connection; ``words`` are the parts of the table definitions that depend on the database."""
 
     words: Mapping[str, str]
 
     def rows(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:
-        """The rows of a query; none of a statement that gives none."""
+        """Return the rows of a query; none for a statement without a result."""
 
     def many(self, statement: str, values: Sequence[Values]) -> None:
-        """Execute a statement once for each."""
+        """Execute a statement once for each set of values."""
 
     def writing(self) -> contextlib.AbstractContextManager[None]:
-        """A transaction: all of it or nothing, and nobody else writes meanwhile."""
+        """Open a transaction: all of it or nothing, with no other writer meanwhile."""
 
     def has_tables(self) -> bool:
-        """Whether the tables are there."""
+        """Return whether the tables exist."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
 
 
 class SqliteConnection:
-    """A file on this machine. Raises DamagedError where it is none of SQLite's, AwayError where it cannot be opened.
+    """A SQLite file. Raises DamagedError if it is not a SQLite database, AwayError if it cannot be opened.
 
-    ``looking``: nothing is written, and a file that is not there is not made.
+    ``looking``: open it read-only, without creating a missing file.
     """
 
     words = schema.SQLITE
@@ -72,7 +72,7 @@ class SqliteConnection:
             self._own = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
             with self._told():
                 self._own.execute("PRAGMA journal_mode = WAL")
-                # A process that is killed loses nothing that was committed; a machine that loses its power may.
+                # A killed process loses no committed data; a power failure may.
                 self._own.execute("PRAGMA synchronous = NORMAL")
                 self._own.execute("PRAGMA foreign_keys = ON")
         except sqlite3.OperationalError as error:
@@ -92,18 +92,18 @@ class SqliteConnection:
         return AwayError.of(f"{self._path}: {error}", hint, Exit.UNMEASURED)
 
     def rows(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:
-        """The rows of a query; none of a statement that gives none."""
+        """Return the rows of a query; none for a statement without a result."""
         with self._told():
             return self._own.execute(statement, dict(values or {})).fetchall()
 
     def many(self, statement: str, values: Sequence[Values]) -> None:
-        """Execute a statement once for each."""
+        """Execute a statement once for each set of values."""
         with self._told():
             self._own.executemany(statement, values)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """A transaction: all of it or nothing, and nobody else writes meanwhile."""
+        """Open a transaction: all of it or nothing, with no other writer meanwhile."""
         self.rows("BEGIN IMMEDIATE")
         try:
             yield
@@ -113,16 +113,16 @@ class SqliteConnection:
         self.rows("COMMIT")
 
     def has_tables(self) -> bool:
-        """Whether the tables are there."""
+        """Return whether the tables exist."""
         return bool(self.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'about'"))
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         self._own.close()
 
 
 class PostgresConnection:
-    """A database of PostgreSQL that several machines share. Raises AwayError if it takes over ``wait`` s."""
+    """A PostgreSQL database that several machines share. Raises AwayError if connecting takes more than ``wait`` s."""
 
     words = schema.POSTGRESQL
 
@@ -144,7 +144,7 @@ class PostgresConnection:
             raise UserError.of(f"a history in PostgreSQL needs {error.name}", f"install it: {_EXTRA}") from error
         except ArgumentError as error:
             hint = "write postgresql://USER@HOST/DATABASE"
-            raise UserError.of("the address of the history is not one of a database", hint) from error
+            raise UserError.of("the address of the history is not a database address", hint) from error
         with self._told():
             self._own: ServerConnection = self._engine.connect()
 
@@ -153,28 +153,28 @@ class PostgresConnection:
         try:
             yield
         except self._error as error:
-            # Statements and addresses may hold what nobody else should read: the driver's own first line is enough.
+            # Statements and addresses may contain secrets, so show only the first line of the driver's message.
             said = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
-            hint = "is the server running, and may this user write there? What was measured is kept and sent later"
+            hint = "is the server running, and may this user write there? The measured values are kept and sent later"
             raise AwayError.of(f"{self._address.render_as_string()}: {said[0]}", hint, Exit.UNMEASURED) from error
 
     def rows(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:
-        """The rows of a query; none of a statement that gives none."""
+        """Return the rows of a query; none for a statement without a result."""
         with self._told():
             found = self._own.execute(self._text(statement), dict(values or {}))
             return [tuple(row) for row in found] if found.returns_rows else []
 
     def many(self, statement: str, values: Sequence[Values]) -> None:
-        """Execute a statement once for each."""
+        """Execute a statement once for each set of values."""
         if values:
             with self._told():
                 self._own.execute(self._text(statement), values)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """A transaction: all of it or nothing, and nobody else writes meanwhile."""
+        """Open a transaction: all of it or nothing, with no other writer meanwhile."""
         self._own.rollback()
-        # Two that insert the same rows in different orders would wait for each other for ever.
+        # Two writers that insert the same rows in different orders would deadlock.
         self.rows(f"SELECT pg_advisory_xact_lock({_LOCK})")
         try:
             yield
@@ -185,12 +185,12 @@ class PostgresConnection:
             self._own.commit()
 
     def has_tables(self) -> bool:
-        """Whether the tables are there."""
-        # Names that were looked up before are remembered by a session, but not what is in this table.
+        """Return whether the tables exist."""
+        # A session caches names that it has looked up, but not the contents of this table.
         tables = "SELECT 1 FROM pg_catalog.pg_tables WHERE tablename = 'about' AND schemaname = current_schema()"
         return bool(self.rows(tables))
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         self._own.close()
         self._engine.dispose()

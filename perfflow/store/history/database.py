@@ -1,7 +1,7 @@
-"""The history of a project: summaries of runs added and read, in SQLite or PostgreSQL.
+"""The history of a project: add and read summaries of runs, in SQLite or PostgreSQL.
 
-A run is added in one transaction and under its own name, so adding it again changes nothing, and a process that is
-killed has added all of it or nothing.
+A run is added in one transaction and under its own name. So adding it again changes nothing, and a killed process has
+added all of it or nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from perfflow.store.history.summary import Point, RunSummary, State, StepTime
 from perfflow.store.history.suspicions import StoredSuspicion
 
 _AT_ONCE = 500
-"""States that are asked for by one query."""
+"""Number of states per query."""
 _SERIES = ("benchmark", "metric", "statistic", "workflow", "params")
 _ABOUT_RUN = ("tool", "version", "workflow", "params", "started", "verdict", "noise", "budget")
 _RUN = ("name", "digest", *_ABOUT_RUN, "machine", "in_trees")
@@ -33,7 +33,7 @@ _Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Series:
-    """One metric of one benchmark on one machine, all of whose values can be compared; ``points`` is their number."""
+    """One metric of one benchmark on one machine, with comparable values; ``points`` is their number."""
 
     id: int
     benchmark: str
@@ -48,9 +48,9 @@ class Series:
 
 
 class Measured(NamedTuple):
-    """One value of a series, with the run that measured it and the code that it is of; times are RFC 3339.
+    """One value of a series, with its run and the state of the code; times are RFC 3339.
 
-    ``dirty`` may be 0 or 1, as databases have it. A tuple, since a large history has a million of them.
+    ``dirty`` may be 0 or 1, as in databases. This is a tuple because a large history has a million of them.
     """
 
     value: float
@@ -67,11 +67,11 @@ class Measured(NamedTuple):
     committed: str
     noise: str
     rebased: str = ""
-    """The machine that measured it, where it was brought to the scale of another."""
+    """The machine that measured it, if the value was scaled to another machine; else ''."""
 
     @property
     def order_date(self) -> str:
-        """The day of its commit, or of its run where that is not known."""
+        """The date of the commit, or of the run if that is not known."""
         return (self.committed or self.started)[:10]
 
 
@@ -83,7 +83,7 @@ _STATE = (
 
 
 class History:
-    """What is stored, over one connection. Raises UserError where it is of a later version of perfflow."""
+    """A history over one connection. Raises UserError if a later version of perfflow wrote it."""
 
     def __init__(self, connection: Connection) -> None:
         self._own = connection
@@ -100,13 +100,13 @@ class History:
     def _prepare(self) -> None:
         if not self._own.has_tables():
             with self._own.writing():
-                # Another process may have made them since.
+                # Another process may have created them in the meantime.
                 if not self._own.has_tables():
                     for statement in schema.statements(self._own.words):
                         self._own.rows(statement)
         version = self._version()
         if version > schema.VERSION:
-            text = f"the history was written by a later perfflow (tables {version}, this one knows {schema.VERSION})"
+            text = f"a later version of perfflow wrote the history (tables {version}, known: {schema.VERSION})"
             raise UserError.of(text, "update perfflow")
         if version < schema.VERSION:
             with self._own.writing():
@@ -120,11 +120,11 @@ class History:
         return int(found[0][0])
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._own.close()
 
     def add(self, summaries: Iterable[RunSummary]) -> int:
-        """Add runs, each as a whole, in place of what was there of it. Returns how many are new or changed."""
+        """Add runs, replacing stored ones with the same name. Return how many are new or changed."""
         added = 0
         for batch in _batches(summaries):
             try:
@@ -132,7 +132,7 @@ class History:
                     added += sum(self._add(summary) for summary in batch)
                     self._insert_points()
             except BaseException:
-                # What was looked up may have been made by what is undone.
+                # The cached ids may be of rows that the rollback removed.
                 self._machines.clear()
                 self._series.clear()
                 self._points.clear()
@@ -145,7 +145,7 @@ class History:
         if known and known[0][1] == digest:
             return False
         if known:
-            # It may be of the same transaction.
+            # Its points may still be waiting in the same transaction.
             self._insert_points()
             self._remove(known[0][0])
         machine = self._machine(summary)
@@ -171,7 +171,7 @@ class History:
         return True
 
     def _insert_points(self) -> None:
-        """Insert what was put together of some runs. Points of a series lie together, and are inserted together."""
+        """Insert the collected points, sorted by series, because the points of a series are stored together."""
         self._points.sort(key=_SERIES_OF)
         self._own.many(
             "INSERT INTO point (series, measured, state, value, low, high, n, decision) VALUES "
@@ -183,7 +183,7 @@ class History:
         self._points.clear()
 
     def _remove(self, run: int) -> None:
-        # The number of a state that is removed may be given to another.
+        # The id of a removed state may be reused.
         self._states.clear()
         of_run, wanted = "state IN (SELECT id FROM state WHERE run = :run)", {"run": run}
         found = self._own.rows(f"SELECT series, COUNT(*) FROM point WHERE {of_run} GROUP BY series", wanted)  # noqa: S608
@@ -233,7 +233,7 @@ class History:
         return self._series[key]
 
     def series(self) -> list[Series]:
-        """All series by benchmark and metric."""
+        """Return all series, sorted by benchmark and metric."""
         columns = ", ".join(f"series.{name}" for name in ("id", *_SERIES, "unit", "better"))
         query = (
             f"SELECT {columns}, machine.identity, series.points FROM series "  # noqa: S608 (names of columns)
@@ -243,7 +243,7 @@ class History:
         return [Series(*row) for row in self._own.rows(query)]
 
     def points(self, series: int, newest: int | None = None) -> list[Measured]:
-        """The values of a series in the order of time, all or the newest."""
+        """Return the values of a series in the order of time: all, or only the newest."""
         query = f"{_POINT} ORDER BY measured DESC, state DESC"
         wanted = {"series": series} if newest is None else {"series": series, "newest": newest}
         found = self._own.rows(query if newest is None else f"{query} LIMIT :newest", wanted)
@@ -251,7 +251,7 @@ class History:
         return [Measured._make(row[1:] + states[row[0]]) for row in reversed(found)]
 
     def _states_of(self, wanted: set[int]) -> Mapping[int, tuple[Any, ...]]:
-        """The last fields of ``Measured`` by state. A run has many points and one state or two: each is read once."""
+        """Return the last fields of ``Measured`` by state. States are cached, because many points share one state."""
         missing = sorted(wanted - self._states.keys())
         for first in range(0, len(missing), _AT_ONCE):
             ids = ", ".join(map(str, missing[first : first + _AT_ONCE]))
@@ -260,27 +260,27 @@ class History:
         return self._states
 
     def revisions(self) -> list[str]:
-        """The revisions of all runs, each once."""
+        """Return the distinct revisions of all runs."""
         return [str(name) for (name,) in self._own.rows("SELECT DISTINCT revision FROM state WHERE revision <> ''")]
 
     def suspicions(self, series: int) -> list[StoredSuspicion]:
-        """What was suspected of the newest points of a series, in the order in which it was told."""
+        """Return the suspicions about the newest points of a series, in the order in which they were reported."""
         return suspicions.of_series(self._own, series)
 
     def keep_suspicions(self, found: Sequence[StoredSuspicion]) -> None:
-        """Store suspicions that are new, and what became of those that are there."""
+        """Store new suspicions, and update the state of known ones."""
         suspicions.keep(self._own, found)
 
     def step_times(self, kind: RunKind, newest: int) -> dict[str, list[StepTime]]:
-        """How long the steps took in the newest runs of a kind, by the run, the newest first."""
+        """Return the durations of the steps in the newest runs of a kind, by run, the newest first."""
         return step_times.of_kind(self._own, kind, newest)
 
     def machines(self) -> Mapping[str, Mapping[str, Any]]:
-        """The facts of each machine by its identity."""
+        """Return the facts of each machine by its identity."""
         return {str(name): json.loads(facts) for name, facts in self._own.rows("SELECT identity, facts FROM machine")}
 
     def runs(self) -> Sequence[str]:
-        """The names of all runs, in the order in which they were added."""
+        """Return the names of all runs, in the order in which they were added."""
         return [str(name) for (name,) in self._own.rows("SELECT name FROM run ORDER BY id")]
 
 
@@ -292,7 +292,7 @@ _OF_STATE = attrgetter(*(about.name for about in fields(State)))
 
 
 def _digest(summary: RunSummary) -> str:
-    """Of all that is stored of a run. Of a million points it is made in seconds, which plain data would double."""
+    """Return a hash of the stored data of a run. Attribute tuples make it twice as fast as plain data would."""
     own = [value for name, value in vars(summary).items() if name not in _NOT_PLAIN]
     content = [own, list(map(_OF_STATE, summary.states)), list(map(_OF_POINT, summary.points))]
     if summary.steps:
@@ -301,7 +301,7 @@ def _digest(summary: RunSummary) -> str:
 
 
 def _batches(summaries: Iterable[RunSummary]) -> Iterable[list[RunSummary]]:
-    """A transaction for each hundred runs: one for each is slow for thousands, and one for all holds up others."""
+    """Yield batches of 100 runs, one transaction each: one per run is slow, and one for all blocks other writers."""
     batch: list[RunSummary] = []
     for summary in summaries:
         batch.append(summary)
@@ -313,7 +313,7 @@ def _batches(summaries: Iterable[RunSummary]) -> Iterable[list[RunSummary]]:
 
 
 def _seconds(when: str) -> float:
-    """Seconds since 1970 of a time of RFC 3339; 0 of one that nothing tells."""
+    """Return the seconds since 1970 of an RFC 3339 time; 0 if it cannot be parsed."""
     try:
         found = datetime.fromisoformat(when)
     except ValueError:

@@ -1,7 +1,7 @@
-"""How long the steps of a workflow took in its earlier runs, for saying how long they may take now.
+"""The durations of a workflow's steps in earlier runs, to predict those of the next run.
 
-The history tells, whether the runs were made here or added from elsewhere. Runs that it does not keep, such as those
-that only build, are read from their folders.
+They come from the history, which includes runs added from elsewhere. Runs that the history does not store, such as
+those that only build, are read from their folders.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NEWEST", "RunKind", "StepDuration", "seen"]
 NEWEST = 5
-"""Runs that are looked at: older ones are of other code."""
+"""Number of runs to use. Older ones measured older code."""
 _LOOKED_AT = 20
 
 
@@ -33,7 +33,7 @@ _LOOKED_AT = 20
 class StepDuration:
     """The median duration of a step in earlier runs, in s without waiting for the machine; None if it never finished.
 
-    ``runs`` is how many of them did it, ``names`` the benchmarks that it measured in the newest.
+    ``runs`` is the number of runs that finished it, ``names`` the benchmarks that it measured in the newest run.
     """
 
     seconds: float | None = None
@@ -42,7 +42,7 @@ class StepDuration:
 
     @property
     def benchmarks(self) -> int:
-        """How many it measured, 0 where it measured none."""
+        """Number of benchmarks that it measured."""
         return len(self.names)
 
 
@@ -55,7 +55,7 @@ def seen(root: Path, kind: RunKind, history: History | None = None) -> dict[str,
     found = {**stored, **_in_folders(root, kind, stored)}
     seconds: dict[str, list[float]] = {}
     benchmarks: dict[str, tuple[str, ...]] = {}
-    # Ids of runs start with the time.
+    # Ids of runs start with the time, so they sort by age.
     for name in sorted(found, reverse=True)[:NEWEST]:
         for step in found[name]:
             if step.seconds is not None:
@@ -73,10 +73,10 @@ def seen(root: Path, kind: RunKind, history: History | None = None) -> dict[str,
 
 
 def _in_folders(root: Path, kind: RunKind, known: Collection[str]) -> dict[str, Sequence[StepTime]]:
-    """The newest runs of this kind that lie in the project and are not known."""
+    """Return the newest runs of this kind in the project's folders that are not in ``known``."""
     found: dict[str, Sequence[StepTime]] = {}
     for folder in heapq.nlargest(_LOOKED_AT, (path.parent for path in _runs(root)), key=lambda path: path.name):
-        # Where machines of several kinds measured, the history has a run of each kind.
+        # If machines of several kinds measured a run, the history has one entry per kind.
         if not {folder.name, f"{folder.name}/{kind.machine}"}.isdisjoint(known) or not _is_of(folder, kind.workflow):
             continue
         earlier = next((one for one in _read(folder / rundir.RESULT) if _is_like(one, kind)), None)
@@ -99,7 +99,7 @@ def _runs(root: Path) -> list[Path]:
 
 
 def _is_of(folder: Path, workflow: str) -> bool:
-    """Whether a run's first event names the workflow; its result, which is long, need not be read for that."""
+    """Return whether a run's first event names the workflow, which is faster than reading its result."""
     try:
         opening = next(rundir.events(folder), {})
     except UserError:

@@ -1,4 +1,4 @@
-"""A word on the command line -> a stored set: a baseline, a run, a result file of perfflow or of another tool."""
+"""Resolve a command-line word to a stored set: a baseline, a run, or a result file of perfflow or another tool."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from perfflow.tools.tool_files import clean_name
 
 LATEST = "latest"
 _LOOKED_AT = 200
-"""Runs that are looked at for one of a branch."""
+"""Number of runs to search for one of a branch."""
 
 
 def names_stored(root: Path, word: str) -> bool:
-    """Whether a word names something stored rather than a command.
+    """Return whether a word names a stored set instead of a command.
 
-    That is a baseline, a run, a folder, a file that cannot be executed, and a branch with a baseline or a run of its
-    own; a program that is there stays a command.
-    A word that ends in .json is meant as a file, whether or not it is there.
+    Stored sets are baselines, runs, folders, files that are not executable, and branches with a baseline or a run. An
+    existing program is a command. A word that ends in .json is a file, whether or not it exists.
     """
     if not word.strip():
         return False
@@ -46,18 +45,18 @@ def names_stored(root: Path, word: str) -> bool:
             return False
         return bool(baselines.of_branch(root, word)) or (not shutil.which(word) and bool(_newest_of(root, word)))
     except OSError:
-        # Too long for a name of a file, so it is a command.
+        # Too long for a file name, so it is a command.
         return False
 
 
 def _criterion_folder(word: str) -> bool:
-    """Whether a word is ``FOLDER:NAME``, a baseline that criterion keeps."""
+    """Return whether a word is ``FOLDER:NAME``, a baseline stored by criterion."""
     folder, colon, name = word.rpartition(":")
     return bool(colon and folder and name) and "/" not in name and Path(folder).is_dir()
 
 
 def _run_called(root: Path, word: str) -> Path | None:
-    """The folder of the run of this id."""
+    """Return the folder of the run with this id, None if there is none."""
     if "/" in word or word in (".", ".."):
         return None
     folder = root / HOME / "runs" / word
@@ -68,15 +67,15 @@ def _run_called(root: Path, word: str) -> Path | None:
 
 
 def open_source(root: Path, word: str, where: Mapping[str, str] | None = None) -> tuple[Source, str]:
-    """Read what a word names, with what to call it; ``where`` chooses among several sets in a file of another tool.
+    """Read the source that a word names, and return it with its label.
 
-    Raises UserError with a remedy when it cannot be read.
+    ``where`` selects one of several sets in another tool's file. Raises UserError with a remedy if it cannot be read.
     """
     if baselines.exists(root, word):
         return baselines.load(root, word), word
     folder = _run_called(root, word)
     if folder and word == LATEST and is_bisection(folder):
-        # It is what `report` and `bisect --resume` mean, and has no verdict to keep or compare.
+        # `report` and `bisect --resume` use it, but it has no verdict to store or compare.
         folder = _newest_with_verdict(root) or folder
     if folder:
         return _run(folder), folder.name
@@ -97,13 +96,13 @@ def open_source(root: Path, word: str, where: Mapping[str, str] | None = None) -
 
 
 def _newest_with_verdict(root: Path) -> Path | None:
-    """The newest run that has a result, which no bisection has."""
+    """Return the newest run with a result. Bisections have none."""
     runs = (_run_called(root, name) for name in _runs(root) if name != LATEST)
     return next((run for run in runs if run and (run / RESULT).is_file()), None)
 
 
 def _of_branch(root: Path, branch: str) -> tuple[Source, str] | None:
-    """The baseline of a branch, else the newest run that measured it."""
+    """Return the baseline of a branch, else the newest run that measured it; None if there is neither."""
     if name := baselines.of_branch(root, branch):
         return baselines.load(root, name), name
     run = _newest_of(root, branch)
@@ -111,7 +110,7 @@ def _of_branch(root: Path, branch: str) -> tuple[Source, str] | None:
 
 
 def _newest_of(root: Path, branch: str) -> Path | None:
-    """The newest run that measured a branch, among the newest of all."""
+    """Return the newest run that measured a branch, among the newest of all runs."""
     named = json.dumps(branch).encode()
     for name in _runs(root)[:_LOOKED_AT]:
         run = _run_called(root, name) if name != LATEST else None
@@ -124,9 +123,9 @@ def _newest_of(root: Path, branch: str) -> Path | None:
 
 
 def passed_over(root: Path, word: str, label: str) -> str:
-    """What to say where a word means ``label``, which it does not name.
+    """Return a note if a word stands for another ``label``; else ''.
 
-    ``latest`` is a bisection and the run before it was taken, or the word is a branch.
+    Either ``latest`` is a bisection and the run before it is used, or the word is a branch.
     """
     if label != word and baselines.exists(root, label) and baselines.branch_of(root, label) == word:
         return f"{clean_name(word)} is a branch, whose baseline is called {label}"
@@ -136,11 +135,11 @@ def passed_over(root: Path, word: str, label: str) -> str:
     folder = _run_called(root, word) if word == LATEST else None
     if folder is None or folder.name == label:
         return ""
-    return f"the latest run, {folder.name}, is a bisection, which has no verdict; this is the run before it, {label}"
+    return f"the latest run, {folder.name}, is a bisection, which has no verdict; the run before it is used: {label}"
 
 
 def find(root: Path, word: str, where: Mapping[str, str] | None = None) -> Stored:
-    """The stored set a word names. Raises UserError with a remedy when there is none, or it cannot be read."""
+    """Return the stored set that a word names. Raises UserError with a remedy if it is missing or cannot be read."""
     return stored_of(*open_source(root, word, where))
 
 
@@ -154,7 +153,7 @@ def _run(folder: Path) -> Result:
 
 
 def not_found(root: Path, word: str) -> UserError:
-    """The error for a word that names nothing, with what could be meant."""
+    """Return the error for an unknown word, with similar names."""
     known, runs = baselines.names(root), _runs(root)
     close = nearest(word, [*known, *runs], "")
     near = f"{close} " if close.startswith("did you mean") else ""
@@ -163,7 +162,7 @@ def not_found(root: Path, word: str) -> UserError:
 
 
 def _runs(root: Path) -> list[str]:
-    """Ids of the stored runs, newest first, ``latest`` before them."""
+    """Return the ids of the stored runs, newest first, with ``latest`` before them."""
     folder = root / HOME / "runs"
     if not folder.is_dir():
         return []

@@ -1,4 +1,4 @@
-"""Whether two sets of samples are from one machine, as far as their facts tell."""
+"""Compare the machines of two sets of samples by their recorded facts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perfflow.machine.facts import IDENTITY
 from perfflow.model.later import dataclass
 
 _FOREIGN = {"cpu": "cpu", "cpus": "cores", "os": "system", "arch": "architecture", "kernel": "kernel_series"}
-"""Facts of other tools' files and what perfflow calls them; clock rates jitter and versions are no machine."""
+"""Facts in other tools' files and their names in perfflow, without clock rates (they vary) and versions."""
 _SAME = {"amd64": "x86_64", "arm64": "aarch64"}
 _SHOWN = ("cpu", "cores", "memory_gib", "system", "architecture")
 
@@ -24,7 +24,7 @@ class Difference:
 
 
 def identity_facts(machine: Mapping[str, Any]) -> dict[str, Any]:
-    """Those facts that tell machines apart, by perfflow's names, whatever tool wrote them."""
+    """Return the facts that identify a machine, by perfflow's names, whatever tool wrote them."""
     if "identity" in machine:
         return {name: machine[name] for name in IDENTITY if machine.get(name) is not None}
     found = {ours: machine[theirs] for theirs, ours in _FOREIGN.items() if theirs in machine}
@@ -34,7 +34,7 @@ def identity_facts(machine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Difference]:
-    """The facts known of both machines that differ; none where they are one machine, or too little is known."""
+    """Return the facts known of both machines that differ; none if they are the same or too little is known."""
     facts = identity_facts(first), identity_facts(second)
     found = [
         Difference(name, _text(facts[0][name]), _text(facts[1][name]))
@@ -47,18 +47,18 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Dif
 
 
 def certain(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Whether both tell enough to say that they are one machine."""
+    """Return whether both have enough facts to conclude that they are the same machine."""
     return "identity" in first and "identity" in second
 
 
 def shown(machine: Mapping[str, Any]) -> dict[str, str]:
-    """The facts of a machine that a reader knows it by."""
+    """Return the facts by which a reader recognizes a machine."""
     facts = identity_facts(machine)
     return {name: _text(facts[name]) for name in _SHOWN if name in facts}
 
 
 def described(machine: Mapping[str, Any]) -> str:
-    """The same in one line; '' where nothing is known."""
+    """Return these facts in one line; '' if none is known."""
     units = {"cores": "{} cores", "memory_gib": "{} GiB"}
     return ", ".join(units.get(name, "{}").format(value) for name, value in shown(machine).items())
 

@@ -1,4 +1,4 @@
-"""What else a name that is none could have meant."""
+"""Suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MOST = 8
 
 
 def nearest(name: str, known: Sequence[str], kind: str) -> str:
-    """A hint: the nearest name, else the names there are."""
+    """Return a hint with the nearest name, else with all known names."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if near:
         return f"did you mean {near[0]!r}?"
@@ -17,6 +17,6 @@ def nearest(name: str, known: Sequence[str], kind: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first few of many names, and how many more there are."""
+    """Return the first ``MOST`` names as text, and the number of further ones."""
     more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
     return ", ".join(names[:MOST]) + more

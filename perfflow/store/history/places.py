@@ -1,4 +1,4 @@
-"""Where a project keeps its history, and looking into it without writing."""
+"""Find the history of a project, and open it for reading."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from perfflow.store.history.database import History
 
 ADDRESS = "history-address"
-"""Of a store that several machines share; in a file that git ignores, since it may hold a password."""
+"""File with the address of a shared server. git ignores it, because the address may contain a password."""
 VARIABLE = "PERFFLOW_HISTORY"
 _WAIT = 2
-"""Seconds to wait for a server that only helps to guess how long a run takes."""
+"""Seconds to wait for a server that is only needed to estimate the duration of a run."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a project keeps its history: the address of a server, or '' for the file in its own folder."""
+    """The place of a project's history: the address of a server, or '' for the file in its own folder."""
 
     root: Path
     address: str
 
     @property
     def file(self) -> Path:
-        """The file of a history that lies in the project."""
+        """The file of a history in the project's own folder."""
         return self.root / HOME / HISTORY
 
     @property
@@ -45,7 +45,7 @@ class Place:
 
 
 def place_of(root: Path) -> Place:
-    """Where the history is: what PERFFLOW_HISTORY says, or ``history use`` stored, else the project's own file."""
+    """Return the place set by PERFFLOW_HISTORY or stored by ``history use``, else the project's own file."""
     address = os.environ.get(VARIABLE, "").strip()
     if not address:
         try:
@@ -56,18 +56,18 @@ def place_of(root: Path) -> Place:
 
 
 def checked(address: str) -> str:
-    """Return the address of a server. Raises UserError where it is none."""
+    """Return the address of a server. Raises UserError if it is not valid."""
     if not address.startswith(("postgresql://", "postgresql+psycopg://")):
-        hint = f"write postgresql://USER@HOST/DATABASE, or unset {VARIABLE} for a file of the project's own"
-        raise UserError.of("the address of the history is not one of PostgreSQL", hint)
+        hint = f"write postgresql://USER@HOST/DATABASE, or unset {VARIABLE} to use the project's own file"
+        raise UserError.of("the address of the history is not a PostgreSQL address", hint)
     return address
 
 
 @contextmanager
 def looked_into(root: Path, *, server: bool) -> Iterator[History | None]:
-    """The history as it is, for reading alone; None where there is none or it cannot be read.
+    """Open the history for reading; None if there is none or it cannot be read.
 
-    ``server``: whether one is asked. A command that only shows asks none.
+    ``server``: whether to connect to a server. Commands that only show data do not.
     """
     place = place_of(root)
     if not (server if place.address else place.file.is_file()):

@@ -1,4 +1,4 @@
-"""Two stored sets brought to one statistic: the quartile of one is never compared with the mean of the other."""
+"""Convert two stored sets to the same statistic. A quartile is never compared with a mean."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Readings = tuple[Reading, ...]
 
 
 def with_same_statistic(first: Stored, second: Stored) -> tuple[Stored, Stored, list[str]]:
-    """Return both with their common figures as one statistic, without those that have none, and what is said of it."""
+    """Return both sets with common metrics as the same statistic, without those that have none, and warnings."""
     kept: tuple[dict[Key, _Readings], dict[Key, _Readings]] = (dict(first.series), dict(second.series))
     left_out: dict[tuple[str, str], list[str]] = defaultdict(list)
     turned: dict[tuple[str, str, str], list[str]] = defaultdict(list)
@@ -50,9 +50,9 @@ def with_same_statistic(first: Stored, second: Stored) -> tuple[Stored, Stored, 
 
 
 def statistic_of(series: Sequence[Reading]) -> str:
-    """Return the statistic that the values of a series are, '' where each is the only one of its process or their mean.
+    """Return the statistic of the values of a series; '' for single values per process and for summaries.
 
-    0.1.0 did not name it. Its medians equal the median stored beside them; its other folded values are quartiles.
+    Version 0.1.0 did not store it. Its medians equal the median stored beside them; its other values are quartiles.
     """
     first = series[0]
     if first.statistic or not first.inner or is_summary(series):
@@ -73,7 +73,7 @@ def _as(reading: Reading, statistic: str) -> Reading:
 def _turned(first: Stored, second: Stored, found: dict[tuple[str, str, str], list[str]]) -> Iterator[str]:
     for (old, new, common), names in found.items():
         yield (
-            f"compared by {_words(common)}, which both hold: {listed(sorted(names))} "
+            f"compared by {_words(common)}, which both contain: {listed(sorted(names))} "
             f"({_name(first)} was judged by {_words(old)}, {_name(second)} by {_words(new)})"
         )
 
@@ -82,7 +82,7 @@ def _left_out(first: Stored, second: Stored, found: dict[tuple[str, str], list[s
     older = second if first.started and second.started and second.started < first.started else first
     for (old, new), names in found.items():
         yield (
-            f"left out, since {_name(first)} holds {_words(old)} and {_name(second)} {_words(new)}: "
+            f"skipped, because {_name(first)} contains {_words(old)} and {_name(second)} {_words(new)}: "
             f"{listed(sorted(names))}; measure {_name(older)} again with this version to compare them"
         )
 

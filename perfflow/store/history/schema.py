@@ -1,6 +1,6 @@
-"""The tables of a history, in SQLite and in PostgreSQL, and how those of an earlier version become today's.
+"""The tables of a history, in SQLite and in PostgreSQL, and their migrations.
 
-Points of one series lie together in the order of time, so that the newest of each are found without reading the others.
+The points of a series are stored together in the order of time, so that the newest are found without reading others.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ MIGRATIONS: Mapping[int, Sequence[str]] = {
         _STEP,
     ),
 }
-"""Statements that bring tables of a version to the next."""
+"""Statements that migrate the tables of a version to the next."""
 
 
 def statements(words: Mapping[str, str]) -> list[str]:
-    """What makes the tables in an empty database, and says their version."""
+    """Return the statements that create the tables in an empty database and store their version."""
     made = [table.format_map(words) for table in _TABLES]
     return [*made, f"INSERT INTO about (name, value) VALUES ('schema', '{VERSION}')"]  # noqa: S608 (a constant)
 
 
 def upgrades(found: int) -> list[str]:
-    """What brings tables of an earlier version to today's."""
+    """Return the statements that migrate the tables of an earlier version to the current one."""
     steps = [statement for version in range(found, VERSION) for statement in MIGRATIONS[version]]
     return [*steps, f"UPDATE about SET value = '{VERSION}' WHERE name = 'schema'"]  # noqa: S608 (a constant)

@@ -1,7 +1,6 @@
-"""How much a benchmark differs from sample to sample, by its newest runs in the history.
+"""The spread of a benchmark between samples, from its newest runs in the history.
 
-For telling before a run how noisy it will be. Nothing is written, and where a history cannot be read nothing is
-known.
+Used to predict the noise before a run. Nothing is written. A history that cannot be read gives no data.
 """
 
 from __future__ import annotations
@@ -19,25 +18,25 @@ from perfflow.store.history.summary import params_text
 
 NEWEST = 10
 FEWEST_SAMPLES = 6
-"""Samples without which an interval says little of their spread."""
+"""Least number of samples whose interval gives a usable spread."""
 METRIC = "time"
 _FEWEST_PAIRS = 6
-"""Fewer have no interval."""
+"""Fewer pairs have no interval."""
 _OF_MEDIAN = 1.96 * 1.2533
-"""Half of the 95% interval of a median of n normal values, in their standard deviations, times the root of n."""
+"""Half-width of the 95% interval of a median of n normal values, in standard deviations, times sqrt(n)."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The standard deviation of one sample as a share of the median, by the median of so many ``runs``."""
+    """The standard deviation of one sample as a share of the median: the median over ``runs`` runs."""
 
     noise: float
     runs: int
 
     def pairs(self, change: float) -> int:
-        """About how many pairs tell a change of that share.
+        """Return approximately how many pairs detect a change of that share.
 
-        The interval of the difference of two medians of n samples is as narrow as ``change`` then.
+        At that number the half-width of the interval of the difference of two medians is ``change``.
         """
         half = _OF_MEDIAN * math.sqrt(2) * self.noise
         return max(_FEWEST_PAIRS, math.ceil((half / change) ** 2))
@@ -46,7 +45,7 @@ class Spread:
 def spreads(
     history: History, workflow: str, params: Mapping[str, Any], machine: str, benchmarks: Collection[str]
 ) -> dict[str, Spread]:
-    """What is known of each of these benchmarks on this machine, by name; of the others nothing is."""
+    """Return the spread of each of these benchmarks on this machine, by name, if it is known."""
     stored = params_text(params)
     try:
         found = {

@@ -1,4 +1,4 @@
-"""How long the steps of runs took, as the history keeps it."""
+"""The durations of the steps of runs, as the history stores them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from perfflow.store.history.summary import StepTime, params_text
 
 @dataclass(frozen=True)
 class RunKind:
-    """What two runs must share for one to tell how long the other takes.
+    """The properties that two runs must share for one to predict the duration of the other.
 
-    ``in_trees``: whether base and head are compared. ``budget``: seconds for all measuring, None without a limit.
+    ``in_trees``: base and head are compared. ``budget``: seconds for all measuring, None without a limit.
     """
 
     workflow: str
@@ -44,7 +44,7 @@ def of_kind(connection: Connection, kind: RunKind, newest: int) -> dict[str, lis
         "params": params_text(kind.params),
         "machine": kind.machine,
         "in_trees": int(kind.in_trees),
-        # No run has less than none, and SQL compares nothing with a NULL.
+        # -1 stands for no budget, because SQL comparisons with NULL are never true.
         "budget": -1.0 if kind.budget is None else kind.budget,
         "newest": newest,
     }

@@ -1,4 +1,4 @@
-"""A stored set of samples, whoever measured it: one side of a comparison, without its pairs."""
+"""A stored set of samples from any tool: one side of a comparison, without pairs."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from perfflow.tools.tool_files import clean_name
 Key = tuple[str, str]
 """Benchmark and metric."""
 Source = Result | ResultSet
-"""What a stored set is read from."""
+"""The source of a stored set."""
 OWN = "perfflow"
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Samples by (benchmark, metric) in base units, and what is known of where they are from.
+    """Samples by (benchmark, metric) in base units, and facts about their origin.
 
-    ``started`` (RFC 3339), ``run_id`` and ``revision`` are '' where nothing tells; ``data`` is None where the declared
-    input files are not known. ``failed`` are benchmarks without samples since they failed, ``versions`` those of the
-    benchmarks' own code, where the tool tells.
+    ``started`` (RFC 3339), ``run_id`` and ``revision`` are '' if unknown; ``data`` is None if the declared input files
+    are not known. ``failed`` are benchmarks without samples because they failed; ``versions`` are the versions of the
+    benchmarks' own code, if the tool reports them.
     """
 
     label: str
@@ -54,24 +54,24 @@ class Stored:
     versions: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     kernels: tuple[Mapping[str, Any], ...] = ()
-    """Kernels of GPUs of its side, and below the peaks of those GPUs, as events have them."""
+    """GPU kernels of its side, in the form of events. ``peaks`` are the peaks of these GPUs."""
     peaks: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def gpus(self) -> list[str]:
-        """The GPUs that its kernels ran on."""
+        """Names of the GPUs on which its kernels ran."""
         return list(dict.fromkeys(item["device"] for item in self.kernels if item["device"]))
 
     @property
     def benchmarks(self) -> list[str]:
-        """Names in the order of the source, each once."""
+        """Names of the benchmarks in the order of the source, each once."""
         return list(dict.fromkeys(name for name, _ in self.series))
 
 
 def stored_of(source: Source, label: str) -> Stored:
-    """Take a run's candidate side, of a run of one side its only one; of another tool's file everything.
+    """Return the candidate side of a run (or its only side), or all samples of another tool's file.
 
-    Raises UserError where a run's samples are damaged.
+    Raises UserError if a run's samples are damaged.
     """
     return _of_result(source, label) if isinstance(source, Result) else _of_import(source, label)
 
@@ -111,7 +111,7 @@ def _of_result(result: Result, label: str) -> Stored:
         text = f"{clean_name(label)}: its samples are damaged ({type(error).__name__}: {error})"
         raise UserError.of(text, "`perfflow report` can rebuild a result from the events.jsonl beside it") from error
     tree = _taken_tree(result)
-    # What was put together from stored sets was measured when its second side was.
+    # The time of a comparison of stored sets is that of its second side.
     started = tree.started if tree.kind == STORED else result.run.started
     return Stored(
         label,
@@ -134,19 +134,19 @@ def _of_result(result: Result, label: str) -> Stored:
 
 
 def _taken_tree(result: Result) -> TreeFacts:
-    """The tree of the side that is taken."""
+    """Return the tree of the selected side."""
     baseline, candidate = (tree_of(result.trees, side) for side in Side)
     return candidate if candidate.kind else baseline
 
 
 def branch_of(source: Source) -> str:
-    """The branch that a run measured; '' where it does not tell, and of a detached head."""
+    """Return the branch that a run measured; '' if unknown or for a detached head."""
     branch = (_taken_tree(source).branch or "") if isinstance(source, Result) else source.facts.get("branch", "")
     return "" if branch == "HEAD" else branch
 
 
 def _kernels(result: Result) -> Iterator[Mapping[str, Any]]:
-    """The kernels of the candidate, or of a run of one side its only ones."""
+    """Yield the kernels of the candidate, or of the only side."""
     trees = {item.tree for item in result.kernels}
     for item in result.kernels:
         if item.tree == "candidate" or trees == {"baseline"}:
@@ -158,12 +158,12 @@ def _why(result: Result) -> str:
 
 
 def error_of(source: Source) -> str:
-    """Why a run ended in error; '' of any other."""
+    """Return why a run ended in error; '' for other runs."""
     return _why(source) if isinstance(source, Result) and source.unmeasured else ""
 
 
 def ending_of(source: Source) -> str:
-    """What a run that failed or ended in error is kept with, in words; '' of any other."""
+    """Return the note stored with a run that failed or ended in error; '' for other runs."""
     words = {"fail": "this run failed", "error": "this run ended in error"}
     if not isinstance(source, Result) or source.verdict not in words:
         return ""
@@ -173,7 +173,7 @@ def ending_of(source: Source) -> str:
 def _series(result: Result) -> Iterator[tuple[Key, tuple[Reading, ...]]]:
     two_sided = any(row.candidate for row in result.benchmarks)
     for row in result.benchmarks:
-        # What the candidate does not have is not its, although the baseline has it.
+        # Rows that only the baseline has do not belong to the candidate.
         gone = two_sided and row.decision == "removed"
         side = row.candidate or (None if gone else row.baseline)
         if side and side.samples:

@@ -1,4 +1,4 @@
-"""What the history keeps of a run: a value with its interval for each benchmark, metric and state of the code."""
+"""The summary of a run for the history: a value with its interval per benchmark, metric and state of the code."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from perfflow.model.result_nodes import NodeResult
 
 CANDIDATE = "candidate"
-"""Kind of a state that never was the code of its revision: settings, patches and what was kept of them."""
+"""Kind of a state that is not the code of a revision: settings, patches, and accepted candidates."""
 _KINDS = {"working tree": "tree", "revision": "tree", "folder": "tree", KEPT: CANDIDATE, STORED: CANDIDATE}
 
 
 @dataclass(frozen=True)
 class State:
-    """The code that one side of a run measured. ``revision`` and ``branch`` are '' where nothing tells.
+    """The code that one side of a run measured. ``revision`` and ``branch`` are '' if unknown.
 
-    ``dirty``: it had changes that no commit has. ``kind`` is ``tree`` or CANDIDATE. ``committed`` is when its revision
-    was committed (RFC 3339), as far as a file tells.
+    ``dirty``: it had uncommitted changes. ``kind`` is ``tree`` or CANDIDATE. ``committed`` is the time of the commit
+    (RFC 3339), '' if unknown.
     """
 
     side: str
@@ -41,10 +41,10 @@ class State:
 
 @dataclass(frozen=True)
 class Point:
-    """One figure of a side, in base units: the estimate, its 95% interval and the number of samples.
+    """One value of a side, in base units: the estimate, its 95% interval and the number of samples.
 
-    ``low`` and ``high`` are None where there are too few samples for an interval. ``decision`` is what the run
-    concluded of the candidate, '' of a baseline.
+    ``low`` and ``high`` are None if there are too few samples for an interval. ``decision`` is the run's decision on
+    the candidate, '' for a baseline.
     """
 
     side: str
@@ -62,7 +62,7 @@ class Point:
 
 @dataclass(frozen=True)
 class StepTime:
-    """How long a step took in s, without waiting for the machine, None if it did not finish, and what it measured."""
+    """The duration of a step in s, without waiting for the machine, None if it did not finish; and its benchmarks."""
 
     id: str
     seconds: float | None
@@ -71,12 +71,12 @@ class StepTime:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run, or one file of another tool. ``id`` tells it from all others, so that adding it twice changes nothing.
+    """One run, or one file of another tool. ``id`` is unique, so that adding it twice changes nothing.
 
-    ``started`` is RFC 3339, '' where nothing tells. ``machine`` is the identity of the machine and ``facts`` what is
-    known of it; figures of different identities are never compared. ``params`` are the workflow's, which tell figures
-    of one name apart. ``noise`` is the class that perfflow found, '' unknown. ``steps`` tell how long a later run
-    may take. ``in_trees``: base and head were compared. ``budget``: seconds for all measuring, None without a limit.
+    ``started`` is RFC 3339, '' if unknown. ``machine`` is the identity of the machine and ``facts`` its facts. Values
+    of different identities are never compared. ``params`` are the workflow's parameters, which distinguish values of
+    the same name. ``noise`` is the noise class, '' if unknown. ``steps`` predict the duration of a later run.
+    ``in_trees``: base and head were compared. ``budget``: seconds for all measuring, None without a limit.
     """
 
     id: str
@@ -97,7 +97,7 @@ class RunSummary:
 
 
 def summaries_of(result: Result) -> Iterator[RunSummary]:
-    """What is kept of a run of perfflow: one summary, or where machines of several kinds measured one for each."""
+    """Yield the summary of a perfflow run, or one per kind of machine if machines of several kinds measured it."""
     kinds: dict[str, list[NodeResult]] = {}
     for node in result.nodes:
         kinds.setdefault(node.identity, []).append(node)
@@ -141,7 +141,7 @@ def _steps(result: Result) -> Iterator[StepTime]:
 
 
 def params_text(params: Mapping[str, Any]) -> str:
-    """Parameters of a workflow as a series has them; '' where there are none."""
+    """Return the parameters of a workflow as they are stored in a series; '' without parameters."""
     return json.dumps(dict(params), sort_keys=True, default=str) if params else ""
 
 
@@ -150,7 +150,7 @@ def _states(result: Result) -> Iterator[State]:
     for side, tree in trees.items():
         if tree.kind or side is Side.BASELINE:
             yield _state(side, tree)
-    # Two settings or commands are compared in one tree: the second is no state of the code.
+    # Two settings or commands were compared in one tree, so the second is not a state of the code.
     if not trees[Side.CANDIDATE].kind and any(row.candidate for row in result.benchmarks):
         yield State(Side.CANDIDATE.value, kind=CANDIDATE)
 
@@ -173,10 +173,10 @@ def _points(result: Result) -> Iterator[Point]:
 
 
 def to_line(summary: RunSummary) -> str:
-    """A summary as one line of JSON, for what could not be sent yet."""
+    """Return a summary as one line of JSON, to be sent later."""
     return json.dumps(to_json(summary), ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def from_line(line: str) -> RunSummary:
-    """Read a line back. Raises ValueError, TypeError or LookupError where it is damaged."""
+    """Read a line back. Raises ValueError, TypeError or LookupError if it is damaged."""
     return from_json(RunSummary, json.loads(line))

@@ -1,4 +1,4 @@
-"""What was suspected of the newest points of a series, and what became of it, so that nothing is told twice."""
+"""Store suspicions about the newest points of a series and their outcome, so that each is reported only once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ OPEN, CONFIRMED, WITHDRAWN = "open", "confirmed", "withdrawn"
 
 @dataclass(frozen=True)
 class StoredSuspicion:
-    """A suspicion by the runs of its points, which stay what they are when others are added between them.
+    """A suspicion, identified by the runs of its points, which do not change when other points are added.
 
-    ``first`` is the run of the first point of the new level and ``since`` that of the first point that it was compared
-    with; beside each the revision, since a run may have measured two. ``before``, ``size`` and ``z`` are as in
-    ``stats.newest_points``. ``told`` is when it was first seen (RFC 3339). ``state`` is open, confirmed or withdrawn,
-    ``why`` says by what; ``run`` is the run that measured both revisions in pairs, '' where none did.
+    ``first`` is the run of the first point of the new level, ``since`` that of the first point of the old level. Each
+    has its revision as well, because a run may have measured two. ``before``, ``size`` and ``z`` are as in
+    ``stats.newest_points``. ``told`` is when it was first reported (RFC 3339). ``state`` is open, confirmed or
+    withdrawn, and ``why`` is the reason. ``run`` is the run that measured both revisions in pairs, '' without one.
     """
 
     series: int
@@ -41,13 +41,13 @@ _COLUMNS = ", ".join(_NAMES)
 
 
 def of_series(connection: Connection, series: int) -> list[StoredSuspicion]:
-    """All of a series, in the order in which they were told."""
+    """Return all suspicions of a series, in the order in which they were reported."""
     query = f"SELECT {_COLUMNS} FROM suspicion WHERE series = :series ORDER BY told, first"  # noqa: S608 (constants)
     return [StoredSuspicion(*row) for row in connection.rows(query, {"series": series})]
 
 
 def keep(connection: Connection, found: Sequence[StoredSuspicion]) -> None:
-    """Store new ones, and what became of those that are there."""
+    """Store new suspicions, and update the state of known ones."""
     values: list[dict[str, Any]] = [{name: getattr(item, name) for name in _NAMES} for item in found]
     if not values:
         return

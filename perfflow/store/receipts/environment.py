@@ -1,4 +1,4 @@
-"""What differs between the surroundings of two runs: machine, versions, settings that were seen."""
+"""Compare the environments of two runs: machine, versions and settings."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from perfflow.machine.facts import IDENTITY
 from perfflow.model.later import dataclass
 
 _JITTERING = ("load", "noise", "identity")
-"""What is never the same twice, or only sums up the rest."""
+"""Facts that differ on every run, or that only summarize other facts."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A fact with both values as text; ``decisive`` where it makes another machine of it."""
+    """A fact with both values as text; ``decisive`` if it identifies another machine."""
 
     fact: str
     before: str
@@ -23,7 +23,7 @@ class Difference:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Difference]:
-    """Facts of two manifests (``machine``, ``versions``) that differ; what only one of them knows is left out."""
+    """Yield the facts of two manifests (``machine``, ``versions``) that differ. Facts of only one are skipped."""
     for part in ("machine", "versions"):
         first, second = before.get(part) or {}, now.get(part) or {}
         for name in first:

@@ -1,4 +1,4 @@
-"""The files of a run, and those a workflow declares as its input, with their sha256."""
+"""The files of a run and the declared input files of a workflow, with their sha256."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pathlib import Path
 from perfflow.tools.regular_files import opened
 
 _EMPTY = hashlib.sha256().hexdigest()
-"""Most steps print nothing to one of their two streams: those files are not opened."""
+"""Hash of empty files, which are not opened: most steps write nothing to one of their two streams."""
 
 
 def hashes(folder: Path) -> Iterable[tuple[str, str]]:
-    """Every file below a folder with its hash, folder by folder, as paths sort."""
-    # The separator before any other character.
+    """Yield every file below a folder with its hash, in the order of paths, folder by folder."""
+    # Sort the separator before any other character.
     for name, size in sorted(_files(folder), key=lambda file: file[0].replace(os.sep, "\0")):
         yield name, sha256(folder / name) if size else _EMPTY
 
 
 def names(folder: Path) -> set[str]:
-    """Names of all files below a folder, relative to it."""
+    """Return the names of all files below a folder, relative to it."""
     return {name for name, _ in _files(folder)}
 
 
 def _files(folder: Path) -> Iterator[tuple[str, int]]:
-    """Names of all files below a folder, relative to it, and their sizes, in no order.
+    """Yield the names of all files below a folder, relative to it, and their sizes, in no order.
 
-    Links to folders are not followed, nor are those that lead out of this one.
+    Links to folders are not followed. Links to files outside the folder are skipped.
     """
     waiting = [""]
     while waiting:
@@ -46,13 +46,13 @@ def _leads_out(path: str, folder: Path) -> bool:
 
 
 def data_hashes(root: Path, globs: Iterable[str]) -> dict[str, str]:
-    """Hashes of the input files that a workflow declares under ``data``, relative to the tree where they are in it."""
+    """Return the hashes of the declared input files (``data``), with paths relative to the tree if they are in it."""
     paths = sorted({path for glob in globs for path in _matching(root, glob) if path.is_file()})
     return {str(path.relative_to(root) if path.is_relative_to(root) else path): sha256(path) for path in paths}
 
 
 def unmatched(root: Path, globs: Iterable[str]) -> list[str]:
-    """The globs under ``data`` that match no file: what they were to declare was not there."""
+    """Return the globs under ``data`` that match no file."""
     return [glob for glob in globs if not any(path.is_file() for path in _matching(root, glob))]
 
 
@@ -63,6 +63,6 @@ def _matching(root: Path, glob: str) -> Iterable[Path]:
 
 
 def sha256(path: Path) -> str:
-    """Hash of a regular file's bytes in hexadecimal; one without a size, as those in /proc, is taken for empty."""
+    """Return the sha256 of a regular file in hexadecimal. A file of size 0, also in /proc, counts as empty."""
     with opened(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest() if os.fstat(stream.fileno()).st_size else _EMPTY

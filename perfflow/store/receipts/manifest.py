@@ -1,7 +1,7 @@
-"""A run's manifest: what ran where, on which inputs, what came out, and the sha256 of every file of the run.
+"""The manifest of a run: commands, machine, inputs, outcome, and the sha256 of every file of the run.
 
-No secret and nothing of the process environment goes in: what steps' command lines hold of them is masked before it is
-stored (``run.secrets``).
+It contains no secrets and nothing of the process environment: secrets in the command lines of steps are masked before
+they are stored (``run.secrets``).
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ def make(result: Result, folder: Path, versions: Mapping[str, str]) -> dict[str,
             "trees": result.trees,
             "steps": [{"id": step.id, "tool": step.tool, "argv": step.argv} for step in result.steps],
             "data": result.data or {},
-            # It cannot hold its own hash.
+            # The receipt cannot contain its own hash.
             "files": {name: digest for name, digest in hashes(folder) if name != RECEIPT},
         }
     )
 
 
 def renewed(receipt: Mapping[str, Any], result: Result, folder: Path, rewritten: Iterable[str]) -> dict[str, Any]:
-    """The receipt of a run that was judged again, by another version perhaps: its samples are as they were."""
+    """Return the receipt of a run that was judged again, possibly by another version. Its samples are unchanged."""
     files = receipt["files"] | {name: sha256(folder / name) for name in rewritten}
     return _sealed({**receipt, **_outcome(result), "files": files})
 
 
 def seal(receipt: Mapping[str, Any]) -> str:
-    """A hash of all that a receipt says besides: a slip of the hand or of a disk in it is found by itself."""
+    """Return the hash of a receipt without its seal, which detects accidental changes of the receipt itself."""
     parts = ((name, value) for name, value in receipt.items() if name != SEAL)
     return hashlib.sha256("".join(json_lines(parts)).encode("utf-8", "backslashreplace")).hexdigest()
 

@@ -1,4 +1,4 @@
-"""A run's receipt after the run was judged again."""
+"""Update the receipt of a run that was judged again."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _REWRITTEN = (RESULT, REPORT, PAGE)
 
 @contextmanager
 def renewing(result: Result, folder: Path) -> Iterator[None]:
-    """Let the receipt tell of files that are rewritten inside, where it told of them before.
+    """Update the hashes of files that are rewritten inside the context, if the receipt listed them before.
 
-    One that does not fit what is there, or that is damaged, is left as it is: that is for `receipt verify` to find.
+    A receipt that does not match the files, or that is damaged, is left unchanged for `receipt verify` to report.
     """
     try:
         receipt = read(folder) if (folder / RECEIPT).is_file() else None
     except UserError:
         receipt = None
     told = receipt["files"] if receipt else {}
-    # A run of an earlier version has no page.
+    # Runs of earlier versions have no page.
     names = [name for name in _REWRITTEN if name in told or name != PAGE]
     fitting = all((folder / name).is_file() and told.get(name) == sha256(folder / name) for name in names)
     yield

@@ -1,4 +1,4 @@
-"""Whether the files of a run are still those that its receipt tells of."""
+"""Verify that the files of a run match its receipt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Kind = Literal["changed", "missing", "added", "verdict"]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is not as the receipt says. What was ``added`` later says nothing against the rest."""
+    """A difference from the receipt. A file ``added`` later does not invalidate the others."""
 
     kind: Kind
     file: str
@@ -28,21 +28,21 @@ class Finding:
 
     @property
     def breaks(self) -> bool:
-        """Whether the run is no longer what the receipt is about."""
+        """Whether the difference invalidates the run."""
         return self.kind != "added"
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The receipt of a run. Raises UserError where there is none, or what is there is none."""
+    """Read the receipt of a run. Raises UserError if it is missing or not a receipt."""
     path = folder / RECEIPT
     try:
         text = regular_files.read(path).decode()
     except FileNotFoundError as error:
-        hint = "a run that was killed has none; one with its result has it beside that"
+        hint = "a run that was killed has no receipt; that of a finished run is next to its result.json"
         raise UserError.of(f"{folder}: the run has no {RECEIPT}", hint) from error
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UserError.of(f"{path}: {reason}", "a receipt is a file that perfflow wrote", Exit.UNMEASURED) from error
+        raise UserError.of(f"{path}: {reason}", "name a run's folder with its receipt", Exit.UNMEASURED) from error
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -50,13 +50,13 @@ def read(folder: Path) -> dict[str, Any]:
             f"{path}: not JSON ({error})", "it was changed since perfflow wrote it", Exit.FAIL
         ) from error
     if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("files"), dict):
-        hint = f"its schema is to be {SCHEMA}; another version of perfflow may read it"
+        hint = f"the schema must be {SCHEMA}; another version of perfflow may be able to read it"
         raise UserError.of(f"{path}: not a receipt", hint, Exit.FAIL)
     return found
 
 
 def findings(folder: Path, receipt: Mapping[str, Any]) -> Iterator[Finding]:
-    """What differs between a run's files and its receipt, file by file."""
+    """Yield the differences between a run's files and its receipt, file by file."""
     yield from _of_itself(folder, receipt)
     there = names(folder)
     for name, digest in receipt["files"].items():
@@ -69,14 +69,14 @@ def findings(folder: Path, receipt: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _of_itself(folder: Path, receipt: Mapping[str, Any]) -> Iterator[Finding]:
-    """A receipt has one way of being written: another byte in it is a change, whatever it means."""
+    """Yield a difference if the receipt is not byte for byte what perfflow writes, or its seal does not match."""
     try:
         as_written = b"".join(chunk.encode("utf-8", "backslashreplace") for chunk in json_lines(receipt.items()))
         told = regular_files.read(folder / RECEIPT)
     except (TypeError, ValueError, OSError):
         as_written, told = b"", b"?"
     if as_written != told or receipt.get(SEAL) != seal(receipt):
-        yield Finding("changed", RECEIPT, "not as perfflow writes it")
+        yield Finding("changed", RECEIPT, "not in the form that perfflow writes")
 
 
 def _compared(folder: Path, name: str, digest: object) -> Iterator[Finding]:
@@ -89,12 +89,15 @@ def _compared(folder: Path, name: str, digest: object) -> Iterator[Finding]:
         yield Finding("changed", name, f"its sha256 is {now[:12]}…, and was {str(digest)[:12]}…")
 
 
-def told_otherwise(receipt: Mapping[str, Any], result: Mapping[str, Any], source: str = RESULT) -> Iterator[Finding]:
-    """Where a result says something else than the receipt about how the run ended."""
+def outcome_differences(
+    receipt: Mapping[str, Any], result: Mapping[str, Any], source: str = RESULT
+) -> Iterator[Finding]:
+    """Yield the differences between a result and the receipt about the outcome of the run."""
     for key in ("verdict", "gate", "run", "trees", "data"):
         if _plain(receipt.get(key)) != _plain(result.get(key)):
             was, now = (_shown(part.get(key), key) for part in (receipt, result))
-            yield Finding("verdict", source, f"`{key}` is {now}, and the receipt says {was}")
+            text = f"`{key}` is {now}, but {was} in the receipt" if now != was else f"`{key}` differs from the receipt"
+            yield Finding("verdict", source, text)
 
 
 def _plain(value: Any) -> Any:
@@ -104,4 +107,4 @@ def _plain(value: Any) -> Any:
 def _shown(value: Any, key: str) -> str:
     if key == "gate" and isinstance(value, dict):
         return repr(value.get("status"))
-    return repr(value) if isinstance(value, str) else "another one"
+    return repr(value) if isinstance(value, str) else "another value"

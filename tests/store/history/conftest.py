@@ -19,7 +19,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Connection]]:
-    """What opens the same empty store again and again."""
+    """Return a function that opens the same empty store repeatedly."""
     if request.param == "sqlite":
         yield lambda: SqliteConnection(tmp_path / "history.sqlite")
         return

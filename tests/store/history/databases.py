@@ -1,4 +1,4 @@
-"""A history in a file, and the same in a real PostgreSQL that a test starts for itself."""
+"""A history in a file, and in a real PostgreSQL server that a test starts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 
 
 def has_server() -> bool:
-    """Whether PostgreSQL's server is installed: apt-get install postgresql."""
+    """Return whether the PostgreSQL server is installed (apt-get install postgresql)."""
     return bool(PROGRAMS) or bool(shutil.which("initdb"))
 
 
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
-    """A server of its own with an empty database; yields its address. It refuses root, so root becomes postgres."""
+    """Start a server with an empty database and yield its address. It refuses root, so root becomes postgres."""
     programs = PROGRAMS[-1] if PROGRAMS else Path(shutil.which("initdb") or "").parent
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -34,7 +34,7 @@ def server(folder: Path) -> Iterator[str]:
         become = ["runuser", "-u", "postgres", "--"]
 
     def call(program: str, *words: str) -> None:
-        # Each time: another session of pytest closes the folder that all have in common.
+        # Every time, because another pytest session closes the folder that all share.
         for above in folder.parents if become else ():
             if above.stat().st_mode & 0o001 == 0 and above != Path("/"):
                 above.chmod(above.stat().st_mode | 0o011)

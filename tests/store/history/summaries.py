@@ -1,4 +1,4 @@
-"""Runs as a history keeps them."""
+"""Summaries of runs as a history stores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a history keeps of runs, in SQLite and in PostgreSQL alike."""
+"""The data of runs that a history stores, in SQLite and in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_newest_runs_of_a_kind_tell_how_long_its_steps_took(connect: Callabl
     assert found == {"run-4": [StepTime("make", 3.0), suite], "run-3": [StepTime("make", None), suite]}
     assert list(history.step_times(replace(kind, budget=9.0), 2)) == ["run-9"]
     assert list(history.step_times(replace(kind, in_trees=True), 2)) == ["run-8"]
-    # Added again with another duration, a run is what it is now.
+    # Adding a run again with another duration replaces it.
     assert history.add([timed(4, 3.0), timed(3, 5.0)]) == 1
     assert history.step_times(kind, 2)["run-3"] == [StepTime("make", 5.0), suite]
     history.close()
@@ -151,7 +151,7 @@ def test_tables_of_a_later_version_are_refused(connect: Callable[[], Connection]
     with connection.writing():
         connection.rows("UPDATE about SET value = '999' WHERE name = 'schema'")
     connection.close()
-    with pytest.raises(UserError, match="later perfflow"):
+    with pytest.raises(UserError, match="later version of perfflow"):
         History(connect())
 
 

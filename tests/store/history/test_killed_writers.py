@@ -1,4 +1,4 @@
-"""A writer is killed at any moment: what it said was added is there, nothing is damaged, and the rest can be added."""
+"""A writer that is killed at any moment loses no run that it reported, damages nothing, and the rest can be added."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.store.history.writer import connection
 
 ROOT = Path(__file__).parents[3]
 LONGEST = 0.4
-"""Seconds that a writer lives after its first run is in, at most."""
+"""Maximum seconds that a writer lives after its first run is stored."""
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -36,7 +36,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 def _killed(place: str, first: int, seconds: float) -> list[int]:
-    """Start a writer, kill it some time after its first run is in, and return the runs that it said are in."""
+    """Start a writer, kill it some time after its first run is stored, and return the runs that it reported."""
     argv = [sys.executable, "-m", "tests.store.history.writer", place, str(first)]
     with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE) as writer:
         assert writer.stdout
@@ -45,19 +45,19 @@ def _killed(place: str, first: int, seconds: float) -> list[int]:
         os.kill(writer.pid, signal.SIGKILL)
         rest = writer.stdout.read()
     assert writer.returncode == -signal.SIGKILL
-    # A number that is cut short was not said.
+    # A truncated number does not count as reported.
     return [int(line) for line in (begun + rest).split(b"\n")[:-1]]
 
 
 def _check(place: str, said: set[int]) -> int:
-    """Check the history, add what lacks, and return the number of the next run."""
+    """Check the history, add the missing runs, and return the number of the next run."""
     history = History(connection(place))
     stored = {int(name.removeprefix("run-")) for name in history.runs()}
     assert said <= stored
-    # A run that is there is there as a whole, and counted.
+    # A stored run is complete and counted.
     for series in history.series():
         assert series.points == len(history.points(series.id)) == len(stored)
-    # What nobody was told of is added again, and what is there is not there twice.
+    # Unreported runs are added again, and no run is stored twice.
     wanted = range(max(stored) + 2)
     assert history.add(summary(number, benchmarks=20) for number in wanted) == len(set(wanted) - stored)
     assert {series.points for series in history.series()} == {len(wanted)}

@@ -1,4 +1,4 @@
-"""Two stored sets whose values are different statistics: one that both hold is compared, else nothing is."""
+"""Two stored sets with different statistics: a statistic that both contain is compared, else none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEY = ("b", "time")
 VALUES = [1.0, 1.0, 1.0, 2.0, 5.0]
 NEW = reading_of_process("time", VALUES)
 OLD = replace(NEW, value=1.0001, statistic="")
-"""As 0.1.0 wrote it: a quartile that does not say so."""
+"""A value as version 0.1.0 wrote it: a quartile without the name of the statistic."""
 PLAIN = Reading("time", 3.0)
 
 
@@ -43,7 +43,7 @@ def test_the_mean_is_compared_where_an_older_run_holds_quartiles() -> None:
         assert [(item.value, item.statistic) for item in side.series[KEY]] == [(2.0, MEAN)] * 2
     (text,) = said
     assert text.startswith(
-        "compared by the mean of each process, which both hold: b time (old was judged by the lower "
+        "compared by the mean of each process, which both contain: b time (old was judged by the lower "
     )
 
 
@@ -59,7 +59,9 @@ def test_what_has_no_statistic_in_common_is_left_out() -> None:
     )
     assert (old.series, new.series) == ({}, {})
     (text,) = said
-    assert text.startswith("left out, since old holds single values and new the capped mean of each process: b time; ")
+    assert text.startswith(
+        "skipped, because old contains single values and new the capped mean of each process: b time; "
+    )
     assert text.endswith("measure new again with this version to compare them")
 
 

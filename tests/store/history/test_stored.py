@@ -1,4 +1,4 @@
-"""Stored sets: damaged ones give UserError or a result, never another exception; which machine they are from."""
+"""Stored sets: damaged ones give UserError or a result, never another exception; and their machines."""
 
 from __future__ import annotations
 

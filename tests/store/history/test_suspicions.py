@@ -1,4 +1,4 @@
-"""Suspicions are kept with what became of them, in SQLite and in PostgreSQL, and in tables of the version before."""
+"""Suspicions are stored with their outcome, in SQLite, in PostgreSQL, and in tables of the previous version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of points, and what tells trends apart."""
+"""The order of points, and the properties that separate trends."""
 
 from __future__ import annotations
 

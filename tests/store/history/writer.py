@@ -1,6 +1,6 @@
-"""Adds runs to a history one by one and prints the number of each that is in: for a test that kills it.
+"""Add runs to a history one by one and print the number of each stored run. A test kills this process.
 
-``python -m tests.store.history.writer PLACE FIRST`` with a file or a server's address goes on until it is killed.
+``python -m tests.store.history.writer PLACE FIRST`` with a file or a server's address runs until it is killed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.store.history.summaries import summary
 
 
 def connection(place: str) -> Connection:
-    """The connection to a file, or to a server."""
+    """Connect to a file or a server."""
     return PostgresConnection(place) if place.startswith("postgresql:") else SqliteConnection(Path(place))
 
 
