@@ -155,7 +155,7 @@ def test_nothing_is_written_where_nothing_was_kept_or_a_check_failed(
 ) -> None:
     file = write_settings.target(open_workflow("flow.yaml"))
     assert kept_settings.told(nothing_kept(), file, apply=True) == 0
-    assert capsys.readouterr().err == "--apply: no settings were kept, so nothing is written\n"
+    assert capsys.readouterr().err == "--apply: no settings were accepted, so nothing is written\n"
     checks = [item.model_copy(update={"status": "failed"}) for item in optimized().verification]
     result = optimized().model_copy(update={"verification": checks, "optimizations": [_entry({"nap": "1"})]})
     assert kept_settings.told(result, file, apply=True) == 0

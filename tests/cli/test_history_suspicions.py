@@ -91,7 +91,7 @@ def test_pairs_confirm_it_and_it_is_told_once(root: Path) -> None:
     assert {row["name"] for row in run["benchmarks"]} == {"cost"}
     assert "suspicion" not in changes(root).lower()
     done = perfflow("history", "changes", "--confirm", "flow.yaml", cwd=root)
-    assert "note: nothing is open of costs" in done.stderr
+    assert "note: costs has no open suspicion" in done.stderr
 
 
 def test_pairs_are_measured_with_the_parameters_and_the_budget_that_are_asked_for(root: Path) -> None:
@@ -105,7 +105,7 @@ def test_pairs_are_measured_with_the_parameters_and_the_budget_that_are_asked_fo
     assert (done.returncode, done.stdout) == (2, "")
     assert "--budget is about measuring" in done.stderr
     done = perfflow("history", "changes", "--confirm", "flow.yaml", cwd=root)
-    assert "note: nothing is open of costs" in done.stderr
+    assert "note: costs has no open suspicion" in done.stderr
     words = ("--confirm", "flow.yaml", "--set", "file=costs", "--budget", "9m", "--trust")
     assert "confirmed" in changes(root, *words)
     run = past.result_of(root)["run"]
@@ -149,7 +149,7 @@ def test_a_suspicion_of_another_machine_stays_open(root: Path) -> None:
     remember(root, commits, {"cost": values}, exact=True, width=0, machine="another")
     done = perfflow("history", "changes", "--confirm", "flow.yaml", "--suspicions", cwd=root)
     assert done.returncode == 0, done.stderr
-    assert "note: nothing is open of costs that this machine can measure in pairs" in done.stderr
+    assert "note: costs has no open suspicion that this machine can measure in pairs" in done.stderr
     assert "open" in done.stdout
 
 

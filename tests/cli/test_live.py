@@ -109,7 +109,7 @@ def test_an_interruption_leaves_a_clean_terminal(tmp_path: Path, number: signal.
     lines = shown(run.text).lines
     assert lines[0].startswith("✓ build     make")
     assert lines[1].startswith("✗ ERROR  flow")
-    assert lines[-1].startswith("interrupted; to go on: ")
+    assert lines[-1].startswith("interrupted; to resume: ")
 
 
 def test_lines_of_several_steps_at_once_stay_whole(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_two_misspelt_names_are_not_run_as_programs(words: tuple[str, str], tmp_
     stored_names(tmp_path, "lat", "olbb")
     done = perfflow("compare", *words, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "'lta' is not a baseline, a run or a result file, and no program on PATH" in done.stderr
+    assert "'lta' is not a baseline, a run or a result file, and not a program on PATH" in done.stderr
     assert "did you mean 'lat'?" in done.stderr
     assert "commands go after a `--`" in done.stderr
 

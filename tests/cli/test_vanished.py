@@ -115,7 +115,7 @@ def test_a_folder_that_is_gone_before_the_start_is_bad_usage(project: Path) -> N
     text = f"rm -rf {project}; PYTHONPATH={ROOT} {sys.executable} -m perfflow compare -- true false"
     done = subprocess.run(["bash", "-c", text], cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
-    assert done.stderr == "error: the current folder was removed\n  hint: change to one that is there\n"
+    assert done.stderr == "error: the current folder was removed\n  hint: change to an existing folder\n"
 
 
 def test_a_comparison_whose_folder_vanishes_says_where_its_samples_are(tmp_path: Path) -> None:
