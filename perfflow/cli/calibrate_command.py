@@ -48,8 +48,8 @@ def command(
 ) -> int:
     """Measure how small a change this machine can detect: compare each step of WORKFLOW with itself.
 
-    The result is stored in .perfflow/calibration, with a report.html. Later runs on this machine use it to tell what
-    they can detect.
+    The result is stored in .perfflow/calibration, with a report.html. Later runs on this machine show how small a
+    change they can detect.
 
     Exit: 0 calibrated, 2 bad usage or workflow, 3 could not measure, 130 interrupted (finished steps are stored).
     """

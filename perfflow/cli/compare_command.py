@@ -58,7 +58,9 @@ class _CompareCommand(click.Command):
     metavar="discard|pipe|FILE",
     help="Where the output of both commands goes: /dev/null, a pipe that is read, or a file.",
 )
-@click.option("--allow-left-running", metavar="WHY", help="Allow the commands to leave processes running. WHY is the reason.")
+@click.option(
+    "--allow-left-running", metavar="WHY", help="Allow the commands to leave processes running. WHY is the reason."
+)
 @click.option(
     "--where",
     multiple=True,

@@ -69,7 +69,9 @@ def _index(*, regressions: bool, flaky: bool, as_json: bool, as_csv: bool, **fil
     elif as_csv:
         say(reading.csv_of(_root(), _asked(**filters), _note), end="")
     elif not found:
-        say("no runs yet; `perfflow run WORKFLOW` adds one, `perfflow history import FILE...` adds results of other tools")
+        say(
+            "no runs yet; `perfflow run WORKFLOW` adds one, `perfflow history import FILE...` adds those of other tools"
+        )
     elif not rows:
         say(f"none of {len(found)} series is {'flaky' if flaky else 'worse than before'}")
     else:

@@ -38,9 +38,7 @@ def PLACE(command: Callable[..., int]) -> Callable[..., int]:  # noqa: N802 (bes
 
     @click.option("--executor", metavar="NAME", help="Where to measure: an executor of executors.yaml, or `local`.")
     @click.option("--detach", is_flag=True, help="With --executor: submit the jobs and exit. --resume waits for them.")
-    @click.option(
-        "--allow-skipped", is_flag=True, help="Skip steps whose `runs-on` does not match this machine."
-    )
+    @click.option("--allow-skipped", is_flag=True, help="Skip steps whose `runs-on` does not match this machine.")
     @functools.wraps(command)
     def with_place(*, executor: str | None, detach: bool, allow_skipped: bool, **options: object) -> int:
         return command(place=Asked(executor, detach, allow_skipped), **options)

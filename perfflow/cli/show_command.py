@@ -17,7 +17,9 @@ _FOR_AGENTS = Path(__file__).parents[1] / "library" / "for-agents.md"
 @click.argument("name", required=False)
 @click.option("--tool", is_flag=True, help="NAME is the name of a tool, even if a workflow has the same name.")
 @click.option("--raw", is_flag=True, help="Print the workflow or tool file.")
-@click.option("--resolved", is_flag=True, help="Print the workflow with `extends` resolved, and the source of each value.")
+@click.option(
+    "--resolved", is_flag=True, help="Print the workflow with `extends` resolved, and the source of each value."
+)
 @click.option("--for-agents", is_flag=True, help="Print a guide for agents that write workflows. Takes no NAME.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, tool: bool, raw: bool, resolved: bool, for_agents: bool, as_json: bool) -> None:

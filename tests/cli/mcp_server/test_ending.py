@@ -153,7 +153,7 @@ def test_calls_that_measure_take_turns(project: Path, mark: str) -> None:
             await anyio.run_process(["pkill", "-f", "-x", mark])
 
     talk(project, script, "--allow-run")
-    assert said[0] == "waiting: another call of this session measures"
+    assert said[0] == "waiting: another call of this session is measuring"
 
 
 def test_a_run_whose_client_leaves_is_interrupted(project: Path, mark: str) -> None:

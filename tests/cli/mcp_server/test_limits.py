@@ -40,7 +40,7 @@ def test_a_session_that_may_run_workflows_takes_no_commands(project: Path) -> No
         said = await agent.call("compare", old="touch a", new="touch b")
         assert "--allow-commands" in said.error
         said = await agent.call("run", workflow="counted", params={"line": "1p; touch a; sed 1"})
-        assert "parameters of a workflow may hold commands" in said.error
+        assert "parameters of a workflow may contain commands" in said.error
         assert "--allow-commands" in said.error
         tools = await agent.tools()
         assert "Not allowed" not in (tools["run"].description or "")
@@ -56,7 +56,9 @@ def test_a_budget_is_cut_to_that_of_the_server(project: Path) -> None:
         return more, usual, await agent.call("run", workflow="counted", budget="soon")
 
     more, usual, wrong = talk(project, script, "--allow-run", "--budget", "7s")
-    assert more.data["notes"] == ["the budget of 7200 s was cut to 7 s, the server's own (perfflow mcp --budget)"]
+    assert more.data["notes"] == [
+        "the budget of 7200 s was cut to 7 s, the limit of the server (perfflow mcp --budget)"
+    ]
     for said in (more, usual):
         events = (Path(said.data["folder"]) / "result.json").read_text()
         assert '"budget": 7.0' in events
