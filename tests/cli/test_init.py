@@ -196,7 +196,7 @@ def test_what_is_there_is_not_overwritten(suffix: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "arguments", "said"),
     [
-        ({}, (), "nothing here says what to measure"),
+        ({}, (), "the files here do not show what to measure"),
         ({}, ("--command", "echo ${{ nope }}"), "unknown name `nope`"),
         ({}, ("--command", "true", "--name", "../up"), "is not a name for a workflow"),
         ({}, ("--command", "true", "--name", ".yaml"), "is not a name for a workflow"),
@@ -206,7 +206,7 @@ def test_what_is_there_is_not_overwritten(suffix: str, tmp_path: Path) -> None:
         ({"Cargo.toml": "[package\n"}, (), "cannot read"),
         ({}, ("--kind", "cargo"), "Cargo.toml: no such file"),
         ({"test_x.py": "def test_x(): pass\n"}, ("--kind", "pytest-benchmark"), "no test here uses the fixture"),
-        ({}, ("--kind", "google-benchmark"), "nothing says which program to run"),
+        ({}, ("--kind", "google-benchmark"), "the files do not show which program to run"),
     ],
 )
 def test_what_cannot_run_is_not_written(

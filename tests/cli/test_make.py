@@ -270,7 +270,7 @@ def test_a_workflow_that_was_added_is_named_and_not_run(project: Path) -> None:
     done = make(project, "perf")
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()
-    assert line.startswith("new, and not run: ")
+    assert line.startswith("new workflows, not run: ")
     assert "workflows/later.yaml" in line
     assert "perfflow make > perf.mk" in line
     assert not (project / "made").exists()

@@ -173,7 +173,7 @@ def test_a_vendored_item_is_a_part_of_the_project(team: Team) -> None:
     changed = team.run("run", "own", cwd=root)
     assert changed.returncode == 2
     assert "tools/words.yaml was changed" in changed.stderr
-    assert "put it back: perfflow library vendor" in changed.stderr
+    assert "restore it: perfflow library vendor" in changed.stderr
     unreachable = team.run("library", "vendor", cwd=root)
     assert unreachable.returncode == 3
     shutil.move(team.top / "team-gone", team.folder)

@@ -228,7 +228,7 @@ def test_lines_outside_of_the_project_are_not_shown(project: Path) -> None:
         away, linked, own = said.data["hotspots"]
         for item in (away, linked):
             assert item["lines"] == []
-            assert "outside of the project" in item["lines_note"]
+            assert "outside the project" in item["lines_note"]
         assert own["lines"] == ["100"]
 
     talk(project, script, "--allow-run")
