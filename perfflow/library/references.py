@@ -100,7 +100,7 @@ def _long(text: str) -> Reference:
 def require_path(path: str, said: str) -> None:
     """Raise UserError for a path that may leave its folder or look like an option. ``said`` starts the message."""
     if not path:
-        raise UserError.of(f"{said} names no file of the repository", "add a path: #workflows/NAME.yaml")
+        raise UserError.of(f"{said} names no file", "add a path: #workflows/NAME.yaml")
     _require_names(said, path.split("/"))
 
 
