@@ -1,4 +1,4 @@
-"""``perfflow run --apply``: what was kept beside the code gets into the workflow file, or is refused before the run."""
+"""``perfflow run --apply``: accepted settings are written into the workflow file, or refused before the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfflow history`` as it is typed: real runs, files of real tools, a store that is damaged or away."""
+"""``perfflow history`` end to end: real runs, files of real tools, damaged or unreachable stores."""
 
 from __future__ import annotations
 

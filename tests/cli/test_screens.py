@@ -1,4 +1,4 @@
-"""What is to be seen on a real terminal, from the start of a run to its end, in three widths and through ^Z and ^C."""
+"""Screens of a real terminal from start to end of a run, in three widths, with ^Z and ^C."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ stages:
 
 
 def same(name: str, lines: list[str]) -> None:
-    """To accept a change: look at the .got file, then move it over the golden one."""
+    """To accept a change, check the .got file, then move it over the golden file."""
     golden, got = GOLDEN / f"{name}.txt", GOLDEN / f"{name}.txt.got"
     text = settled(lines)
     if golden.exists() and golden.read_text(encoding="utf-8") == text:

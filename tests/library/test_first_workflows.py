@@ -1,4 +1,4 @@
-"""What ``perfflow init`` makes of a project's files: the kind that is told, and a workflow that can be planned."""
+"""``perfflow init`` for files of a project: the detected kind, and a workflow that can be planned."""
 
 from __future__ import annotations
 

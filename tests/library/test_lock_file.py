@@ -1,4 +1,4 @@
-"""perfflow.lock: what is written is read again, and a damaged one is refused with its remedy."""
+"""perfflow.lock: written data is read back, and a damaged file is rejected with a hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workflows of installed packages: found by their metadata, and nothing of them is imported."""
+"""Workflows of installed packages: found by metadata, without importing the package."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS = "perfflow-tool: 1\nargv: [echo, 3 words]\nparse: {regex: '(?P<words>\\d+
 
 @pytest.fixture
 def installed(tmp_path: Path) -> dict[str, str]:
-    """A folder as pip leaves it, on the path of Python; its package complains of being imported."""
+    """A folder as installed by pip, on PYTHONPATH. Importing its package raises an error."""
     site = tmp_path / "site"
     for name, text in {
         "acme_perf/__init__.py": "raise SystemExit('imported')\n",

@@ -1,4 +1,4 @@
-"""What names a file in a git repository, and what is refused before git sees it."""
+"""References to files in git repositories, and texts rejected before git gets them."""
 
 from __future__ import annotations
 

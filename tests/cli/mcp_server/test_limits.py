@@ -1,4 +1,4 @@
-"""What a session may do, and what a client cannot make it do: permissions, caps, paths, hostile arguments."""
+"""The limits of a session: permissions, budgets, paths, and hostile arguments."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ PLACES = [
 
 @pytest.fixture
 def hostile(project: Path) -> Path:
-    """The project, with a workflow outside of it, and links that lead there."""
+    """The project, with a workflow outside it, and links to that workflow."""
     outside = project.parent / "outside.yaml"
     outside.write_text(COUNTED)
     (project / "linked.yaml").symlink_to(outside)
@@ -213,7 +213,7 @@ def test_patches_that_cannot_be_judged_are_refused(project: Path) -> None:
 
 
 def test_lines_outside_of_the_project_are_not_shown(project: Path) -> None:
-    """A profile that names a file elsewhere, as one of a library does, and a file that leads there by a link."""
+    """A profile that names a file outside the project, as for a library, and a link to such a file."""
     secret = project.parent / "secret.py"
     secret.write_text("password = 1\n" * 50)
     (project / "linked.py").symlink_to(secret)
