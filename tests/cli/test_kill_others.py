@@ -50,7 +50,7 @@ def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: s
         process = start(*arguments, cwd=tmp_path)
         time.sleep(chance.uniform(0.2, 1.5))
         if number == kills - 1 and not ran:
-            # On a busy machine, none of them may have started a daemon.
+            # On a busy machine, none of them may have started a program yet.
             wait_until(lambda: is_left(nap), "no program was started")
         ran = ran or is_left(nap)
         process.kill()

@@ -43,7 +43,7 @@ def test_two_projects_use_the_workflows_of_a_team(team: Team) -> None:
     assert json.loads((folder / "receipt.json").read_text())["run"]["library"] == used
     (line,) = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("- library: ")]
     assert line.endswith(f"workflows/command.yaml at {pin['commit'][:12]}")
-    # It belongs to the run, so judging again keeps it. A workflow without items has none.
+    # The items belong to the run, so judging again keeps them. A workflow without items has none.
     assert team.run("report", "--rules=current", cwd=one).returncode == 0
     assert json.loads((folder / "result.json").read_text())["run"]["library"] == used
     (one / "workflows/plain.yaml").write_text(

@@ -61,7 +61,7 @@ def is_left(mark: str) -> bool:
 async def until(is_so: Callable[[], bool], what: str) -> None:
     with anyio.move_on_after(60):
         while not is_so():  # noqa: ASYNC110
-            await anyio.sleep(0.05)  # a descendant process ended meanwhile
+            await anyio.sleep(0.05)  # poll, because the end of a descendant process cannot be awaited
         return
     raise AssertionError(what)
 
@@ -116,7 +116,6 @@ def test_a_cancelled_judgement_is_resumed_by_the_same_call(project: Path, mark: 
     said = talk(project, script, "--allow-run")
     assert said.data["decision"] == "rejected"
     assert said.data["tried"]["reason"]
-    # Three samples of the baseline, which are not repeated, and those of the candidate and its baseline.
     assert [event["event"] for event in events(project)].count("resumed") == 1
 
 
