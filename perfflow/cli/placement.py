@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlacementOptions:
     """The given options for where a run is measured."""
 
     executor: str | None
@@ -41,7 +41,7 @@ def PLACE(command: Callable[..., int]) -> Callable[..., int]:  # noqa: N802 (bes
     @click.option("--allow-skipped", is_flag=True, help="Skip steps whose `runs-on` does not match this machine.")
     @functools.wraps(command)
     def with_place(*, executor: str | None, detach: bool, allow_skipped: bool, **options: object) -> int:
-        return command(place=Asked(executor, detach, allow_skipped), **options)
+        return command(place=PlacementOptions(executor, detach, allow_skipped), **options)
 
     return with_place
 
@@ -85,7 +85,7 @@ def _leaves_jobs() -> bool:
 
 
 @contextmanager
-def detached(words: Sequence[str], place: Asked) -> Iterator[None]:
+def detached(words: Sequence[str], place: PlacementOptions) -> Iterator[None]:
     """Print how to resume detached jobs, and exit: with 0 if --detach was given, else as interrupted."""
     if not _loaded():
         yield

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfflow.cli.durations import LOCK_TIMEOUT, seconds
-from perfflow.cli.placement import PLACE, Asked, detached
+from perfflow.cli.placement import PLACE, PlacementOptions, detached
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit
 
@@ -90,7 +90,7 @@ def command(
     color: str,
     apply: bool,
     allow_unproven: bool,
-    place: Asked,
+    place: PlacementOptions,
     left_out: Path | None,
     against: str | None = None,
 ) -> int:
