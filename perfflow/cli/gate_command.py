@@ -37,7 +37,7 @@ def _gate(*, base_results: str | None, across_machines: bool, fail_on: str | Non
     if len(named) > 1:
         raise UserError.of(f"{' and '.join(named)} exclude each other: each names a base", "leave out all but one")
     if base_results is not None:
-        return stored_gate.gate(stored_gate.Asked(base_results, across_machines, fail_on), options)
+        return stored_gate.gate(stored_gate.StoredBaseOptions(base_results, across_machines, fail_on), options)
     for name, is_given in (("--across-machines", across_machines), ("--fail-on", fail_on)):
         if is_given:
             text = f"{name} applies only to stored results: head and base are measured in pairs here"

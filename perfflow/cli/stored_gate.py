@@ -21,7 +21,7 @@ _FIRST = (Exit.FAIL, Exit.UNMEASURED, Exit.UNPROVEN)
 
 
 @dataclass(frozen=True)
-class Asked:
+class StoredBaseOptions:
     """Options of a gate against stored results that `perfflow run` does not have."""
 
     base_results: str
@@ -29,7 +29,7 @@ class Asked:
     fail_on: str | None
 
 
-def gate(asked: Asked, options: dict[str, Any]) -> int:
+def gate(asked: StoredBaseOptions, options: dict[str, Any]) -> int:
     """Measure head, compare it with the stored results, print the comparison and return the exit status."""
     from perfflow.cli.plan_command import print_plan
     from perfflow.cli.progress import shown
@@ -88,7 +88,7 @@ def _request(opened: Opened, steps: list[str], options: dict[str, Any]) -> RunRe
     )
 
 
-def _concluded(opened: Opened, head: FinishedRun, base: Any, asked: Asked, options: dict[str, Any]) -> int:
+def _concluded(opened: Opened, head: FinishedRun, base: Any, asked: StoredBaseOptions, options: dict[str, Any]) -> int:
     """Compare head, if it was measured. Print the comparison, and the verdict of head itself if it does not pass."""
     from perfflow.cli import ci
     from perfflow.cli.output import say, tell
