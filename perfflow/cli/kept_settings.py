@@ -10,7 +10,7 @@ from perfflow.report.ledger import taking_over
 from perfflow.workflow.settings_text import Written
 
 
-def told(result: Result, file: write_settings.Target, *, apply: bool) -> int:
+def report_settings(result: Result, file: write_settings.Target, *, apply: bool) -> int:
     """Print the accepted settings, and write them if ``apply``. Returns the exit status: an error if writing failed.
 
     ``file`` is the workflow as it was at the start of the run.

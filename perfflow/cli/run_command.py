@@ -254,7 +254,7 @@ def after(finished: FinishedRun, file: Target | None, words: Sequence[str], *, a
     if file:
         from perfflow.cli import kept_settings
 
-        unwritten = kept_settings.told(finished.result, file, apply=apply)
+        unwritten = kept_settings.report_settings(finished.result, file, apply=apply)
     if not finished.interrupted:
         return unwritten
     tell(f"interrupted; to resume: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
