@@ -107,7 +107,7 @@ def command(
     asked = BisectRequest(good, bad, only, benchmark, metric, total, first_parent, out, folder, seed, patience, words)
     # Without ``typed``: commits that do not build are skipped, so a command to repeat the step here would mislead.
     with shown(progress, opened, ()) as told:
-        finished = bisect(opened, asked, told, _keep_quiet if progress == "off" else _tell)
+        finished = bisect(opened, asked, told, _print_nothing if progress == "off" else _print_trial)
     return print_bisection(finished, words, as_json=as_json)
 
 
@@ -168,7 +168,7 @@ def print_bisection(finished: FinishedBisection, words: Sequence[str] = (), *, a
     return int(_EXITS[found.outcome.value])
 
 
-def _tell(item: Tried) -> None:
+def _print_trial(item: Tried) -> None:
     """Print the result of one revision to stderr."""
     from perfflow.cli.ci import in_github, without_commands
     from perfflow.cli.output import tell
@@ -178,5 +178,5 @@ def _tell(item: Tried) -> None:
     tell(without_commands(line) if in_github() else line)
 
 
-def _keep_quiet(_: Tried) -> None:
+def _print_nothing(_: Tried) -> None:
     """Print nothing."""

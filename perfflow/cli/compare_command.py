@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perfflow.store.history.stored import Stored
 
 _MARK = "perfflow.compare.after-dashes"
-_ASIDE = ("budget", "runs", "metric", "seed", "stdout", "allow_left_running", "lock_timeout")
+_MEASURING_OPTIONS = ("budget", "runs", "metric", "seed", "stdout", "allow_left_running", "lock_timeout")
 """Options about measuring, which do not apply to stored results."""
 _USAGE = "perfflow compare -- 'old arg' 'new arg', or perfflow compare OLD-RESULT NEW-RESULT"
 
@@ -113,7 +113,9 @@ def command(
         raise UserError.of("one of the commands is empty", _USAGE)
     words = sides[0], sides[1]
     if not context.meta[_MARK] and _are_stored(words):
-        given = [name for name in _ASIDE if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
+        given = [
+            name for name in _MEASURING_OPTIONS if context.get_parameter_source(name) is not ParameterSource.DEFAULT
+        ]
         if given:
             name = given[0].replace("_", "-")
             raise UserError.of(f"--{name} applies only to commands, and these are stored results", "leave it out")
@@ -130,7 +132,7 @@ def command(
     from perfflow.jobs.run.run import run
 
     question = Question(*words, budget, metric, runs, stdout, allow_left_running)
-    opened, request = _asked(question, seed, seconds("--lock-timeout", lock_timeout), out)
+    opened, request = _request(question, seed, seconds("--lock-timeout", lock_timeout), out)
     finished = run(opened, request, SignsOfLife(style_of(sys.stderr)))
     say(_answer(finished, as_json=as_json), end="")
     return _exit_of(finished, allow_unproven=allow_unproven)
@@ -223,7 +225,7 @@ def _find(root: Path, word: str, where: dict[str, str]) -> Stored:
     return found
 
 
-def _asked(question: Question, seed: int | None, patience: float, out: Path | None) -> tuple[Opened, RunRequest]:
+def _request(question: Question, seed: int | None, patience: float, out: Path | None) -> tuple[Opened, RunRequest]:
     """Return the workflow and the request of a comparison. Raises UserError for unusable commands or options."""
     from perfflow.jobs.compare.compare_commands import as_run, new_folder, require_commands
     from perfflow.jobs.run.run import RunRequest

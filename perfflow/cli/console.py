@@ -92,21 +92,21 @@ class Lines(ProgressDisplay):
         with self._lock:
             item, now = self._running[planned.id], self._clock()
             if item.wait(queue, now):
-                self._going_on(planned, item.note(now))
+                self._print_running(planned, item.note(now))
 
     def granted(self, planned: Planned) -> None:
         """Print that a wait of at least 1 s is over. After a shorter wait, the next line shows it."""
         with self._lock:
             waited = self._running[planned.id].go_on(self._clock())
             if waited >= 1:
-                self._going_on(planned, f"has the machine, after {clock_text(waited)}")
+                self._print_running(planned, f"has the machine, after {clock_text(waited)}")
 
     def sampled(self, planned: Planned, taken: Sampled) -> None:
         """Print progress at growing intervals."""
         with self._lock:
             item = self._running[planned.id]
             item.taken = taken
-            self._mention(item)
+            self._print_if_due(item)
 
     def placed(self, text: str) -> None:
         """Print the state of steps on other machines."""
@@ -126,16 +126,16 @@ class Lines(ProgressDisplay):
     def _beat(self) -> float:
         with self._lock:
             for item in self._running.values():
-                self._mention(item)
+                self._print_if_due(item)
             now = self._clock()
             return min((item.since + item.next_beat - now for item in self._running.values()), default=FIRST_BEAT)
 
-    def _mention(self, item: Running) -> None:
+    def _print_if_due(self, item: Running) -> None:
         now = self._clock()
         if item.is_due(now):
-            self._going_on(item.planned, item.note(now))
+            self._print_running(item.planned, item.note(now))
 
-    def _going_on(self, planned: Planned, note: str) -> None:
+    def _print_running(self, planned: Planned, note: str) -> None:
         mark = mark_text("…", "", unicode=self._style.unicode, colored=False)
         self._print([step_line(planned, mark, note)])
 
@@ -157,15 +157,15 @@ class Silence(ProgressDisplay, NoProgress):
         """``clock`` returns seconds."""
         self._clock, self._write = clock, write
         self._running: dict[str, Running] = {}
-        self._has_said = False
+        self._has_printed = False
 
     def waiting(self, planned: Planned, queue: Queue) -> None:
         """Print once which run the step waits for, when the wait lasts 10 s."""
         now = self._clock()
         item = self._running.setdefault(planned.id, Running(planned, now))
         item.wait(queue, now)
-        if not self._has_said and item.waiting(now) >= QUIET:
-            self._has_said = True
+        if not self._has_printed and item.waiting(now) >= QUIET:
+            self._has_printed = True
             self._write(f"{waiting_text(queue, item.waiting(now))}\n")
 
     def granted(self, planned: Planned) -> None:

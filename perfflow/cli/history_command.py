@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perfflow.jobs.history.trends import Asked
 
 
-_OF_PAIRS = ("settings", "budget", "trust", "lock_timeout")
+_MEASURING_OPTIONS = ("settings", "budget", "trust", "lock_timeout")
 """Options of ``history changes`` for measuring revisions."""
 
 
@@ -129,7 +129,7 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
     from perfflow.cli.output import say
     from perfflow.jobs.history import changing, reading
 
-    filters = {name: value for name, value in options.items() if name not in _OF_PAIRS}
+    filters = {name: value for name, value in options.items() if name not in _MEASURING_OPTIONS}
     aside = [f"--{name}" for name in ("set", "budget", "trust") if options["settings" if name == "set" else name]]
     if aside and not confirm:
         text = f"{aside[0]} is about measuring, and nothing is measured without --confirm"
@@ -139,7 +139,7 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
     found: list[Suspicion] = []
     status = 0
     if confirm or suspicions or not (as_json or as_csv):
-        found, status = _suspicions(_asked(**filters), confirm, {name: options[name] for name in _OF_PAIRS})
+        found, status = _suspicions(_asked(**filters), confirm, {name: options[name] for name in _MEASURING_OPTIONS})
     if suspicions:
         _show_suspicions(found, as_json=as_json)
         return status

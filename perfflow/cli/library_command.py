@@ -35,7 +35,7 @@ def add(references: tuple[str, ...]) -> int:
     from perfflow.jobs.library import pinning
 
     done = pinning.add(_root(), references)
-    _settle(done)
+    _finish(done)
     say(f"{len(done.touched)} item{'' if len(done.touched) == 1 else 's'} pinned and fetched")
     return 0
 
@@ -55,7 +55,7 @@ def update(references: tuple[str, ...], allow_moved: bool) -> int:
     done = pinning.update(_root(), references, allow_moved=allow_moved)
     for text in done.notes:
         say(visible(text))
-    _settle(done)
+    _finish(done)
     for text in done.moved:
         tell(f"{visible(text)}; ask its owner why, then accept it with: perfflow library update --allow-moved\n")
     return 1 if done.moved else 0
@@ -73,7 +73,7 @@ def vendor(references: tuple[str, ...]) -> int:
     from perfflow.report.sanitize import visible
 
     done = pinning.vendor(_root(), references)
-    _settle(done)
+    _finish(done)
     for text in done.notes:
         say(visible(text))
     return 0
@@ -195,7 +195,7 @@ def _root() -> Path:
     return project.root_of(here) or here
 
 
-def _settle(done: Pinned) -> None:
+def _finish(done: Pinned) -> None:
     """Write the lock, and print the items not shown yet. If one cannot be read, restore the lock."""
     from perfflow.cli.output import say
     from perfflow.library import lock_file, store

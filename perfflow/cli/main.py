@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         outcome: Any = app.main(words, "perfflow", complete_var=COMPLETING, standalone_mode=False)
         status = outcome if isinstance(outcome, int) else Exit.PASS
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (any other exception is reported as a bug)
-        status = _explained(error)
+        status = _report(error)
     # The kernel frees all memory at exit. The final garbage collection of Python takes longer than most commands.
     gc.freeze()
     sys.exit(int(status))
@@ -149,11 +149,11 @@ def _hang_up(number: int, frame: object) -> None:
     _interrupt(number, frame)
 
 
-def _explained(error: Exception | KeyboardInterrupt) -> Exit:
+def _report(error: Exception | KeyboardInterrupt) -> Exit:
     """Print the error that ended a command and return the exit status. Call it while the error is being handled."""
     match error:
         case UserError():
-            _tell(str(error))
+            _print_error(str(error))
             return error.exit
         case click.exceptions.Abort():
             return Exit.INTERRUPTED
@@ -161,25 +161,25 @@ def _explained(error: Exception | KeyboardInterrupt) -> Exit:
             error.show()
             return Exit.USAGE
         case KeyboardInterrupt():
-            _tell("interrupted")
+            _print_error("interrupted")
             return Exit.INTERRUPTED
-        case OSError() if _is_homeless():
-            _tell("error: the current folder was removed\n  hint: change to an existing folder")
+        case OSError() if _has_no_folder():
+            _print_error("error: the current folder was removed\n  hint: change to an existing folder")
             return Exit.USAGE
         case OSError():
-            _tell(_remedy(error))
+            _print_error(_remedy(error))
             return Exit.UNMEASURED
         case _:
             return _defect()
 
 
-def _tell(text: str) -> None:
+def _print_error(text: str) -> None:
     from perfflow.cli.output import tell
 
     tell(f"{text}\n")
 
 
-def _is_homeless() -> bool:
+def _has_no_folder() -> bool:
     """Return whether the current folder was removed."""
     try:
         os.getcwd()  # noqa: PTH109 (importing pathlib would take longer)
@@ -212,5 +212,5 @@ def _defect() -> Exit:
         where = f"; the traceback is in {log.name}"
     except OSError:
         where = f"\n{text}"
-    _tell(f"error: a defect in perfflow: {text.strip().splitlines()[-1]}{where}")
+    _print_error(f"error: a defect in perfflow: {text.strip().splitlines()[-1]}{where}")
     return Exit.DEFECT

@@ -34,7 +34,7 @@ def main() -> int:
     from perfflow.model.errors import Exit, UserError
 
     try:
-        return _measured(JobFolder(folder))
+        return _measure(JobFolder(folder))
     except KeyboardInterrupt:
         return int(Exit.INTERRUPTED)
     except UserError as error:
@@ -42,7 +42,7 @@ def main() -> int:
         return int(error.exit)
 
 
-def _measured(job: JobFolder) -> int:
+def _measure(job: JobFolder) -> int:
     from platformdirs import user_cache_path
 
     from perfflow.jobs.cluster.job_folder import BUILD, KEPT
@@ -59,7 +59,7 @@ def _measured(job: JobFolder) -> int:
         share(Path(work.root), clone, work.share)
         os.chdir(clone)
         if work.command:
-            return _commanded(job, work.command)
+            return _run_command(job, work.command)
         opened = open_workflow(work.workflow, work.settings)
         # Trust was checked on the machine that submitted the job.
         opened.require_usable(to_run=True, trust=True)
@@ -114,7 +114,7 @@ def _built(work: Work, opened: Opened, clone: Path, request: RunRequest, out: Pa
                 return built
 
 
-def _commanded(job: JobFolder, words: Sequence[str]) -> int:
+def _run_command(job: JobFolder, words: Sequence[str]) -> int:
     """Run a perfflow command, store its output in a file, and return its exit status."""
     from perfflow.cli.main import main as perfflow
     from perfflow.jobs.cluster.job_folder import HERE, RUN, STDOUT

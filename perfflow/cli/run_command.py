@@ -111,19 +111,19 @@ def command(
     _require_appliable(opened, stages, only, start, apply=apply)
     base, chosen = _base(opened, select(opened.plan, stages, only, start), base, against if not resume else "", head)
     if dry_run:
-        return _shown(opened, stages, only, start, base, head, total)
-    if left_out and (why := _lacking(opened, select(opened.plan, stages, only, start))):
-        return _leave_out(opened, why, left_out)
+        return _dry_run(opened, stages, only, start, base, head, total)
+    if left_out and (why := _missing(opened, select(opened.plan, stages, only, start))):
+        return _skip(opened, why, left_out)
     click.echo("".join(f"{problem.render()}\n" for problem in opened.problems), nl=False, err=True)
     words = _words(workflow, settings, base, head)
-    going_on = find(opened.root, resume) if resume else None
-    chosen |= place.chosen(going_on, settings)
+    resumed = find(opened.root, resume) if resume else None
+    chosen |= place.chosen(resumed, settings)
     chosen |= {} if base is None else {"base": base, "head": head, "command": words}
-    request = RunRequest(stages, only, start, jobs, keep_going, out, going_on, seed, patience, budget=total, **chosen)
+    request = RunRequest(stages, only, start, jobs, keep_going, out, resumed, seed, patience, budget=total, **chosen)
     with detached(words, place), shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
         finished = run(opened, request, told)
-    if left_out and (why := _said_unable(finished)):
-        return _leave_out(opened, why, left_out)
+    if left_out and (why := _failed_for_lack(finished)):
+        return _skip(opened, why, left_out)
     how: Any = {"as_json": as_json, "color": color, "allow_unproven": allow_unproven}
     status = print_verdict(finished.result, finished.folder / REPORT, **how)
     more = after(finished, _target(opened), words, annotate=progress != "off", apply=apply)
@@ -149,7 +149,7 @@ def _require_appliable(
         require_appliable(opened, select(opened.plan, stages, only, start))
 
 
-def _shown(
+def _dry_run(
     opened: Opened,
     stages: Sequence[str],
     only: Sequence[str],
@@ -185,19 +185,19 @@ def _base(
     return best.revision, {"about_base": best.about, "cautions": (best.text,)}
 
 
-def _lacking(opened: Opened, selected: frozenset[str]) -> str:
+def _missing(opened: Opened, selected: frozenset[str]) -> str:
     from perfflow.jobs.catalog.ability import lacking
 
     return lacking(opened, selected)
 
 
-def _said_unable(finished: FinishedRun) -> str:
+def _failed_for_lack(finished: FinishedRun) -> str:
     from perfflow.jobs.catalog.ability import said_unable
 
     return said_unable(finished.result)
 
 
-def _leave_out(opened: Opened, why: str, file: Path) -> int:
+def _skip(opened: Opened, why: str, file: Path) -> int:
     """Print why the workflow cannot run here, and write the reason to ``file``."""
     from perfflow.cli.output import say
     from perfflow.report.sanitize import visible

@@ -101,7 +101,7 @@ def _idle(adapter: Adapter) -> Adapter:
     return replace(adapter, invocations=emptied(adapter.invocations), preparations=emptied(adapter.preparations))
 
 
-def _lying(adapter: Adapter, lie: str, good: Path, kept: Sequence[str]) -> Adapter:
+def _faulty(adapter: Adapter, lie: str, good: Path, kept: Sequence[str]) -> Adapter:
     """Return the adapter with a program that copies the outputs in ``good``, damages them, and exits with 0."""
 
     def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -225,7 +225,7 @@ class AdapterContract:
         """A program exits with 0, but its new outputs are missing, empty, cut, or of another format."""
         if self.samples and self.adapter.role is not Role.WORK:
             good = self._good_run(tmp_path)
-            self._refuses_run(tmp_path / "new", _lying(self.adapter, lie, good, self._passed_over()))
+            self._refuses_run(tmp_path / "new", _faulty(self.adapter, lie, good, self._passed_over()))
 
     def test_a_sample_parses_the_same_twice(self, tmp_path: Path) -> None:
         """``parse`` is a pure function of the files."""
@@ -353,7 +353,7 @@ class AdapterContract:
                 self._check_sane(self._run(place / "out", self.adapter).parsed)
             if self.samples:
                 # Check that undamaged copies are accepted, so that only the damage can cause an error.
-                told = _lying(self.adapter, NO_LIE, place / "out", ())
+                told = _faulty(self.adapter, NO_LIE, place / "out", ())
                 self._check_sane(self._run(place / "told", told).parsed)
             (place / "out").rename(kept)
         return kept

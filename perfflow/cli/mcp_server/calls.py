@@ -30,7 +30,7 @@ BEAT = 10.0
 """Seconds between progress reports of a silent call. Many clients give up on calls without progress."""
 _GRACE = 60.0
 """Seconds that an interrupted command has to write its samples."""
-_MOST_SAID = 200
+_MOST_LINES = 200
 """Lines of a failed command that its error contains."""
 
 
@@ -44,7 +44,7 @@ class Calls:
 
     async def look(self, words: Sequence[str]) -> Any:
         """Return the JSON output of a command that executes nothing. Raises UserError with its message."""
-        return await self._perform(words, _say_nothing)
+        return await self._perform(words, _discard)
 
     async def measure(self, words: Sequence[str], say: Say) -> Any:
         """Return the JSON output of a command that measures. ``say`` gets its lines of progress.
@@ -66,13 +66,13 @@ class Calls:
     async def _perform(self, words: Sequence[str], say: Say) -> Any:
         # Write output to a file. With a pipe, the command could block until somebody reads it.
         with tempfile.TemporaryFile() as output:
-            status, said = await self._ended(words, output, say)
+            status, lines = await self._ended(words, output, say)
             output.seek(0)
             text = output.read()
         try:
             return json.loads(text)
         except ValueError:
-            message = "\n".join(said[-_MOST_SAID:]) or f"perfflow {words[0]} ended with exit status {status}"
+            message = "\n".join(lines[-_MOST_LINES:]) or f"perfflow {words[0]} ended with exit status {status}"
             raise UserError.of(message.removeprefix("error: ")) from None
 
     async def _ended(self, words: Sequence[str], output: BinaryIO, say: Say) -> tuple[int, list[str]]:
@@ -88,13 +88,13 @@ class Calls:
             start_new_session=True,
         )
         self._running.add(process)
-        said = _Said(say)
+        relay = _StderrRelay(say)
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(said.beat)
-                await said.listen(process)
+                group.start_soon(relay.beat)
+                await relay.listen(process)
                 group.cancel_scope.cancel()
-            return await process.wait(), said.lines
+            return await process.wait(), relay.lines
         finally:
             with anyio.CancelScope(shield=True):
                 await _interrupt(process)
@@ -102,7 +102,7 @@ class Calls:
             self._running.discard(process)
 
 
-class _Said:
+class _StderrRelay:
     """Passes on the stderr of a command line by line, and repeats the last line while the command is silent."""
 
     def __init__(self, say: Say) -> None:
@@ -137,7 +137,7 @@ class _Said:
             await self._say(line)
 
 
-async def _say_nothing(_: str) -> None:
+async def _discard(_: str) -> None:
     """Discard progress."""
 
 

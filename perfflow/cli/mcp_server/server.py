@@ -53,7 +53,7 @@ def _tool(function: Callable[..., Any], flag: str = "", *, allowed: bool = True)
     if not allowed:
         about += f"\n\nNot allowed in this session: a human can start the server with `perfflow mcp {flag}`."
     hints = ToolAnnotations(read_only_hint=not flag, destructive_hint=bool(flag), open_world_hint=bool(flag))
-    tool = Tool.from_function(_told(function), description=about, annotations=hints, structured_output=True)
+    tool = Tool.from_function(_with_tool_errors(function), description=about, annotations=hints, structured_output=True)
 
     given = tool.fn_metadata.arg_model
     # The SDK ignores unknown arguments, so a misspelt limit would go unnoticed.
@@ -63,7 +63,7 @@ def _tool(function: Callable[..., Any], flag: str = "", *, allowed: bool = True)
     return tool
 
 
-def _told(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_tool_errors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with UserError turned into an error that the client can read."""
     if inspect.iscoroutinefunction(function):
 

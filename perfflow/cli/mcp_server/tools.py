@@ -111,7 +111,7 @@ class Tools:
             require_text(what, text)
         allowed, note = self._limits.time(budget, _COMPARED)
         words = ["compare", "--json", f"--budget={allowed}", f"--metric={metric}", *_option("runs", runs)]
-        return self._answer(await self._calls.measure([*words, "--", old, new], _telling(ctx)), note)
+        return self._answer(await self._calls.measure([*words, "--", old, new], _progress_of(ctx)), note)
 
     async def judge_patch(
         self,
@@ -172,7 +172,7 @@ class Tools:
         allowed, _ = self._limits.time(budget)
         words = ["bisect", *_QUIET, f"--budget={allowed}", f"--good={good}", f"--bad={bad}", *_each("only", only)]
         words += [*_option("benchmark", benchmark), *_option("metric", metric), *self._resumed(resume)]
-        found = await self._calls.measure([*words, "--", name], _telling(ctx))
+        found = await self._calls.measure([*words, "--", name], _progress_of(ctx))
         return Bisection.model_validate(found)
 
     def explain(self, run: RunId = "latest") -> RunAnswer:
@@ -188,7 +188,7 @@ class Tools:
     ) -> RunAnswer:
         allowed, note = self._limits.time(budget)
         words = ["run", *_QUIET, f"--budget={allowed}", *words, *self._resumed(resume)]
-        return self._answer(await self._calls.measure([*words, "--", workflow], _telling(ctx)), note)
+        return self._answer(await self._calls.measure([*words, "--", workflow], _progress_of(ctx)), note)
 
     def _resumed(self, run: str | None) -> list[str]:
         return [] if run is None else [f"--resume={self._limits.run_name(run)}"]
@@ -235,7 +235,7 @@ def _option(option: str, value: str | int | None) -> list[str]:
     return [f"--{option}={value}"]
 
 
-def _telling(ctx: Context[Any, Any]) -> Say:
+def _progress_of(ctx: Context[Any, Any]) -> Say:
     """Return a function that reports lines as progress, without a total number."""
     told = 0
 
