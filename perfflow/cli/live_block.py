@@ -60,8 +60,8 @@ def _frozen(view: View) -> list[str]:
     if not timed:
         return []
     if all(item.queue for item in timed):
-        return [f"drawn every {LOOK_AGAIN:g} s until it has the machine"]
-    return ["frozen while it is timed"]
+        return [f"updated every {LOOK_AGAIN:g} s until it has the machine"]
+    return ["not updated while it is measured"]
 
 
 def _first(lines: list[str], room: int, what: str) -> list[str]:

@@ -90,7 +90,7 @@ def test_a_terminal_shows_steps_and_the_verdict_and_no_leftovers(tmp_path: Path,
     write(tmp_path, FLOW)
     run = OnTerminal("run", "flow.yaml", cwd=tmp_path, width=width)
     assert run.finish() == 0, run.text
-    assert "frozen while it is timed; as of" in run.text
+    assert "not updated while it is measured; as of" in run.text
     terminal = shown(run.text, width)
     assert [line.split()[:3] for line in terminal.lines[:2]] == [["✓", "build", "make"], ["✓", "baseline", "nap"]]
     assert terminal.lines[2].startswith("✓ PASS  flow")

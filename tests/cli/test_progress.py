@@ -78,7 +78,7 @@ def test_finished_steps_scroll_up_and_the_block_stays_below_them() -> None:
             "perfflow decode  1/3 steps  elapsed 20s  about 33s left",
             "▶ build     bench                    12s of ~40s, encode/json: 34 pairs",
             "· build     tests                    ~5s",
-            "  frozen while it is timed; as of 06:11:58",
+            "  not updated while it is measured; as of 06:11:58",
         ]
         told.ended(done(BENCH, 40.2))
         told.ended(StepRun(TESTS, StepStatus.SKIPPED, "needs a GPU"))
@@ -148,7 +148,7 @@ def test_waiting_is_shown_as_it_changes_and_is_in_no_other_time() -> None:
         assert terminal.lines == [
             "perfflow decode  0/1 steps  elapsed 2s  waited 9m50s  about 38s left",
             "▶ build     bench                    waiting 9m50s for the machine, next in line: held by bob",
-            "  drawn every 10 s until it has the machine; as of 06:11:58",
+            "  updated every 10 s until it has the machine; as of 06:11:58",
         ]
         clock.now += 10
         told.granted(BENCH)

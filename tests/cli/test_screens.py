@@ -63,7 +63,7 @@ def test_the_screens_of_a_run_that_fails(width: int, tmp_path: Path) -> None:
         term.type("perfflow run flow.yaml", "Enter")
         start = term.wait(lambda lines: any(line.startswith("▶ build") for line in lines))
         (tmp_path / "made").touch()
-        timed = term.wait(lambda lines: any("frozen while" in line for line in lines))
+        timed = term.wait(lambda lines: any("not updated while" in line for line in lines))
         (tmp_path / "measured").touch()
         same(f"screen-fail-{width}", term.prompt())
     same(f"screen-start-{width}", start)
