@@ -1,10 +1,10 @@
-# Targets for people; everything they do is in scripts/.
+# Shortcuts for developers. The work is done by scripts/ and perfflow.
 .PHONY: help example test docs format schema fragment reference
 
 help:
-	@echo 'make example  install what is missing, run workflows/cli-command.yaml'
-	@echo 'make perf     run what has changed of workflows/; one of them: make perf-cli-command'
-	@echo 'make test     install what is missing, run all checks and tests'
+	@echo 'make example  install missing programs, run workflows/cli-command.yaml'
+	@echo 'make perf     run all workflows that are out of date; to run one: make perf-cli-command'
+	@echo 'make test     install missing programs, run all checks and tests'
 	@echo 'make docs     build the documentation as a site in site/; a broken link fails'
 	@echo 'make reference  write the tables of docs/tools and docs/reference/commands.md from the code'
 	@echo 'make format   format the code'
@@ -44,6 +44,6 @@ PERF_AFTER := $(PERFFLOW)
 .venv/bin/perfflow:
 	sh scripts/install tools
 endif
-# What workflows/ measure; one that passed runs again when these change.
+# Files that the workflows measure. When one changes, all workflows are out of date.
 PERF_SOURCES = $(wildcard $(shell git ls-files examples 2>/dev/null))
 include perf.mk

@@ -1,21 +1,21 @@
-# Printed by `perfflow make`: print it again when a workflow is added. In the Makefile of the project:
+# Printed by `perfflow make`. Print it again after adding a workflow. Use it in the Makefile of the project:
 #     PERF_SOURCES = $(wildcard src/*.c)
 #     include perf.mk
-# `make perf` runs every workflow that is not up to date and that this machine can run, `make perf-NAME` one of them.
+# `make perf` runs all workflows that are out of date and that this machine can run. `make perf-NAME` runs one.
 ifndef PERF_STAMPS
 PERF_GOAL := $(.DEFAULT_GOAL)
 PERFFLOW ?= perfflow
 # Options of `perfflow run`.
 PERFFLOW_FLAGS ?=
-# Where a stamp is kept for each workflow: NAME.pass when it passed, NAME.out when this machine cannot run it.
+# Folder with a stamp for each workflow: NAME.pass if it passed, NAME.out if this machine cannot run it.
 PERF_STAMPS := .perfflow/make
-# Set before the include: files whose change makes every workflow run again, beside its own; and targets that must be
-# done before, such as all. Without PERF_SOURCES a workflow that passed runs again only when its own files change.
+# Set these before the include. PERF_SOURCES: files that make every workflow out of date when they change; without it,
+# only changes to its own files do. PERF_AFTER: targets to make before any workflow, such as all.
 PERF_SOURCES ?=
 PERF_AFTER ?=
-# Under make -j, workflows still run one after another: a build beside a measurement would disturb it.
+# Workflows run one after another, even under make -j: a build would disturb a measurement.
 PERF_ONE_AT_A_TIME ?= flock $(PERF_STAMPS)/lock
-# What this machine could not run is tried again when a program was installed or a GPU was added.
+# Workflows that could not run are tried again after a program was installed or a GPU was added.
 PERF_MACHINE := $(wildcard $(subst :, ,$(PATH)) /dev/nvidiactl)
 PERF_OUT := $(patsubst $(PERF_STAMPS)/%.out,%,$(wildcard $(PERF_STAMPS)/*.out))
 PERF_NAMES := cli-command gpu-kernel gpu-occupancy gpu-regression gpu-warp-efficiency mojo-kernel own-cost python-optimize python-service regression-gate rust-hotpath torch-ddp torch-training
@@ -52,7 +52,7 @@ PERF_NEW := $(filter-out workflows/cli-command.yaml workflows/gpu-kernel.yaml wo
 ifneq ($(strip $(PERF_NEW)),)
 .PHONY: perf-new
 perf: perf-new
-perf-new: ; @:$(info new, and not run: $(PERF_NEW); to have it run: perfflow make > perf.mk)
+perf-new: ; @:$(info new workflows, not run: $(PERF_NEW); add them with: perfflow make > perf.mk)
 endif
 .DEFAULT_GOAL := $(PERF_GOAL)
 endif

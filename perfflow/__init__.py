@@ -1,13 +1,13 @@
-"""perfflow from Python: read stored runs, compare two commands. docs/python-api.md shows how.
+"""The Python API of perfflow: read stored runs and compare two commands. See docs/python-api.md.
 
-Each name is imported at its first use, so that the command starts as quickly as without them.
+Each name is imported when it is first used, so that the command starts fast.
 
 >>> import perfflow
 >>> perfflow.load("latest").verdict
 'fail'
 """
 
-# Not typing's: who imports perfflow need not import that module. Type checkers know the name.
+# Defined here instead of importing typing, to start fast. Type checkers know the name.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from perfflow.api.columns import DecisionRow, SampleRow

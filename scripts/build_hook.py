@@ -1,4 +1,4 @@
-"""Hatchling's hook: packages carry the commit that they are built from, for ``perfflow --version``."""
+"""Build hook for Hatchling: stores the commit in packages, for ``perfflow --version``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Writes ``perfflow/commit.txt`` into wheels and source distributions that are built in a clone."""
+    """Adds ``perfflow/commit.txt`` to wheels and source distributions built in a clone."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the file. An editable installation reads the clone instead, and an unpacked source has the file."""
+        """Add the file, except to editable installations, which read the clone, and outside a clone."""
         source = _version_module(Path(self.root))
         commit = source.checked_out(self.root)[: source.LETTERS]
         if version == "editable" or not commit:
@@ -42,7 +42,7 @@ def _version_module(root: Path) -> ModuleType:
 
 
 def _is_dirty(root: str) -> bool:
-    """Whether tracked files were changed; unknown without git, and then they are taken as they should be."""
+    """Return whether tracked files were changed. Without git, return False."""
     command = ["git", "-C", root, "status", "--porcelain", "--untracked-files=no"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

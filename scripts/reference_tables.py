@@ -1,6 +1,6 @@
 """Write the tables of the reference pages from the code: options of commands, keys and metrics of tools.
 
-A page says where a table stands by a comment, such as ``<!-- keys of massif -->``; the table below it is replaced.
+A comment such as ``<!-- keys of massif -->`` marks the place of a table. The table below it is replaced.
 Usage: python -m scripts.reference_tables
 """
 
@@ -25,7 +25,7 @@ TYPES = {"string": "text", "integer": "number", "number": "number", "boolean": "
 
 
 def updated(text: str) -> str:
-    """Return a page with its tables as the code has them now. Raises KeyError for a name that does not exist."""
+    """Return a page with tables generated from the code. Raises KeyError for a name that does not exist."""
     return MARK.sub(_table, text)
 
 

@@ -1,8 +1,8 @@
-"""Pictures of reports for the documentation: ``python -m scripts.screenshots [--look] NAME=FOLDER ...``.
+"""Takes screenshots of reports for the docs: ``python -m scripts.screenshots [--look] NAME=FOLDER ...``.
 
-Each FOLDER holds the report.html of a run, such as that of ``perfflow run workflows/NAME.yaml --out FOLDER``. The top
-of the page is written to docs/images/NAME-light.webp and NAME-dark.webp, 1024 pixels wide. With --look the whole page
-is written to FOLDER instead, as PNG files of 360, 1024 and 1440 pixels, for whoever works on the page.
+Each FOLDER contains the report.html of a run, such as from ``perfflow run workflows/NAME.yaml --out FOLDER``. The top
+of the page is written to docs/images/NAME-light.webp and NAME-dark.webp, 1024 pixels wide. With --look, the whole page
+is written to FOLDER instead, as PNG files 360, 1024 and 1440 pixels wide, to review changes of the page.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from tests.report.browser import Browser, browser
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 WIDTH, HIGHEST = 1024, 1600
-"""Pixels of a picture of the documentation."""
+"""Width and largest height of a picture in the docs, in pixels."""
 WIDTHS = (360, 1024, 1440)
 QUALITY = 55
-"""Of WebP, 0 to 100: letters are sharp, and no picture has 100 kB."""
+"""WebP quality, 0 to 100: text is sharp, and every picture is smaller than 100 kB."""
 THEMES = {"light": False, "dark": True}
 
 
 def main(words: list[str]) -> None:
-    """Take the pictures that the command line asks for."""
+    """Take the screenshots given on the command line."""
     looking = "--look" in words
     named = [word.partition("=") for word in words if word != "--look"]
     if not named or not all(folder for _, _, folder in named):

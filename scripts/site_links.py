@@ -1,6 +1,6 @@
-"""A hook of MkDocs: links to files outside of docs/ become plain text, since the site does not hold those files.
+"""MkDocs hook that turns links to files outside docs/ into plain text, since the site does not contain them.
 
-Raises PluginError where such a file does not exist, so that these links cannot break either.
+Raises PluginError if such a file does not exist, so that broken links are found.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s:]+)(?:#[\w-]+)?\)")
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
-    """Return the page's text without links that lead out of the documentation."""
+    """Return the text of a page without links out of the documentation."""
     root = Path(config["docs_dir"]).resolve()
     folder = (root / page.file.src_path).parent
 

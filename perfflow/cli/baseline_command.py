@@ -1,4 +1,4 @@
-"""``perfflow baseline``: results kept under a name, to compare with."""
+"""``perfflow baseline``: keeps results under a name, to compare with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 _OWN = " "
-"""For --branch without a value; no branch is called so."""
+"""Value of --branch without a name. No branch has this name."""
 _DETACHED = "HEAD"
 
 
@@ -21,26 +21,26 @@ _DETACHED = "HEAD"
 def command() -> None:
     """Keep results under a name and compare with them: perfflow compare NAME latest.
 
-    Baselines are kept in .perfflow/baselines of the project.
+    Baselines are stored in .perfflow/baselines of the project.
     """
 
 
 @command.command("save", short_help="Keep a run, or another tool's result file, under a name.")
 @click.argument("name")
 @click.argument("source", default="latest", metavar="[RUN|FILE]")
-@click.option("--force", is_flag=True, help="Replace a baseline of that name. Also keep a run that ended in error.")
+@click.option("--force", is_flag=True, help="Replace a baseline of this name, and accept a run that ended in error.")
 @click.option(
     "--branch",
     is_flag=False,
     flag_value=_OWN,
     metavar="[BRANCH]",
-    help="Keep it as the baseline of this branch (default: the branch that was measured), in place of the one before.",
+    help="Make it the baseline of this branch (default: the measured branch), instead of the previous one.",
 )
 def save(name: str, source: str, force: bool, branch: str | None) -> None:
     """Keep a run (default: the latest), a result.json or another tool's result file under NAME.
 
-    With --branch, NAME may be saved again for the same branch without --force, and the branch names the baseline
-    wherever NAME does.
+    With --branch, NAME can be saved again for the same branch without --force, and the name of the branch can be used
+    instead of NAME.
     """
     from perfflow.cli.output import say, tell
     from perfflow.cli.verdict import shown_path
@@ -62,7 +62,7 @@ def save(name: str, source: str, force: bool, branch: str | None) -> None:
 @command.command("list", short_help="List the baselines.")
 @click.option("--json", "as_json", is_flag=True, help='Print {"baselines": [...]}.')
 def list_(as_json: bool) -> None:
-    """List the baselines: what was measured, when, on which machine and at which revision."""
+    """List the baselines with their workflow or tool, date, machine and revision."""
     import json
     import sys
 
@@ -85,7 +85,7 @@ def list_(as_json: bool) -> None:
 
 @command.command("show", short_help="Show the figures of a baseline.")
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON, with every value.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON with every value.")
 def show(name: str, as_json: bool) -> None:
     """Show the benchmarks of a baseline: each value with its 95% interval and number of samples."""
     import json
@@ -123,9 +123,9 @@ def remove(names: tuple[str, ...]) -> None:
 
 
 def _branch(source: Source, asked: str) -> str:
-    """The branch that was named, else the one that a run measured, else the one that is checked out.
+    """Return the given branch, else the branch that a run measured, else the branch that is checked out.
 
-    Raises UserError where there is none.
+    Raises UserError if there is none.
     """
     from perfflow.model.errors import UserError
     from perfflow.store.history.stored import branch_of
@@ -137,7 +137,7 @@ def _branch(source: Source, asked: str) -> str:
         return asked
     found = branch_of(source) or str(project.describe(_root(), looking=True).get("branch") or "")
     if found in ("", _DETACHED):
-        raise UserError.of("no branch is checked out that the baseline could be kept for", "name it: --branch=main")
+        raise UserError.of("the branch of the baseline is unknown: no branch is checked out", "name it: --branch=main")
     return found
 
 
@@ -149,7 +149,7 @@ def _root() -> Path:
 
 
 def _entry(name: str) -> dict[str, Any]:
-    """One line of the list as data; of a damaged baseline its name and what is wrong."""
+    """Return one row of the list. For a damaged baseline only its name and the problem are set."""
     from perfflow.model.errors import UserError
     from perfflow.store.history import baselines
     from perfflow.store.history.stored import stored_of

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--only", multiple=True, metavar="STEP", help="Measure only this step; may be repeated.")
 @click.option(
-    "--benchmark", default="", metavar="NAME", help="The benchmark to look for (default: the one that regressed most)."
+    "--benchmark", default="", metavar="NAME", help="The benchmark that regressed (default: the largest regression)."
 )
-@click.option("--metric", default="", help="The metric that decides (default: the one that decides a verdict).")
+@click.option("--metric", default="", help="The metric that regressed (default: the one that decides a verdict).")
 @click.option("--budget", metavar="TIME", help="Longest time to measure in all, such as 10m.")
 @click.option("--first-parent", is_flag=True, help="Treat a merge as one change.")
 @click.option(
@@ -69,10 +69,10 @@ def command(
     progress: str,
     as_json: bool,
 ) -> int:
-    """Find the commit that brought a regression.
+    """Find the commit that introduced a regression.
 
-    Revisions between --good and --bad are built and measured in pairs with good, as many as it takes. The project's
-    own tree, index and refs stay as they are.
+    perfflow builds revisions between --good and --bad and measures them in pairs with good until the commit is found.
+    It does not change the project's own tree, index and refs.
 
     Exit: 0 the commit was found, 2 bad usage or workflow, 3 could not measure, 4 no regression is proven, or several
     commits are left, 130 interrupted.
@@ -99,22 +99,22 @@ def command(
     folder = find(opened.root, resume) if resume else None
     if placement := placed(executor, None, settings, detach=False):
         if out or resume:
-            raise UserError.of("a bisection on another machine begins anew, in the project", "no --out and no --resume")
+            raise UserError.of("a bisection on another machine always starts a new run", "leave out --out and --resume")
         more = [f"--budget={budget}"] if budget else []
         more += [f"--seed={seed}"] if seed is not None else []
-        # What the revisions are called here, nobody knows there.
+        # Names of revisions are unknown there, so they are passed as commits.
         return _placed(opened, placement, [*words[1:], *more], only, (good, bad), as_json=as_json)
     asked = BisectRequest(good, bad, only, benchmark, metric, total, first_parent, out, folder, seed, patience, words)
-    # A commit that does not build is passed over, so how to repeat its step in the user's tree would mislead.
+    # Without ``typed``: commits that do not build are skipped, so a command to repeat the step here would mislead.
     with shown(progress, opened, ()) as told:
-        finished = bisect(opened, asked, told, _keep_quiet if progress == "off" else _tell)
+        finished = bisect(opened, asked, told, _print_nothing if progress == "off" else _print_trial)
     return print_bisection(finished, words, as_json=as_json)
 
 
 def _placed(
     opened: Opened, placement: Placement, words: list[str], only: Sequence[str], ends: tuple[str, str], *, as_json: bool
 ) -> int:
-    """Bisect on another machine, and keep what it found here."""
+    """Bisect on another machine, and store the result as a run of this project."""
     from perfflow.cli.output import tell
     from perfflow.jobs.bisect.rerender import show_again
     from perfflow.jobs.cluster.job_folder import HERE
@@ -142,9 +142,9 @@ _EXITS = {
 
 
 def print_bisection(finished: FinishedBisection, words: Sequence[str] = (), *, as_json: bool) -> int:
-    """The end of a bisection on stdout; returns the exit status that goes with it.
+    """Print the result of a bisection to stdout and return its exit status.
 
-    ``words`` is the command that goes on with it; nothing is said of that without any.
+    ``words``: the command to resume it with; without it, no such command is printed.
     """
     from perfflow.cli.ci import in_github, without_commands
     from perfflow.cli.output import say, tell
@@ -164,12 +164,12 @@ def print_bisection(finished: FinishedBisection, words: Sequence[str] = (), *, a
         text = without_commands(text) if in_github() else text
         say(text if style.unicode else ascii_text(text), end="")
     if found.outcome.value == "interrupted" and found.regression and words:
-        tell(f"interrupted; to go on: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
+        tell(f"interrupted; to resume: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
     return int(_EXITS[found.outcome.value])
 
 
-def _tell(item: Tried) -> None:
-    """Say what was found of one revision."""
+def _print_trial(item: Tried) -> None:
+    """Print the result of one revision to stderr."""
     from perfflow.cli.ci import in_github, without_commands
     from perfflow.cli.output import tell
     from perfflow.report.bisect_page import tried_text
@@ -178,5 +178,5 @@ def _tell(item: Tried) -> None:
     tell(without_commands(line) if in_github() else line)
 
 
-def _keep_quiet(_: Tried) -> None:
-    """Say nothing."""
+def _print_nothing(_: Tried) -> None:
+    """Print nothing."""

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--only", multiple=True, metavar="STEP", help="Calibrate only this step; may be repeated.")
 @click.option("--trials", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Comparisons per step.")
-@click.option("--budget", default="5m", show_default=True, help="Longest time to measure in all.")
-@click.option("--executor", metavar="NAME", help="Which machine: one of an executor of executors.yaml, or `local`.")
+@click.option("--budget", default="5m", show_default=True, help="Longest time to measure in total.")
+@click.option("--executor", metavar="NAME", help="Where to measure: an executor of executors.yaml, or `local`.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random order of the pairs.")
 @LOCK_TIMEOUT
 @TRUST
@@ -48,10 +48,10 @@ def command(
 ) -> int:
     """Measure how small a change this machine can detect: compare each step of WORKFLOW with itself.
 
-    The result is kept in .perfflow/calibration, with report.html beside it. Later runs on this machine say what to
-    expect.
+    The result is stored in .perfflow/calibration, with a report.html. Later runs on this machine show how small a
+    change they can detect.
 
-    Exit: 0 calibrated, 2 bad usage or workflow, 3 could not measure, 130 interrupted (what was found is kept).
+    Exit: 0 calibrated, 2 bad usage or workflow, 3 could not measure, 130 interrupted (finished steps are stored).
     """
     from perfflow.cli.progress import shown
     from perfflow.jobs.calibrate.calibrate import CalibrateRequest, calibrate
@@ -77,7 +77,7 @@ def command(
 
 
 def _placed(opened: Opened, placement: Placement, words: Sequence[str], only: Sequence[str], *, as_json: bool) -> int:
-    """Calibrate another machine, and keep what was found of it here."""
+    """Calibrate another machine, and store the result in this project."""
     from perfflow.cli.output import tell
     from perfflow.jobs.cluster.placed_command import perform
     from perfflow.model.errors import UserError
@@ -98,7 +98,7 @@ def _placed(opened: Opened, placement: Placement, words: Sequence[str], only: Se
         say(json.dumps(data, ensure_ascii=False, indent=1))
     else:
         print_findings(entries, as_json=False)
-        say(f"{found.node} is kept as {data['identity']}")
+        say(f"{found.node} is stored as {data['identity']}")
     return found.status
 
 
@@ -122,7 +122,7 @@ def _json(found: Calibration) -> str:
 
 
 def print_findings(entries: Sequence[Entry], *, as_json: bool) -> None:
-    """Print what is known of this machine, as a table or as the JSON of the stored file."""
+    """Print the calibration of this machine as a table, or as the JSON of the stored file."""
     from perfflow.cli.style import style_of
     from perfflow.report.calibration_page import render
     from perfflow.store.run_calibration import SCHEMA, to_json

@@ -1,4 +1,4 @@
-"""How text is dressed for the log of a CI service: folded groups, and no text from outside that acts as a command."""
+"""Formats text for the log of a CI service: folded groups, and no outside text that acts as a command."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ if TYPE_CHECKING:
     from perfflow.model.result import Result
 
 MOST_ANNOTATIONS = 10
-"""GitHub shows only a limited number of them for a step."""
+"""GitHub shows only a limited number of annotations for a step."""
 
 
 class Dressing(Protocol):
-    """What one service makes of lines. A title is visible text of one line."""
+    """How one service formats lines. A title is one line of visible text."""
 
     def lines(self, lines: Sequence[str]) -> list[str]:
-        """Lines that stand for themselves."""
+        """Return lines that do not belong to a group."""
 
     def block(self, title: str, lines: Sequence[str]) -> list[str]:
-        """Lines that belong together."""
+        """Return lines that belong together, as one group."""
 
 
 class Bare:
-    """Nothing around anything: no CI service that is known."""
+    """Leaves lines unchanged, for unknown CI services and terminals."""
 
     def lines(self, lines: Sequence[str]) -> list[str]:
-        """As they are."""
+        """Return the lines unchanged."""
         return list(lines)
 
     def block(self, _title: str, lines: Sequence[str]) -> list[str]:
-        """As they are."""
+        """Return the lines unchanged."""
         return list(lines)
 
 
 class GitHub:
-    """GitHub Actions, which obeys every line that starts with ``::``, or has ``##[`` in it, whoever wrote it."""
+    """GitHub Actions, which executes every line that starts with ``::`` or contains ``##[``, whoever wrote it."""
 
     def __init__(self, token: Callable[[], str] = lambda: secrets.token_hex(16)) -> None:
-        # A program that has seen the token of one block must not be able to end the next one.
+        # Every block has its own token: a program that saw one token must not be able to end the next block.
         self._token = token
 
     def lines(self, lines: Sequence[str]) -> list[str]:
-        """Without commands between them, where one could be."""
+        """Return the lines, with workflow commands disabled if a line could be one."""
         return self._inert(lines) if any("::" in line or "##[" in line for line in lines) else list(lines)
 
     def block(self, title: str, lines: Sequence[str]) -> list[str]:
-        """A group that can be folded; groups cannot be nested."""
+        """Return a group that can be folded. Groups cannot be nested."""
         return [f"::group::{escaped(title)}", *self._inert(lines), "::endgroup::"] if lines else []
 
     def _inert(self, lines: Sequence[str]) -> list[str]:
@@ -61,17 +61,17 @@ class GitHub:
 
 
 class GitLab:
-    """GitLab CI, whose sections are marked by names and times."""
+    """GitLab CI, whose sections have a name and a start and end time."""
 
     def __init__(self, wall: Callable[[], float] = time.time) -> None:
         self._wall, self._count = wall, 0
 
     def lines(self, lines: Sequence[str]) -> list[str]:
-        """As they are: a section mark has control characters, which text from outside never has here."""
+        """Return the lines unchanged: section marks need control characters, which outside text never has here."""
         return list(lines)
 
     def block(self, title: str, lines: Sequence[str]) -> list[str]:
-        """A section that can be folded."""
+        """Return a section that can be folded."""
         if not lines:
             return []
         self._count += 1
@@ -82,31 +82,31 @@ class GitLab:
 
 
 def dressing(environ: Mapping[str, str] = os.environ) -> Dressing:
-    """What the service that runs this job understands."""
+    """Return the format for the service that runs this job."""
     if in_github(environ):
         return GitHub()
     return GitLab() if environ.get("GITLAB_CI") == "true" else Bare()
 
 
 def in_github(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether this runs in GitHub Actions."""
+    """Return whether this process runs in GitHub Actions."""
     return environ.get("GITHUB_ACTIONS") == "true"
 
 
 def escaped(text: str, *, title: bool = False) -> str:
-    """Text as the message of a workflow command, or as the value of its ``title``."""
+    """Return text escaped as the message of a workflow command, or as the value of its ``title``."""
     codes = {"%": "%25", "\r": "%0D", "\n": "%0A"} | ({":": "%3A", ",": "%2C"} if title else {})
     return "".join(codes.get(letter, letter) for letter in text)
 
 
 def without_commands(text: str) -> str:
-    """The verdict, which stands in the same log, with names in it that can start no workflow command."""
+    """Return text for the log in which no line can act as a workflow command."""
     lines = (re.sub(r"^(\s*):(?=:)", r"\1: ", line) for line in text.replace("##[", "## [").split("\n"))
     return "\n".join(lines)
 
 
 def annotation_lines(result: Result) -> list[str]:
-    """One line for each reason of a verdict, and where it passes for each warning."""
+    """Return an annotation for each reason of a verdict. Warnings are included only if it passes."""
     from perfflow.model.result import WARNED
 
     kind = "error" if result.verdict in ("fail", "error") else "warning"

@@ -1,4 +1,4 @@
-"""``perfflow clean``: old runs, comparisons and trees."""
+"""``perfflow clean``: removes old runs, comparisons and trees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import click
     default=30,
     show_default=True,
     metavar="DAYS",
-    help="Remove what was not used for this many days.",
+    help="Remove only what was not used for this many days.",
 )
 @click.option(
     "--keep",
@@ -31,11 +31,11 @@ import click
 def command(kinds: tuple[str, ...], days: float, keep: int, everywhere: bool, dry_run: bool) -> int:
     """Remove old runs of this project, old comparisons, and cached trees with their builds.
 
-    KIND is runs, comparisons or trees (default: all three). A patch that an agent submitted goes with the last run
-    that judged it. Trees of projects that no longer exist are removed at any age. Baselines, calibrations and what
-    a run is using are kept.
+    KIND is runs, comparisons or trees (default: all three). A patch that an agent submitted is removed with the last
+    run that judged it. Trees of projects that no longer exist are removed at any age. Baselines, calibrations and
+    files in use by a run are kept.
 
-    Exit: 0, or 3 where something could not be removed.
+    Exit: 0 done, 3 something could not be removed.
     """
     from perfflow.cli.output import say
     from perfflow.jobs.clean.clean import KINDS, CleanRequest, clean

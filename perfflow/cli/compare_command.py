@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from perfflow.store.history.stored import Stored
 
 _MARK = "perfflow.compare.after-dashes"
-_ASIDE = ("budget", "runs", "metric", "seed", "stdout", "allow_left_running", "lock_timeout")
-"""Options about measuring, which stored results have behind them."""
+_MEASURING_OPTIONS = ("budget", "runs", "metric", "seed", "stdout", "allow_left_running", "lock_timeout")
+"""Options about measuring, which do not apply to stored results."""
 _USAGE = "perfflow compare -- 'old arg' 'new arg', or perfflow compare OLD-RESULT NEW-RESULT"
 
 
 class _CompareCommand(click.Command):
-    """Remembers whether there was a ``--``, which click takes away: after it, words are commands."""
+    """Stores whether there was a ``--``, which click removes. Words after it are commands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note the dashes before they are gone."""
+        """Store whether there was a ``--``, then parse the arguments."""
         ctx.meta[_MARK] = "--" in args
         return super().parse_args(ctx, args)
 
@@ -48,7 +48,7 @@ class _CompareCommand(click.Command):
     "--metric",
     type=click.Choice(["auto", "time", "cpu", "uncontended"]),
     default="auto",
-    help="The metric that decides.",
+    help="The metric that decides the verdict.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random order of the pairs.")
 @click.option(
@@ -56,17 +56,19 @@ class _CompareCommand(click.Command):
     default="discard",
     show_default=True,
     metavar="discard|pipe|FILE",
-    help="Where the output of both commands goes: /dev/null, a reader, or a file.",
+    help="Where the output of both commands goes: /dev/null, a pipe that is read, or a file.",
 )
-@click.option("--allow-left-running", metavar="WHY", help="Allow the commands to leave processes running, and say why.")
+@click.option(
+    "--allow-left-running", metavar="WHY", help="Allow the commands to leave processes running. WHY is the reason."
+)
 @click.option(
     "--where",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Choose one of several sets in a file by a fact, such as commit=1a2b3c.",
+    help="Choose one of several result sets in a file, such as commit=1a2b3c.",
 )
 @LOCK_TIMEOUT
-@click.option("--across-machines", is_flag=True, help="Allow stored results of different machines.")
+@click.option("--across-machines", is_flag=True, help="Allow stored results from different machines.")
 @click.option("--fail-on", type=click.Choice(["regressed"]), help="Exit 1 if stored results prove a regression.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write the run to this folder, which must be new or empty."
@@ -91,15 +93,15 @@ def command(
     as_json: bool,
     allow_unproven: bool,
 ) -> int:
-    """Compare two commands, perfflow compare -- 'OLD ARG' 'NEW ARG', or two stored results.
+    """Compare two commands (perfflow compare -- 'OLD ARG' 'NEW ARG') or two stored results.
 
     Words after `--` are commands. perfflow runs them as fresh processes, in pairs, in random order, until the
     difference is settled or the budget is spent.
 
     Without `--`, each word names a stored result: a baseline, a run (its id, `latest` or its folder), a result.json, or
-    a file of hyperfine, criterion, pyperf, asv, pytest-benchmark, go test -bench or Google Benchmark. Stored results
-    were not measured in pairs, so they get no verdict. A program such as ./old counts as a command. Write ./NAME for a
-    file if a baseline has the same name.
+    a result file of hyperfine, criterion, pyperf, asv, pytest-benchmark, go test -bench or Google Benchmark. They were
+    not measured in pairs, so they get no verdict. A program such as ./old counts as a command. Write ./NAME for a file
+    if a baseline has the same name.
 
     Exit of commands: 0 not slower by more than 10%, 1 slower by more than 10%, 3 could not measure, 4 unproven. Exit of
     stored results: 0, or 3 if a benchmark is gone or they have nothing in common; with --fail-on regressed, 1 if the
@@ -111,7 +113,9 @@ def command(
         raise UserError.of("one of the commands is empty", _USAGE)
     words = sides[0], sides[1]
     if not context.meta[_MARK] and _are_stored(words):
-        given = [name for name in _ASIDE if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
+        given = [
+            name for name in _MEASURING_OPTIONS if context.get_parameter_source(name) is not ParameterSource.DEFAULT
+        ]
         if given:
             name = given[0].replace("_", "-")
             raise UserError.of(f"--{name} applies only to commands, and these are stored results", "leave it out")
@@ -128,14 +132,14 @@ def command(
     from perfflow.jobs.run.run import run
 
     question = Question(*words, budget, metric, runs, stdout, allow_left_running)
-    opened, request = _asked(question, seed, seconds("--lock-timeout", lock_timeout), out)
+    opened, request = _request(question, seed, seconds("--lock-timeout", lock_timeout), out)
     finished = run(opened, request, SignsOfLife(style_of(sys.stderr)))
     say(_answer(finished, as_json=as_json), end="")
     return _exit_of(finished, allow_unproven=allow_unproven)
 
 
 def _are_stored(words: tuple[str, str]) -> bool:
-    """Whether both words are stored results. Raises UserError where just one is, naming the other."""
+    """Return whether both words are stored results. Raises UserError if only one is, and names the other."""
     from perfflow.store.history.finding import names_stored, not_found
     from perfflow.trees import project
 
@@ -150,7 +154,7 @@ def _are_stored(words: tuple[str, str]) -> bool:
 
 
 def _refuse_misspelt(words: tuple[str, str]) -> None:
-    """Raise UserError for two bare names that are not both programs: they were meant as stored results."""
+    """Raise UserError for two bare names unless both are programs: they were meant as stored results."""
     if any("/" in word or len(word.split()) != 1 for word in words):
         return
     missing = [word for word in words if shutil.which(word) is None]
@@ -160,7 +164,7 @@ def _refuse_misspelt(words: tuple[str, str]) -> None:
 
         here = Path.cwd()
         problem = not_found(project.root_of(here) or here, missing[0]).problems[0]
-        text = f"{problem.message}, and no program on PATH"
+        text = f"{problem.message}, and not a program on PATH"
         raise UserError.of(text, f"{problem.hint}; commands go after a `--`")
 
 
@@ -195,11 +199,11 @@ def _stored(
 
 
 def _facts(where: tuple[str, ...]) -> dict[str, str]:
-    """The facts after ``--where``. Raises UserError for one without a key or a value."""
+    """Return the facts given with ``--where``. Raises UserError for a fact without a key or a value."""
     pairs = [text.partition("=") for text in where]
     for key, _, value in pairs:
         if not key or not value:
-            raise UserError.of(f"--where {key or value}: not KEY=VALUE", "write --where commit=1a2b3c")
+            raise UserError.of(f"--where {key or value} is not KEY=VALUE", "write --where commit=1a2b3c")
     return {key: value for key, _, value in pairs}
 
 
@@ -221,8 +225,8 @@ def _find(root: Path, word: str, where: dict[str, str]) -> Stored:
     return found
 
 
-def _asked(question: Question, seed: int | None, patience: float, out: Path | None) -> tuple[Opened, RunRequest]:
-    """What to run to answer a question. Raises UserError for commands, or values of options, that cannot be used."""
+def _request(question: Question, seed: int | None, patience: float, out: Path | None) -> tuple[Opened, RunRequest]:
+    """Return the workflow and the request of a comparison. Raises UserError for unusable commands or options."""
     from perfflow.jobs.compare.compare_commands import as_run, new_folder, require_commands
     from perfflow.jobs.run.run import RunRequest
     from perfflow.workflow.step_checks import stream_mistake
@@ -232,13 +236,13 @@ def _asked(question: Question, seed: int | None, patience: float, out: Path | No
     if wrong:
         raise UserError.of(f"--stdout {question.stdout!r}: {wrong[0]}", wrong[1])
     seconds(f"--budget {question.budget}", question.budget, "write 20s or 5m")
-    # The report takes a moment to write, and most only want the answer.
+    # Writing the report takes time, and most users only want the answer.
     request = RunRequest(seed=seed, lock_timeout=patience, out=out or new_folder(), report=out is not None)
     return as_run(question, request)
 
 
 def _answer(finished: FinishedRun, *, as_json: bool) -> str:
-    """What is printed of a comparison: the change in words, or all of it as JSON."""
+    """Return the text to print: the change in words, or the whole result as JSON."""
     from perfflow.cli.style import style_of
     from perfflow.report import summary
     from perfflow.report.sanitize import ascii_text

@@ -1,7 +1,7 @@
-"""What a shell may put behind a command: workflows, runs, and the steps, stages and parameters of the workflow before.
+"""Shell completion of workflows, runs, and the steps, stages and parameters of the workflow on the line.
 
-Words are completed by the name or the placeholder of the argument, so that a command need not say anything. A file that
-is wrong completes nothing: the command itself says what is wrong.
+The name or the placeholder of an argument selects its completion, so commands need no declarations. An invalid file
+gives no completions; the command itself reports the mistake.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from perfflow.plan.plan import Plan
 
 Complete = Callable[[click.Context, str], list[CompletionItem]]
-"""From the words so far and the beginning of the next to what that may be."""
+"""Returns the completions for the words so far and the beginning of the next word."""
 
 
 def complete(command: click.Command) -> click.Command:
-    """Let the parameters of a command be completed. Returns the command."""
+    """Add completion to the parameters of a command and return it."""
     for item in [command, *(command.commands.values() if isinstance(command, click.Group) else ())]:
         for param in item.params:
             words = _WORDS.get(str(param.metavar)) or _WORDS.get(str(param.name))
@@ -38,7 +38,7 @@ def _completing(words: Callable[[click.Context], Iterator[str]]) -> Complete:
         items = [
             CompletionItem(word) for word in dict.fromkeys(_quietly(words, context)) if word.startswith(incomplete)
         ]
-        # A path is taken, too, where no name fits.
+        # If no name fits, complete a path.
         return items or [CompletionItem(incomplete, type="file")]
 
     return found
@@ -89,10 +89,10 @@ def _names(context: click.Context) -> Iterator[str]:
 
 
 def _plan(context: click.Context) -> Plan | None:
-    """The plan of the workflow that the line names; None without one."""
+    """Return the plan of the workflow on the line, or None if there is none."""
     from perfflow.session.opening import open_workflow
 
-    # An option whose value is yet to come leaves all words unread.
+    # If the last option still lacks its value, click has parsed no arguments.
     unread = (word for word in context.args if not word.startswith("-"))
     name = context.params.get("workflow") or next(unread, None)
     return open_workflow(str(name)).plan if name else None
@@ -124,4 +124,4 @@ _WORDS: dict[str, Callable[[click.Context], Iterator[str]]] = {
     "STAGE": _stages,
     "NAME=VALUE": _parameters,
 }
-"""By placeholder, then by name."""
+"""Completions by placeholder, or else by name."""

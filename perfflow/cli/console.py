@@ -1,4 +1,4 @@
-"""Progress that is appended: lines with a heartbeat, or nothing at all."""
+"""Progress as appended lines with a heartbeat, or no progress."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from perfflow.sampling.pairs import Sampled
 from perfflow.session.progress import NoProgress
 
 QUIET = 9.5
-"""Seconds of waiting after which even a silent run says so; it is asked every 10 s, by a clock that may be early."""
+"""Seconds of waiting after which even a silent run prints a line. Just below the polling period of 10 s."""
 
 
 class ProgressDisplay:
-    """What is open while a run goes on, and closed however it ends."""
+    """A display that is open during a run and closed however the run ends."""
 
     def __enter__(self) -> Self:
         return self
@@ -49,11 +49,11 @@ class ProgressDisplay:
         self.close()
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Close the display."""
 
 
 class Lines(ProgressDisplay):
-    """Progress as appended lines: at the start of a step that takes the machine, at each end, and while one goes on."""
+    """Progress as lines: at the start of a step that takes the machine, at the end of each step, and as a heartbeat."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Lines(ProgressDisplay):
         clock: Callable[[], float] = time.monotonic,
         write: Callable[[str], None] = tell,
     ) -> None:
-        """``typed`` are the words that started the run, for how to repeat a step."""
+        """``typed``: the command line that started the run, printed to repeat a failed step."""
         self._style, self._typed, self._clock, self._write = style, typed, clock, write
         self._dressing = dressing or Bare()
         self._folder, self._steps = Path(), dict[str, Planned]()
@@ -76,11 +76,11 @@ class Lines(ProgressDisplay):
         self._pulse.close()
 
     def began(self, folder: Path, steps: Sequence[Planned]) -> None:
-        """Remember where logs are."""
+        """Store the folder of the run and its steps."""
         self._folder, self._steps = folder, {item.id: item for item in steps}
 
     def started(self, planned: Planned) -> None:
-        """Say what is being measured; short commands only show when they end."""
+        """Print the start of a step that takes the machine. Other steps appear when they end."""
         with self._lock:
             self._running[planned.id] = Running(planned, self._clock())
             if planned.alone:
@@ -88,33 +88,33 @@ class Lines(ProgressDisplay):
         self._pulse.started(planned)
 
     def waiting(self, planned: Planned, queue: Queue) -> None:
-        """Say whom we wait for, and what changes."""
+        """Print which run the step waits for, and changes of that."""
         with self._lock:
             item, now = self._running[planned.id], self._clock()
             if item.wait(queue, now):
-                self._going_on(planned, item.note(now))
+                self._print_running(planned, item.note(now))
 
     def granted(self, planned: Planned) -> None:
-        """After a wait say that it is over; else what comes next says it."""
+        """Print that a wait of at least 1 s is over. After a shorter wait, the next line shows it."""
         with self._lock:
             waited = self._running[planned.id].go_on(self._clock())
             if waited >= 1:
-                self._going_on(planned, f"has the machine, after {clock_text(waited)}")
+                self._print_running(planned, f"has the machine, after {clock_text(waited)}")
 
     def sampled(self, planned: Planned, taken: Sampled) -> None:
-        """Say now and then how far it is."""
+        """Print progress at growing intervals."""
         with self._lock:
             item = self._running[planned.id]
             item.taken = taken
-            self._mention(item)
+            self._print_if_due(item)
 
     def placed(self, text: str) -> None:
-        """Say what becomes of steps that other machines perform."""
+        """Print the state of steps on other machines."""
         with self._lock:
             self._print([text])
 
     def ended(self, run: StepRun) -> None:
-        """Say how it went, and of a failure all that helps."""
+        """Print the outcome of a step, and the details of a failure."""
         self._pulse.ended(run.planned)
         with self._lock:
             self._running.pop(run.planned.id, None)
@@ -126,16 +126,16 @@ class Lines(ProgressDisplay):
     def _beat(self) -> float:
         with self._lock:
             for item in self._running.values():
-                self._mention(item)
+                self._print_if_due(item)
             now = self._clock()
             return min((item.since + item.next_beat - now for item in self._running.values()), default=FIRST_BEAT)
 
-    def _mention(self, item: Running) -> None:
+    def _print_if_due(self, item: Running) -> None:
         now = self._clock()
         if item.is_due(now):
-            self._going_on(item.planned, item.note(now))
+            self._print_running(item.planned, item.note(now))
 
-    def _going_on(self, planned: Planned, note: str) -> None:
+    def _print_running(self, planned: Planned, note: str) -> None:
         mark = mark_text("…", "", unicode=self._style.unicode, colored=False)
         self._print([step_line(planned, mark, note)])
 
@@ -151,54 +151,54 @@ class Lines(ProgressDisplay):
 
 
 class Silence(ProgressDisplay, NoProgress):
-    """No progress at all; but who waits for the machine, and seems to hang, says so once."""
+    """No progress, except one line if a run waits for the machine and would seem to hang."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, write: Callable[[str], None] = tell) -> None:
-        """``clock`` is in s."""
+        """``clock`` returns seconds."""
         self._clock, self._write = clock, write
         self._running: dict[str, Running] = {}
-        self._has_said = False
+        self._has_printed = False
 
     def waiting(self, planned: Planned, queue: Queue) -> None:
-        """Say whom we wait for, in one line, when that takes 10 s."""
+        """Print once which run the step waits for, when the wait lasts 10 s."""
         now = self._clock()
         item = self._running.setdefault(planned.id, Running(planned, now))
         item.wait(queue, now)
-        if not self._has_said and item.waiting(now) >= QUIET:
-            self._has_said = True
+        if not self._has_printed and item.waiting(now) >= QUIET:
+            self._has_printed = True
             self._write(f"{waiting_text(queue, item.waiting(now))}\n")
 
     def granted(self, planned: Planned) -> None:
-        """Say nothing."""
+        """Forget the step, and print nothing."""
         self._running.pop(planned.id, None)
 
 
 class SignsOfLife(Silence):
-    """Nothing of what is soon over; of what takes longer why nothing happens, and now and then how far it is.
+    """Progress for `perfflow compare`: prints nothing at first, then why it waits and how far it is.
 
-    A line is only written between two rounds, when nothing is timed.
+    Lines are written only between two rounds, when nothing is timed.
     """
 
     def __init__(
         self, style: Style, clock: Callable[[], float] = time.monotonic, write: Callable[[str], None] = tell
     ) -> None:
-        """``clock`` is in s."""
+        """``clock`` returns seconds."""
         super().__init__(clock, write)
         self._style = style
 
     def waiting(self, planned: Planned, queue: Queue) -> None:
-        """Say whom we wait for, and what changes."""
+        """Print which run the step waits for, and changes of that."""
         now = self._clock()
         item = self._running.setdefault(planned.id, Running(planned, now))
         if item.wait(queue, now):
             self._write(f"{waiting_text(queue, item.waiting(now))}\n")
 
     def granted(self, planned: Planned) -> None:
-        """Count from here."""
+        """Start to count the time."""
         self._running[planned.id] = Running(planned, self._clock(), next_beat=FIRST_SIGN)
 
     def sampled(self, planned: Planned, taken: Sampled) -> None:
-        """Say how far it is, after 2 s, 4 s, 8 s and so on."""
+        """Print progress after 2 s, 4 s, 8 s and so on."""
         now = self._clock()
         item = self._running.setdefault(planned.id, Running(planned, now, next_beat=FIRST_SIGN))
         if item.is_due(now):

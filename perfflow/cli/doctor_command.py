@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--fix", "fixing", is_flag=True, help="Change the settings that make the machine quieter (needs root).")
 @click.option("--restore", "restoring", is_flag=True, help="Restore the settings that --fix changed (needs root).")
 def command(as_json: bool, fixing: bool, restoring: bool) -> int:
-    """Check how noisy this machine is (quiet, busy or hostile), why, and what helps. Takes two seconds."""
+    """Check how noisy this machine is (quiet, busy or hostile), why, and how to make it quieter. Takes two seconds."""
     import sys
 
     from perfflow.cli.style import style_of
@@ -53,14 +53,14 @@ def command(as_json: bool, fixing: bool, restoring: bool) -> int:
 _INDENT = " " * 6
 _MARKS = {"ok": "+", "warn": "!", "bad": "x", "unknown": "?"}
 _ADVICE = {
-    "quiet": "Small changes can be told here within seconds.",
-    "busy": "Measuring takes more pairs here; verdicts stay right, more of them are unproven.",
-    "hostile": "Judge by CPU time or instructions here, and give comparisons a larger budget.",
+    "quiet": "perfflow detects small changes on this machine within seconds.",
+    "busy": "Measuring needs more pairs here. Verdicts stay correct, but more of them are unproven.",
+    "hostile": "Judge by CPU time or instructions on this machine, and give comparisons a larger budget.",
 }
 
 
 def _lines(item: Finding, width: int) -> list[str]:
-    """Mark, name and value, with what to do about it beside them, or below them where there is no room."""
+    """Return the lines of a finding: mark, name and value, then the advice, on the same line if it fits."""
     from perfflow.report.sanitize import cells, padded, visible, wrapped
 
     fact = f"  {_MARKS[item.state.value]} {padded(visible(item.name), 24)} {padded(visible(item.value), 22)}"

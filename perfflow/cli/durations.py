@@ -1,4 +1,4 @@
-"""Options that are durations."""
+"""Options whose values are durations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ LOCK_TIMEOUT = click.option(
     metavar="TIME",
     help="Longest time to wait while other runs measure on this machine.",
 )
-"""The option of every command that measures; the time that it waits is not in what is measured."""
+"""The option of every command that measures. Waiting time is not part of any measurement."""
 
 
 def seconds(option: str, text: str, hint: str = "write 90s, 10m or 1h 30m") -> float:
-    """The seconds that an option asks for. Raises UserError."""
+    """Return the value of an option in seconds. Raises UserError for a text that is not a duration."""
     from perfflow.model.errors import UserError
     from perfflow.model.units import UnitError, duration
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 @click.command("executors")
 @click.option("--json", "as_json", is_flag=True, help='Print {"executors": [...]}.')
 def command(as_json: bool) -> int:
-    """Check where a run can be measured: this machine, and the executors of executors.yaml with their nodes and queue.
+    """Check which machines can measure a run: this machine, and the nodes and queues of executors.yaml.
 
-    The file is what PERFFLOW_EXECUTORS names, or perfflow/executors.yaml in the user's configuration folder.
+    The file is named by PERFFLOW_EXECUTORS, or it is perfflow/executors.yaml in the user's configuration folder.
 
-    Exit: 0 where all can be used, 2 where the file is wrong, 3 where one cannot be used.
+    Exit: 0 all executors can be used, 2 the file is invalid, 3 an executor cannot be used.
     """
     import json
     import sys
@@ -72,4 +72,4 @@ def _said(found: Sequence[Checked], width: int) -> Iterator[str]:
         if item.trouble:
             yield from wrapped(visible(f"{item.name} ({item.engine}) cannot be used: {item.trouble}"), width)
         elif item.queue:
-            yield f"{item.name} ({item.engine}): {item.queue.waiting} jobs wait, {item.queue.running} run"
+            yield f"{item.name} ({item.engine}): {item.queue.waiting} jobs waiting, {item.queue.running} running"

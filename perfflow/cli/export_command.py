@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 FORMATS = ("summary", "comment", "check-run", "junit", "metrics", "codequality", "evidence")
 CSV = "csv"
-"""Not among those that are written where none is named: samples are for analysis, not for CI services."""
+"""Not written by default: samples are for analysis, not for CI services."""
 PROFILES = ("folded", "speedscope", "pprof")
-"""Nor these: a file for each profile with stacks, for other viewers."""
+"""Not written by default: one file for each profile with stacks, for other viewers."""
 TABLES = ("samples", "decisions")
 
 
 def _anchor(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     if not re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", value):
-        raise click.BadParameter("write lower-case letters, digits and single hyphens, such as hops")
+        raise click.BadParameter("use lower-case letters, digits and single hyphens, such as hops")
     return value
 
 
@@ -42,8 +42,8 @@ def _anchor(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     "formats",
     multiple=True,
     type=click.Choice([*FORMATS, CSV, *PROFILES]),
-    help="The file to write (default: those for CI services). May be repeated. csv alone goes to stdout without --out; "
-    "folded, speedscope and pprof are a file for each profile with stacks.",
+    help="The file to write (default: all files for CI services). May be repeated. Without --out, csv alone goes to "
+    "stdout. folded, speedscope and pprof write one file for each profile with stacks.",
 )
 @click.option(
     "--table",
@@ -54,7 +54,7 @@ def _anchor(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     "--previous",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="The current text of the comment. Its log of runs is continued.",
+    help="File with the current text of the comment, whose log of runs is continued.",
 )
 @click.option(
     "--anchor",
@@ -62,7 +62,7 @@ def _anchor(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     show_default=True,
     callback=_anchor,
     metavar="NAME",
-    help="Name of the anchors in that log.",
+    help="Name of the anchors in the log of runs.",
 )
 @click.option(
     "--unproven",
@@ -80,13 +80,13 @@ def command(
     anchor: str,
     unproven: str,
 ) -> None:
-    """Write files for CI services from RUN's result.json. Nothing is measured, judged or sent, and no token is used.
+    """Write files for CI services from RUN's result.json. Measures, judges and sends nothing, and needs no token.
 
     The files are a job summary, a pull-request comment, a check run, JUnit, OpenMetrics, code quality, evidence lines.
-    `--format csv` prints the run's samples, one row each, or its decisions. `--format folded`, `speedscope` and `pprof`
+    `--format csv` prints the run's samples or its decisions, one per row. `--format folded`, `speedscope` and `pprof`
     write the run's profiles for other viewers. RUN is a folder, an id, `latest`, or a single result.json.
 
-    Exit: 0 the files are written, whatever the verdict is; 2 bad usage, or a run without profiles; 3 the files cannot
+    Exit: 0 the files were written, whatever the verdict is; 2 bad usage, or a run without profiles; 3 the files cannot
     be written, or the profiles cannot be read.
     """
     from perfflow.cli.output import say, tell
@@ -98,7 +98,7 @@ def command(
     from perfflow.trees import project
 
     if table and CSV not in formats:
-        raise UserError.of("--table is about --format csv", "add --format csv, or leave it out")
+        raise UserError.of("--table applies only to --format csv", "add --format csv, or leave out --table")
     here = Path.cwd()
     root = project.root_of(here) or here
     place = find(root, run)
@@ -112,14 +112,14 @@ def command(
     lost: list[str] = []
     profiles = profile_files(result, place, [name for name in formats if name in PROFILES], lost.append)
     for reason in lost:
-        tell(f"note: left out: {visible(reason)}\n")
+        tell(f"note: skipped: {visible(reason)}\n")
     chosen = [name for name in formats if name in FORMATS] if formats else FORMATS
     for path in export(result, chosen, out or default_folder(root, result), options, tables, profiles):
         say(visible(shown_path(path)))
 
 
 def _tables(result: Result, place: Path, table: Table | None) -> dict[str, Iterator[str]]:
-    """The text of each table in parts, by the name of its file. Raises UserError where the events are damaged."""
+    """Return the text of each table in parts, by file name. Raises UserError if the events are damaged."""
     from perfflow.api.csv_text import FILES, chunks
     from perfflow.api.loading import run_of
 

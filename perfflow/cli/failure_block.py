@@ -1,4 +1,4 @@
-"""What helps with a step that failed: its command, how it ended, its last words, its log, and how to repeat it."""
+"""Details of a failed step: its command, how it ended, its last output, its log, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ _OUTPUTS = late_pattern(r"\bsteps(?:\.|\[\\?[\"'])([\w.\[\]=,-]+?)(?:\\?[\"']\])
 def failure_block(
     run: StepRun, folder: Path, steps: Mapping[str, Planned], typed: Sequence[str], width: int = NO_EDGE
 ) -> list[str]:
-    """Lines about a failure, also of a candidate that was rejected for one; none where no command was run.
+    """Return lines about a failed step, or about a candidate rejected for a failure. Empty if no command was run.
 
-    ``folder`` is the run's, ``steps`` are those of the run by id, ``typed`` the words that started it. What a program
-    said is broken at ``width``; commands and paths are not, since they are copied, and a terminal that breaks a line
-    itself gives back the whole of it.
+    ``folder``: of the run. ``steps``: of the run, by id. ``typed``: the command line that started it. Output of
+    programs is wrapped at ``width``. Commands and paths are not, so that users can copy them as one line.
     """
     if run.status not in (StepStatus.FAILED, StepStatus.TIMEOUT) or not (run.argv or run.log):
         return [line for item in run.found.optimizations for line in _rejected(item, folder, width)]
@@ -41,7 +40,7 @@ def failure_block(
 
 
 def _rejected(item: Try, folder: Path, width: int) -> list[str]:
-    """Of a candidate that failed and was rejected, what its command said; none of any other."""
+    """Return the output of a candidate that failed and was rejected. Empty for other candidates."""
     if not (item.words and item.words.log):
         return []
     heading = f"    {visible(item.id)}: {visible(item.reason)}"
@@ -57,8 +56,8 @@ def _log(path: Path) -> str:
 
 
 def _command(argv: Sequence[str]) -> list[str]:
-    """A shell line; shell text of many lines stays on them, since a line break in it means something."""
-    # The line break that ends a block text of YAML means nothing.
+    """Return a command as shell text. Line breaks inside it are kept, since they are part of the syntax."""
+    # A YAML block ends with a line break that is not part of the command.
     lines = shlex.join([*argv[:-1], argv[-1].rstrip("\n")]).split("\n") if argv else []
     shown = [f"    {'$' if number == 0 else '>'} {visible(line)}" for number, line in enumerate(lines)]
     if len(shown) <= MOST_COMMAND_LINES:
@@ -69,7 +68,7 @@ def _command(argv: Sequence[str]) -> list[str]:
 
 def _ending(run: StepRun) -> list[str]:
     if run.status is StepStatus.TIMEOUT:
-        return ["    ended by its time limit"]
+        return ["    ended after its time limit"]
     if run.exit_code is None:
         return []
     if run.exit_code >= 0:
@@ -82,13 +81,13 @@ def _ending(run: StepRun) -> list[str]:
 
 
 def _shown(path: Path) -> str:
-    """Relative to the current folder where it lies in it, so that it can be opened as it stands."""
+    """Return a path that can be opened from the current folder, relative if it is inside it."""
     here = Path.cwd()
     return os.fspath(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _with_sources(planned: Planned, steps: Mapping[str, Planned]) -> list[str]:
-    """The step, and before it those whose outputs it uses: alone it would not know them."""
+    """Return the step, preceded by the steps whose outputs it uses."""
     found, waiting = [planned.id], [planned]
     while waiting:
         item = waiting.pop()

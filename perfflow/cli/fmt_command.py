@@ -11,9 +11,9 @@ import click
     "-n", "--check", is_flag=True, help="Print the changes as a diff, write nothing, and exit 1 if there are any."
 )
 def command(workflows: tuple[str, ...], check: bool) -> int:
-    """Indent workflow FILES the same way, and break maps and lists in brackets that are longer than a line.
+    """Format workflow FILES: indentation, and line breaks in maps and lists in brackets that are longer than a line.
 
-    Values, quotes, order and comments stay as they are.
+    Values, quotes, order and comments are not changed.
 
     Exit: 0 done or nothing to do, 1 with --check if a file would change, 2 if a file is not YAML.
     """

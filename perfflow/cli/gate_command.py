@@ -13,13 +13,13 @@ _LEFT_OUT = ("apply", "left_out")
 
 
 def _options() -> list[click.Parameter]:
-    """Those of `perfflow run`, with a base unless told otherwise."""
+    """Return the options of `perfflow run`, with a default for --base and the other kinds of base."""
     bases = [
         click.Option(["--base"], default=BASE, show_default=True, metavar="REV", help="The revision to compare with."),
         click.Option(
             ["--against"],
             metavar="best-Nd",
-            help="Take as base the revision that was best in the last N days, by the history of this machine.",
+            help="Use as base the best revision of the last N days in the history of this machine.",
         ),
         *stored_gate.OPTIONS,
     ]
@@ -35,17 +35,17 @@ def _gate(*, base_results: str | None, across_machines: bool, fail_on: str | Non
     bases = {"--base": given is not ParameterSource.DEFAULT, "--against": options["against"]}
     named = [name for name, is_given in {**bases, "--base-results": base_results is not None}.items() if is_given]
     if len(named) > 1:
-        raise UserError.of(f"{' and '.join(named)} each name what head is compared with", "leave out all but one")
+        raise UserError.of(f"{' and '.join(named)} exclude each other: each names a base", "leave out all but one")
     if base_results is not None:
-        return stored_gate.gate(stored_gate.Asked(base_results, across_machines, fail_on), options)
+        return stored_gate.gate(stored_gate.StoredBaseOptions(base_results, across_machines, fail_on), options)
     for name, is_given in (("--across-machines", across_machines), ("--fail-on", fail_on)):
         if is_given:
             text = f"{name} applies only to stored results: head and base are measured in pairs here"
             raise UserError.of(text, "leave it out, or name a baseline with --base-results")
     if options["resume"] and given is ParameterSource.DEFAULT:
-        # The base of the run that is resumed, whichever that was.
+        # A resumed run keeps its own base.
         options["base"] = ""
-    # click types the callback as one that may be missing.
+    # click declares the callback as optional.
     status: int = run_command.command.callback(apply=False, left_out=None, **options)  # type: ignore[misc]
     return status
 
@@ -56,9 +56,9 @@ command = click.Command(
     callback=_gate,
     help="""Compare head with base, and fail if head is slower by more than the action threshold.
 
-    Head is the working tree, or --head. Base is the commit where its history parted from --base. perfflow builds each
-    in a tree of its own and measures both in pairs, as WORKFLOW says. --against takes the base from the history, which
-    shows slow drifts. --base-results compares with stored results, unpaired, and judges no change.
+    Head is the working tree, or the revision --head. Base is the merge base of head and --base. perfflow builds each in
+    its own tree and measures both in pairs, with the steps of WORKFLOW. --against takes the base from the history, to
+    reveal slow drifts. --base-results compares with stored results, unpaired, and does not judge changes.
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.""",
 )

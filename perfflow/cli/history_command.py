@@ -1,4 +1,4 @@
-"""``perfflow history``: how fast each benchmark was, and when that changed."""
+"""``perfflow history``: shows how fast each benchmark was, and when it changed."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from perfflow.jobs.history.trends import HistoryFilter
 
 
-_OF_PAIRS = ("settings", "budget", "trust", "lock_timeout")
-"""Options of ``history changes`` that say how revisions are measured."""
+_MEASURING_OPTIONS = ("settings", "budget", "trust", "lock_timeout")
+"""Options of ``history changes`` for measuring revisions."""
 
 
 def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that choose benchmarks and runs."""
+    """Add the options that choose benchmarks and runs."""
     for option in (
         click.option("--branch", default="", help="Only runs of this branch."),
-        click.option("--since", default="", metavar="DATE", help="Only runs since then, such as 2026-03-31."),
+        click.option("--since", default="", metavar="DATE", help="Only runs since this date, such as 2026-03-31."),
         click.option("--metric", default="", help="Only this metric."),
         click.option("--machine", default="", metavar="IDENTITY", help="Only runs on this machine."),
         click.option(
             "--rebase",
             default="",
             metavar="IDENTITY",
-            help="Bring the values of this machine to the scale of --machine, by revisions that both measured.",
+            help="Scale the values of this machine to --machine, by revisions that both machines measured.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         click.option("--csv", "as_csv", is_flag=True, help="Print one row for each value, as CSV."),
@@ -44,13 +44,13 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group("history", invoke_without_command=True)
 @_filters
-@click.option("--regressions", is_flag=True, help="Only last changes for the worse, the largest first.")
-@click.option("--flaky", is_flag=True, help="Only benchmarks that differ by more than 5% from run to run.")
+@click.option("--regressions", is_flag=True, help="Only benchmarks that last changed for the worse, largest first.")
+@click.option("--flaky", is_flag=True, help="Only benchmarks that vary by more than 5% from run to run.")
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
     """Show how fast each benchmark was over time: its trend, its newest value and its last change.
 
-    Every run of a workflow is added by itself. Values of different machines are never put into one series.
+    Every run of a workflow is added automatically. A series never mixes values from different machines.
 
     Exit: 0 shown, 2 bad usage, 3 the store cannot be reached.
     """
@@ -69,7 +69,9 @@ def _index(*, regressions: bool, flaky: bool, as_json: bool, as_csv: bool, **fil
     elif as_csv:
         say(reading.csv_of(_root(), _asked(**filters), _note), end="")
     elif not found:
-        say("no runs yet; `perfflow run WORKFLOW` adds one, and `perfflow history import FILE...` those of other tools")
+        say(
+            "no runs yet; `perfflow run WORKFLOW` adds one, `perfflow history import FILE...` adds those of other tools"
+        )
     elif not rows:
         say(f"none of {len(found)} series is {'flaky' if flaky else 'worse than before'}")
     else:
@@ -80,9 +82,9 @@ def _index(*, regressions: bool, flaky: bool, as_json: bool, as_csv: bool, **fil
 @click.argument("benchmark")
 @_filters
 def show(benchmark: str, as_json: bool, as_csv: bool, **filters: str) -> None:
-    """Show every run of BENCHMARK, the newest first: its value, interval, revision and what the run concluded.
+    """Show every run of BENCHMARK, the newest first: its value, interval, revision and decision.
 
-    BENCHMARK is a name, or a part of one.
+    BENCHMARK is a name or part of a name.
 
     Exit: 0 shown, 2 no such benchmark or bad usage, 3 the store cannot be reached.
     """
@@ -106,38 +108,38 @@ def show(benchmark: str, as_json: bool, as_csv: bool, **filters: str) -> None:
 
 @command.command("changes", short_help="Show when benchmarks changed.")
 @_filters
-@click.option("--suspicions", is_flag=True, help="Only what is suspected of the newest runs, and what became of it.")
+@click.option("--suspicions", is_flag=True, help="Only suspicions about the newest runs, and their outcome.")
 @click.option(
     "--confirm",
     metavar="WORKFLOW",
-    help="Measure both revisions of each open suspicion of this workflow in pairs, and keep what that shows.",
+    help="Measure both revisions of each open suspicion of this workflow in pairs, and store the outcome.",
 )
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="With --confirm: set a parameter.")
 @click.option("--budget", metavar="TIME", help="With --confirm: longest time to measure in one run, such as 10m.")
 @TRUST
 @LOCK_TIMEOUT
 def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, **options: Any) -> int:
-    """Show every change in the histories: by how much, between which commits, and the command that finds the commit.
+    """Show every change in the history: its size, the commits around it, and the command that finds the commit.
 
-    A change is a suspicion; measuring the two revisions in pairs decides. Below the changes stands what is suspected of
-    the newest runs alone, each with the command that measures it.
+    A change in the history is only a suspicion: measure the two revisions in pairs to decide. Suspicions about the
+    newest runs are listed below the changes, each with the command that measures it.
 
     Exit: 0 shown, 2 bad usage, 3 the store cannot be reached or a suspicion could not be measured, 130 interrupted.
     """
     from perfflow.cli.output import say
     from perfflow.jobs.history import changing, reading
 
-    filters = {name: value for name, value in options.items() if name not in _OF_PAIRS}
+    filters = {name: value for name, value in options.items() if name not in _MEASURING_OPTIONS}
     aside = [f"--{name}" for name in ("set", "budget", "trust") if options["settings" if name == "set" else name]]
     if aside and not confirm:
-        text = f"{aside[0]} is about measuring, and nothing is to be measured"
+        text = f"{aside[0]} is about measuring, and nothing is measured without --confirm"
         raise UserError.of(text, f"add --confirm WORKFLOW, or leave {aside[0]} out")
     if suspicions and as_csv:
-        raise UserError.of("--suspicions has no CSV", "use --json")
+        raise UserError.of("--suspicions cannot be printed as CSV", "use --json")
     found: list[Suspicion] = []
     status = 0
     if confirm or suspicions or not (as_json or as_csv):
-        found, status = _suspicions(_asked(**filters), confirm, {name: options[name] for name in _OF_PAIRS})
+        found, status = _suspicions(_asked(**filters), confirm, {name: options[name] for name in _MEASURING_OPTIONS})
     if suspicions:
         _show_suspicions(found, as_json=as_json)
         return status
@@ -152,7 +154,7 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
 
 
 def _show_changes(changed: Sequence[LocatedChange], found: Sequence[Suspicion]) -> None:
-    """The changes, and apart from them what is suspected of the newest runs. What ended before was told then."""
+    """Print the changes, then the open and the new suspicions about the newest runs."""
     from perfflow.cli.output import say
     from perfflow.jobs.history import reading
 
@@ -160,7 +162,7 @@ def _show_changes(changed: Sequence[LocatedChange], found: Sequence[Suspicion]) 
     if others:
         _show(reading.changes_table(others))
     else:
-        say("no change: in each series all values may be of one level")
+        say("no change: the values of each series are consistent with a single level")
     told = [item for item in found if item.is_news or item.kept.state == "open"]
     if told:
         say("")
@@ -174,13 +176,13 @@ def _show_suspicions(found: Sequence[Suspicion], *, as_json: bool) -> None:
     if as_json:
         say(_json([item.as_json() for item in found]))
     elif not found:
-        say("no suspicion: the newest runs of each series are at the level before them")
+        say("no suspicion: the newest runs of each series are at the same level as the runs before them")
     else:
         _show(suspicions([item.row() for item in found]))
 
 
 def _suspicions(asked: HistoryFilter, workflow: str | None, options: Mapping[str, Any]) -> tuple[list[Suspicion], int]:
-    """What is suspected, after those of ``workflow`` were measured in pairs, and the exit status of that."""
+    """Return the suspicions and an exit status. If ``workflow`` is given, first measure its open ones in pairs."""
     from perfflow.cli.durations import seconds
     from perfflow.cli.progress import shown
     from perfflow.jobs.history import suspecting
@@ -205,9 +207,9 @@ def _suspicions(asked: HistoryFilter, workflow: str | None, options: Mapping[str
     done = confirm(opened, found, pairs, measure)
     suspecting.keep(opened.root, [item for item in done.suspicions if item.is_news], _note)
     if not done.measured:
-        _note(f"nothing is open of {opened.plan.workflow.name} that this machine can measure in pairs")
+        _note(f"{opened.plan.workflow.name} has no open suspicion that this machine can measure in pairs")
     for run_id in done.failed:
-        _note(f"{run_id} could not measure everything; `perfflow report {run_id}` says why")
+        _note(f"{run_id} could not measure everything; `perfflow report {run_id}` shows the reasons")
     status = Exit.INTERRUPTED if done.interrupted else Exit.UNMEASURED if done.failed else Exit.PASS
     return list(done.suspicions), int(status)
 
@@ -216,11 +218,11 @@ def _suspicions(asked: HistoryFilter, workflow: str | None, options: Mapping[str
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--branch", default="", help="Only runs of this branch.")
 @click.option("--machine", default="", metavar="IDENTITY", help="Only runs on this machine.")
-@click.option("--rebase", default="", metavar="IDENTITY", help="Bring the values of this machine to that of --machine.")
+@click.option("--rebase", default="", metavar="IDENTITY", help="Scale the values of this machine to --machine.")
 def build(folder: Path, branch: str, machine: str, rebase: str) -> None:
-    """Write an index and a page for each benchmark into DIR, for any host of static files.
+    """Write an index and a page for each benchmark into DIR. Any static file host can serve them.
 
-    Exit: 0 written, 2 DIR holds something else, 3 the store cannot be reached.
+    Exit: 0 written, 2 DIR contains other files, 3 the store cannot be reached.
     """
     from perfflow.cli.output import say
     from perfflow.jobs.history import site
@@ -233,10 +235,10 @@ def build(folder: Path, branch: str, machine: str, rebase: str) -> None:
 @command.command("add", short_help="Add results of perfflow, such as those of CI.")
 @click.argument("results", nargs=-1, required=True, metavar="RESULT...")
 def add(results: tuple[str, ...]) -> None:
-    """Add runs: a run's folder or its result.json, such as an artifact of CI. Adding one twice changes nothing.
+    """Add runs: a run's folder or its result.json, such as a CI artifact. Adding a run twice changes nothing.
 
-    Exit: 0 the runs were added, 2 a file is not a result of perfflow. If the store cannot be reached, the runs are
-    kept here and sent later (exit 0).
+    Exit: 0 the runs were added, 2 a file is not a perfflow result. If the store cannot be reached, the runs are kept
+    here and sent later (exit 0).
     """
     from perfflow.jobs.history import collect, importing
 
@@ -246,9 +248,9 @@ def add(results: tuple[str, ...]) -> None:
 @command.command("import", short_help="Add result files of other tools.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 def import_(files: tuple[str, ...]) -> None:
-    """Add result files of other tools, or folders of them; dates, machines and revisions are those in the files.
+    """Add result files of other tools, or folders of them. Dates, machines and revisions are read from the files.
 
-    Known are criterion's target/criterion, pytest-benchmark's .benchmarks, asv's results, hyperfine --export-json,
+    Supported are criterion's target/criterion, pytest-benchmark's .benchmarks, asv's results, hyperfine --export-json,
     Go benchmarks, Google Benchmark's JSON, pyperf, and data.js of github-action-benchmark.
 
     Exit: 0 added, 2 a file cannot be read, 3 the store cannot be reached.
@@ -262,9 +264,9 @@ def import_(files: tuple[str, ...]) -> None:
 @command.command("use", short_help="Keep the history in a database that several machines share.")
 @click.argument("address", required=False, default="", metavar="[URL]")
 def use(address: str) -> None:
-    """Keep the history of this clone in PostgreSQL, such as postgresql://USER@HOST/DATABASE; without URL here again.
+    """Keep the history of this clone in PostgreSQL, such as postgresql://USER@HOST/DATABASE. Without URL: keep it here.
 
-    PERFFLOW_HISTORY does the same for one command. Needs perfflow's extra `postgres`.
+    PERFFLOW_HISTORY does the same for one command. PostgreSQL needs perfflow's extra `postgres`.
 
     Exit: 0 done, 2 bad address, 3 the database cannot be reached.
     """
@@ -277,7 +279,7 @@ def use(address: str) -> None:
 def _added(new: int, given: int, what: str) -> None:
     from perfflow.cli.output import say
 
-    known = f", {given - new} known already" if given > new else ""
+    known = f", {given - new} already known" if given > new else ""
     say(f"{new} {what}{'' if new == 1 else 's'} added{known}")
 
 

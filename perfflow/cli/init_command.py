@@ -10,15 +10,15 @@ KINDS = (
     *("cargo", "google-benchmark", "asv", "pytest-benchmark", "pyperf"),
     *("go", "node", "maven", "gradle", "cmake", "command"),
 )
-"""Kinds of projects; imports of what knows them would make every start slower."""
+"""Kinds of projects. A copy, because importing ProjectKind would slow down every start."""
 
 
 @click.command("init")
 @click.option("--command", "measured", default="", metavar="COMMAND", help="The command to measure.")
-@click.option("--name", default="", help="Name of the workflow (default: that of the project).")
-@click.option("--kind", type=click.Choice(KINDS), help="Kind of project (default: found from the files).")
+@click.option("--name", default="", help="Name of the workflow (default: the name of the project).")
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of project (default: detected from the files).")
 def command(measured: str, name: str, kind: str | None) -> None:
-    """Write a first workflow for this project into its folder workflows/. Overwrites nothing and runs nothing."""
+    """Write a first workflow for this project into workflows/. Overwrites nothing and runs nothing."""
     import shlex
     from pathlib import Path
 
@@ -37,7 +37,7 @@ def command(measured: str, name: str, kind: str | None) -> None:
     if begun.note:
         say(f"note: {visible(begun.note)}")
     if begun.unignored:
-        say(f"note: it builds into {visible(begun.unignored)}/, which git does not ignore: add that to .gitignore")
+        say(f"note: it builds into {visible(begun.unignored)}/, which git does not ignore: add it to .gitignore")
     if not (kind or measured):
         say(f"looked for: {LOOKED_FOR}")
     for other in begun.others:

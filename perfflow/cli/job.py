@@ -1,4 +1,4 @@
-"""perfflow as a job of a shell: stopped by ^Z, continued by fg or bg, and whether it has the terminal."""
+"""perfflow as a job of a shell: stopped by ^Z, continued by fg or bg, in the foreground or background."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TextIO
 
 
 def in_front(stream: TextIO) -> bool:
-    """Whether this job has the terminal of a stream; in the background it must not move a cursor that others use."""
+    """Return whether this job is in the foreground. In the background it must not move the cursor."""
     try:
         return os.tcgetpgrp(stream.fileno()) == os.getpgrp()
     except (OSError, ValueError):
@@ -19,14 +19,14 @@ def in_front(stream: TextIO) -> bool:
 
 
 class Pauses:
-    """Calls ``leaving`` before ^Z stops this process, and ``back`` when it goes on, which may come alone (kill -STOP).
+    """Calls ``leaving`` before ^Z stops this process, and ``back`` when it continues.
 
-    Both run between any two instructions of the main thread, so they may wait for no lock.
+    After ``kill -STOP`` only ``back`` is called. Both run in signal handlers, so they must not wait for a lock.
     """
 
     def __init__(self, leaving: Callable[[], None], back: Callable[[], None]) -> None:
         self._leaving, self._back = leaving, back
-        # Handlers belong to the main thread; a shell without job control, or nohup, has ^Z ignored.
+        # Only the main thread can set handlers. Shells without job control, and nohup, ignore ^Z.
         self._usable = threading.current_thread() is threading.main_thread()
         self._stops = self._usable and signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL
         if self._stops:
@@ -35,7 +35,7 @@ class Pauses:
             signal.signal(signal.SIGCONT, self._go_on)
 
     def close(self) -> None:
-        """Put the defaults back."""
+        """Restore the default handlers."""
         if self._stops:
             signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         if self._usable:
@@ -43,9 +43,9 @@ class Pauses:
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
         self._leaving()
-        # What pauses the children of a run has a handler of its own, which calls this one.
+        # The handler that pauses the children of a run calls this handler, and must be restored.
         installed = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        # The shell is told what stopped the job only where it is the signal that was sent.
+        # Stop by SIGTSTP, not SIGSTOP, so that the shell reports the signal that was sent.
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, installed)
         self._back()

@@ -1,4 +1,4 @@
-"""What the optimize stage kept beside the code: told with the place it belongs to, or written there by ``--apply``."""
+"""Settings of accepted candidates: printed with their place in the workflow, or written there by ``--apply``."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from perfflow.report.ledger import taking_over
 from perfflow.workflow.settings_text import Written
 
 
-def told(result: Result, file: write_settings.Target, *, apply: bool) -> int:
-    """Tell, or write and tell; returns the exit status: that of what could not be written, else that of a pass.
+def report_settings(result: Result, file: write_settings.Target, *, apply: bool) -> int:
+    """Print the accepted settings, and write them if ``apply``. Returns the exit status: an error if writing failed.
 
-    ``file`` is the workflow as it was when the run began.
+    ``file`` is the workflow as it was at the start of the run.
     """
     params, env = write_settings.accepted_settings(result)
     command = taking_over(result)
     if apply and command:
-        tell(f"--apply: code is left on its branch; to take it over: {command}\n")
+        tell(f"--apply: changes to code stay on their branch; to apply them: {command}\n")
     if not params and not env:
         if apply:
-            tell("--apply: no settings were kept, so nothing is written\n")
+            tell("--apply: no settings were accepted, so nothing is written\n")
         return int(Exit.PASS)
     why = write_settings.why_not_applied(result)
     try:
@@ -34,15 +34,15 @@ def told(result: Result, file: write_settings.Target, *, apply: bool) -> int:
         tell(f"{error}\n")
         return int(error.exit) if apply else int(Exit.PASS)
     if apply:
-        tell(f"--apply: nothing is written: {why}; what was kept:\n{_lines(file, found)}")
+        tell(f"--apply: nothing is written: {why}; accepted settings:\n{_lines(file, found)}")
     else:
-        tell(f"settings that were kept (`perfflow run --apply` writes them):\n{_lines(file, found)}")
+        tell(f"accepted settings (`perfflow run --apply` writes them):\n{_lines(file, found)}")
     return int(Exit.PASS)
 
 
 def _lines(file: write_settings.Target, found: list[Written]) -> str:
     if not found:
-        return "  nothing, since the file says so already\n"
+        return "  nothing: the file already has these values\n"
     return "".join(
         f"  {file.shown}:{item.line}: {item.key}: {f'{item.old} → ' if item.old else ''}{item.new}\n" for item in found
     )

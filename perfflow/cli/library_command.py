@@ -1,4 +1,4 @@
-"""``perfflow library``: workflows of other repositories, pinned by ``perfflow.lock``."""
+"""``perfflow library``: workflows from other repositories, pinned by ``perfflow.lock``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @click.group("library")
 def command() -> None:
-    """Use workflows of other git repositories: git+https://HOST/OWNER/REPO@REV#PATH, or OWNER/REPO/PATH@REV.
+    """Use workflows from other git repositories: git+https://HOST/OWNER/REPO@REV#PATH, or OWNER/REPO/PATH@REV.
 
-    perfflow.lock keeps the commit and the checksum of each. Only add, update and vendor fetch anything.
+    perfflow.lock records the commit and the checksum of each. Only add, update and vendor use the network.
     """
 
 
@@ -27,7 +27,7 @@ def command() -> None:
 def add(references: tuple[str, ...]) -> int:
     """Pin each REFERENCE in perfflow.lock, fetch its files, and show its commands. Runs none of them.
 
-    What is pinned keeps its commit. Without REFERENCE: fetch all that perfflow.lock pins.
+    An item that is already pinned keeps its commit. Without REFERENCE: fetch every item of perfflow.lock.
 
     Exit: 0 done, 2 bad usage or item, 3 git is missing, or the repository cannot be reached.
     """
@@ -35,18 +35,18 @@ def add(references: tuple[str, ...]) -> int:
     from perfflow.jobs.library import pinning
 
     done = pinning.add(_root(), references)
-    _settle(done)
+    _finish(done)
     say(f"{len(done.touched)} item{'' if len(done.touched) == 1 else 's'} pinned and fetched")
     return 0
 
 
-@command.command("update", short_help="Pin what revisions stand for now, and show what changed.")
+@command.command("update", short_help="Pin the current commits of revisions, and show the changes.")
 @click.argument("references", nargs=-1, metavar="[REFERENCE...]")
-@click.option("--allow-moved", is_flag=True, help="Also take tags that stand for another commit than before.")
+@click.option("--allow-moved", is_flag=True, help="Also accept tags that now point to another commit.")
 def update(references: tuple[str, ...], allow_moved: bool) -> int:
-    """Pin what the revision of each REFERENCE (default: all) stands for now, and show the commands that changed.
+    """Pin the current commit of each REFERENCE's revision (default: all), and show the commands that changed.
 
-    Exit: 0 done, 1 a tag was moved and keeps its pin, 2 bad usage or item, 3 the repository cannot be reached.
+    Exit: 0 done, 1 a tag was moved and keeps its old pin, 2 bad usage or item, 3 the repository cannot be reached.
     """
     from perfflow.cli.output import say, tell
     from perfflow.jobs.library import pinning
@@ -55,9 +55,9 @@ def update(references: tuple[str, ...], allow_moved: bool) -> int:
     done = pinning.update(_root(), references, allow_moved=allow_moved)
     for text in done.notes:
         say(visible(text))
-    _settle(done)
+    _finish(done)
     for text in done.moved:
-        tell(f"{visible(text)}; ask whoever moved it, and to take it: perfflow library update --allow-moved\n")
+        tell(f"{visible(text)}; ask its owner why, then accept it with: perfflow library update --allow-moved\n")
     return 1 if done.moved else 0
 
 
@@ -73,7 +73,7 @@ def vendor(references: tuple[str, ...]) -> int:
     from perfflow.report.sanitize import visible
 
     done = pinning.vendor(_root(), references)
-    _settle(done)
+    _finish(done)
     for text in done.notes:
         say(visible(text))
     return 0
@@ -82,7 +82,7 @@ def vendor(references: tuple[str, ...]) -> int:
 @command.command("remove", short_help="Unpin workflows, and delete their copies in the project.")
 @click.argument("references", nargs=-1, required=True, metavar="REFERENCE...")
 def remove(references: tuple[str, ...]) -> int:
-    """Take each REFERENCE out of perfflow.lock, and delete the copy that the project may have. Asks no network.
+    """Remove each REFERENCE from perfflow.lock, and delete its copy in the project. Does not use the network.
 
     Exit: 0 done, 2 bad usage, not pinned, or still used by a workflow in workflows/ or by another item.
     """
@@ -92,7 +92,7 @@ def remove(references: tuple[str, ...]) -> int:
     from perfflow.report.sanitize import visible
 
     done = removing.remove(_root(), references)
-    # The lock goes first: a copy that nobody pins is harmless, a pin without its copy is not.
+    # Write the lock first: a copy without a pin is harmless, a pin without its copy is not.
     lock_file.write(done.root, done.after)
     removing.sweep(done)
     for text in done.notes:
@@ -103,7 +103,7 @@ def remove(references: tuple[str, ...]) -> int:
 @command.command("list", short_help="List the pinned workflows.")
 @click.option("--json", "as_json", is_flag=True, help='Print {"items": [...]}.')
 def list_(as_json: bool) -> None:
-    """List what perfflow.lock pins: the commit, where the files are, and whether the commands were shown here."""
+    """List the items of perfflow.lock: commit, state of the files, and whether the commands were shown here."""
     import json
     import sys
 
@@ -135,11 +135,11 @@ def list_(as_json: bool) -> None:
         say_page([laid.head, *(line for entry in laid.entries for line in entry)])
 
 
-@command.command("verify", short_help="Check whether fetched files are as perfflow.lock says.")
+@command.command("verify", short_help="Check the files against the checksums in perfflow.lock.")
 def verify() -> int:
-    """Hash every file of every item on this machine. Asks no network.
+    """Check every file of every item against perfflow.lock. Does not use the network.
 
-    Exit: 0 all is as perfflow.lock says, 1 something was changed or is missing, 2 perfflow.lock cannot be read.
+    Exit: 0 all files match, 1 a file was changed or is missing, 2 perfflow.lock cannot be read.
     """
     from perfflow.cli.output import say
     from perfflow.jobs.library.checking import item_states
@@ -153,7 +153,7 @@ def verify() -> int:
     return 1 if any(row.wrong for row in rows) else 0
 
 
-@command.command("init", short_help="Write a first library for a team.")
+@command.command("init", short_help="Create a library repository for a team.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 def init(folder: Path) -> None:
     """Write a repository for the workflows of a team into DIR: one workflow, its test, and a README."""
@@ -195,8 +195,8 @@ def _root() -> Path:
     return project.root_of(here) or here
 
 
-def _settle(done: Pinned) -> None:
-    """Write the lock, and show what was not shown yet; where that cannot be read, the lock stays as it was."""
+def _finish(done: Pinned) -> None:
+    """Write the lock, and print the items not shown yet. If one cannot be read, restore the lock."""
     from perfflow.cli.output import say
     from perfflow.library import lock_file, store
     from perfflow.model.errors import UserError
@@ -216,7 +216,7 @@ def _settle(done: Pinned) -> None:
 
 
 def _commands(done: Pinned, name: str) -> Iterator[str]:
-    """What an item runs, in whole; of one that cannot be planned alone, such as a tool file, its text."""
+    """Yield all commands of an item, or its text if it cannot be planned alone, such as a tool file."""
     from perfflow.jobs.catalog.preview import LONGEST, preview
     from perfflow.library.items import is_tool
     from perfflow.model.errors import Severity

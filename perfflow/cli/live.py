@@ -1,7 +1,7 @@
-"""Progress on a terminal: lines that scroll up, and below them a block that is drawn again, at most once a second.
+"""Live progress on a terminal: lines that scroll up, and below them a block that is redrawn at most once a second.
 
-The cursor is never hidden and no mode of the terminal is changed, so there is nothing to put back, however perfflow
-ends. Each drawing is one write.
+The cursor is never hidden and no terminal mode is changed, so nothing needs to be restored, however perfflow ends.
+Each redraw is one write.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from perfflow.report.sanitize import visible
 from perfflow.sampling.pairs import Sampled
 
 PERIOD = 1.0
-"""Seconds between two drawings: each costs the terminal a redraw, on the machine that is measured."""
+"""Minimum seconds between two redraws, since the terminal uses CPU time on the measured machine."""
 
 
 @dataclass(frozen=True)
 class Screen:
-    """The terminal as the live view sees it: how to write on it, its size now, whether it is ours, and two clocks."""
+    """Access to the terminal: writing, its current size, whether this job is in the foreground, and two clocks."""
 
     write: Callable[[str], None] = tell
     size: Callable[[], os.terminal_size] = lambda: NO_SIZE
@@ -45,7 +45,7 @@ class Screen:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the live view is about: the workflow's name, the words that started the run, and how long steps may take."""
+    """The run to show: the workflow's name, the command line that started it, and estimates of step durations."""
 
     name: str
     typed: Sequence[str] = ()
@@ -54,7 +54,7 @@ class Shown:
 
 
 class Live(ProgressDisplay):
-    """Draws when a second has passed since the last time, or before something is timed, and then not until it ends."""
+    """Redraws at most once a second. Before a timed step it draws once more, then not until its next pause."""
 
     def __init__(self, style: Style, shown: Shown, screen: Screen) -> None:
         self._style, self._shown, self._screen = style, shown, screen
@@ -63,28 +63,28 @@ class Live(ProgressDisplay):
         self._running: dict[str, Running] = {}
         self._ended: set[str] = set()
         self._waited = 0.0
-        """Seconds that steps which have ended waited for the machine."""
+        """Seconds that ended steps waited for the machine."""
         self._began = screen.clock()
         self._last = -PERIOD
         self._pending: list[str] = []
-        """Lines that scroll up with the next drawing."""
+        """Lines to print above the block with the next redraw."""
         self._drawn: list[str] = []
-        """The block that is on the terminal, without colours."""
+        """The block on the terminal, without colours."""
         self._stopping = self._displaced = False
-        """^Z is about to stop us; the cursor may be elsewhere since, so the block is left where it stands."""
+        """^Z is about to stop this process; the cursor may have moved since, so the old block is not overwritten."""
         self._lock = threading.Lock()
         self._pulse = Pulse(self._beat)
         self._pauses = Pauses(self._leaving, self._back)
 
     def close(self) -> None:
-        """Leave nothing of the block, and the lines that are still to be seen."""
+        """Remove the block and print the pending lines."""
         self._pauses.close()
         self._pulse.close()
         with self._lock:
             self._put([])
 
     def _leaving(self) -> None:
-        """Take the block away before the shell writes below it, unless something is just being drawn."""
+        """Remove the block before the shell writes below it, unless a redraw is in progress."""
         self._stopping = True
         if self._lock.acquire(blocking=False):
             try:
@@ -96,12 +96,12 @@ class Live(ProgressDisplay):
         self._displaced, self._stopping = True, False
 
     def began(self, folder: Path, steps: Sequence[Planned]) -> None:
-        """Learn what is to come."""
+        """Store the folder of the run, its steps and their estimates."""
         self._folder, self._steps = folder, {item.id: item for item in steps}
         self._estimates = self._shown.estimates(steps)
 
     def started(self, planned: Planned) -> None:
-        """Show what runs now; what is timed is not seen again before its first round is over."""
+        """Show that a step runs. A timed step is drawn now, because it is not redrawn before its first round ends."""
         with self._lock:
             self._running[planned.id] = Running(planned, self._screen.clock())
         self._pulse.started(planned)
@@ -110,25 +110,25 @@ class Live(ProgressDisplay):
                 self._draw()
 
     def waiting(self, planned: Planned, queue: Queue) -> None:
-        """Show whom a step waits for; as seldom as this is told, since the holder measures."""
+        """Show which run a step waits for. Redraw only on these calls, since the other run is measuring."""
         with self._lock:
             self._running[planned.id].wait(queue, self._screen.clock())
             self._draw()
 
     def granted(self, planned: Planned) -> None:
-        """After a wait show that it is over."""
+        """Show that a step stopped waiting."""
         with self._lock:
             if self._running[planned.id].go_on(self._screen.clock()):
                 self._draw()
 
     def sampled(self, planned: Planned, taken: Sampled) -> None:
-        """Between two rounds show how far it is, where a second has passed."""
+        """Show progress between two rounds, if a second has passed."""
         with self._lock:
             self._running[planned.id].taken = taken
             self._refresh()
 
     def ended(self, run: StepRun) -> None:
-        """Add a line that scrolls up, and of a failure all that helps."""
+        """Print the line of an ended step, and the details of a failure."""
         self._pulse.ended(run.planned)
         with self._lock:
             self._running.pop(run.planned.id, None)
@@ -138,12 +138,12 @@ class Live(ProgressDisplay):
             self._pending += ended_lines(run, width, unicode=self._style.unicode, colored=self._style.color)
             block = failure_block(run, self._folder, self._steps, self._shown.typed, width)
             self._pending += block if self._style.unicode else [in_ascii(line) for line in block]
-            # Beside a timed step that shares the machine (`alone: false`) its next pause is waited for.
+            # While a timed step shares the machine (`alone: false`), wait for its next pause.
             if not any(is_timed(item.planned) for item in self._running.values()):
                 self._refresh()
 
     def placed(self, text: str) -> None:
-        """Add a line that scrolls up."""
+        """Print a line above the block."""
         with self._lock:
             self._pending.append(visible(text))
             self._refresh()
@@ -183,15 +183,15 @@ class Live(ProgressDisplay):
         )
 
     def _put(self, forms: Sequence[list[str]]) -> None:
-        """Replace the block, given as it counts and as it looks, by another one, with what scrolls up above it."""
+        """Replace the block and print the pending lines above it. ``forms``: the block without and with colours."""
         plain, painted = forms or ([], [])
         width = self._screen.size().columns
         rows = 0 if self._displaced else sum(rows_of(line, width) for line in self._drawn)
         lines = [*self._pending, *painted]
         if rows:
-            # Line by line, not all at once: that would flicker, and at the top of the screen tmux would keep it. And
-            # each line as a whole before it is written: of one that wrapped in a narrower terminal, tmux would
-            # otherwise remember that it goes on, and join it with the next one when there is room again.
+            # Clear line by line. Clearing all at once flickers, and at the top of the screen tmux would keep the text.
+            # Clear each line before writing it: otherwise tmux remembers that a line wrapped in a narrower terminal,
+            # and joins it with the next line when the terminal gets wider.
             over = "".join(f"\x1b[2K{line}\n" for line in lines)
             self._screen.write(f"\r\x1b[{rows}A{over}\x1b[J")
         elif lines:

@@ -1,4 +1,4 @@
-"""The block at the bottom of a live terminal as lines: what runs, how far it is, and what is to come."""
+"""The lines of the block at the bottom of a live terminal: running steps, their progress, and later steps."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ MOST_COMING = 4
 NARROWEST = 20
 _STAGE, _ROOM_FOR_NOTE = 9, 30
 _BOLD, _MAGENTA, _DIM = "1", "35", "2"
-"""Of the colours, this one can be read on a black ground and on a white one; blue and yellow cannot."""
+"""Magenta is readable on black and on white backgrounds; blue and yellow are not."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What is to be seen at one moment; times in seconds, ``now`` by the same clock as ``Running.since``.
+    """The state to draw. Times are in seconds; ``now`` is from the same clock as ``Running.since``.
 
-    ``waited`` are the seconds for which steps that have ended waited for the machine. ``estimates`` are how long
-    steps may take, by id; ``serial`` says that steps run one after the other. ``wall`` is the time of day as text.
+    ``waited``: how long ended steps waited for the machine. ``estimates``: expected durations by step id. ``serial``:
+    steps run one after the other. ``wall``: the time of day as text.
     """
 
     name: str
@@ -41,7 +41,7 @@ class View:
 
 
 def block_lines(view: View, width: int, height: int, *, unicode: bool, colored: bool) -> list[str]:
-    """At most 12 lines, none as wide as the terminal, and fewer than it is high; what is to come gives way first."""
+    """Return at most 12 lines, fewer than ``height`` and narrower than ``width``. Later steps are cut first."""
     room = max(1, min(MOST_LINES, height - 1))
     foot = [(f"  {why}; as of {view.wall}", _DIM) for why in _frozen(view)]
     column = _column([item.planned for item in view.running] + list(view.coming[:MOST_COMING]), width)
@@ -55,13 +55,13 @@ def block_lines(view: View, width: int, height: int, *, unicode: bool, colored: 
 
 
 def _frozen(view: View) -> list[str]:
-    """Why little is drawn for now; a step that waits has another run's measurement to keep quiet for."""
+    """Return why the block is redrawn rarely. While a step waits for the machine, another run is measuring."""
     timed = [item for item in view.running if is_timed(item.planned)]
     if not timed:
         return []
     if all(item.queue for item in timed):
-        return [f"drawn every {RECHECK_SECONDS:g} s until it has the machine"]
-    return ["frozen while it is timed"]
+        return [f"updated every {RECHECK_SECONDS:g} s until it has the machine"]
+    return ["not updated while it is measured"]
 
 
 def _first(lines: list[str], room: int, what: str) -> list[str]:
@@ -71,7 +71,7 @@ def _first(lines: list[str], room: int, what: str) -> list[str]:
 
 
 def _painted(text: str, color: str, width: int, *, unicode: bool) -> str:
-    # A line as wide as the terminal leaves the cursor in a place that terminals do not agree on.
+    # After a line that is exactly as wide as the terminal, terminals place the cursor differently.
     if unicode:
         text = fitted(text, max(NARROWEST, width) - 1)
     else:
@@ -89,13 +89,13 @@ def _header(view: View) -> str:
 
 
 def _left(view: View) -> list[str]:
-    """How long it goes on, where that is known of each step that is left and they run one after the other."""
+    """Return the remaining time, if steps run one after the other and the duration of each is known."""
     running = {item.planned.id: _estimate(view, item) for item in view.running}
     known = running | {item.id: view.estimates.get(item.id) for item in view.coming}
     seconds = {name: item.seconds for name, item in known.items() if item and item.seconds is not None}
     if not view.serial or not known or len(seconds) < len(known):
         return []
-    # What a step waits for the machine is not its own time, and not known.
+    # The time that a step waits for the machine is unknown and not part of its duration.
     spent = {item.planned.id: item.worked(view.now) for item in view.running}
     left = sum(max(0.0, time - spent.get(name, 0.0)) for name, time in seconds.items())
     about = "at most" if any(item and item.is_limit for item in known.values()) else "about"
@@ -103,7 +103,7 @@ def _left(view: View) -> list[str]:
 
 
 def _estimate(view: View, item: Running) -> Expected | None:
-    """How long a step that goes on may take; a suite has said how many benchmarks it has."""
+    """Return the expected duration of a running step. A suite has reported its number of benchmarks by then."""
     known = view.estimates.get(item.planned.id)
     return known.of(item.taken.turn[1]) if known and item.taken else known
 
@@ -113,7 +113,7 @@ def _expected(view: View, planned: Planned) -> str:
 
 
 def _column(steps: Sequence[Planned], width: int) -> int:
-    """Columns for names: those of the longest, as far as the terminal has room for notes beside them."""
+    """Return the width of the name column: the longest name, limited so that notes fit beside it."""
     longest = max((cells(visible(item.id)) for item in steps), default=0)
     return min(max(longest, 24), max(12, min(36, width - _STAGE - 4 - _ROOM_FOR_NOTE)))
 
@@ -124,5 +124,5 @@ def _step(mark: str, planned: Planned, note: str, column: int) -> str:
 
 
 def rows_of(line: str, width: int) -> int:
-    """Rows that a line without colours takes on a terminal that was made narrower since it was drawn."""
+    """Return how many rows a line without colours takes on a terminal that may be narrower than before."""
     return max(1, -(-cells(visible(line)) // max(1, width)))

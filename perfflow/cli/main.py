@@ -1,6 +1,6 @@
-"""The ``perfflow`` command: shell words -> one call. The only printer and the only exit.
+"""The ``perfflow`` command: it parses the arguments, calls one command, prints errors and exits.
 
-Each command imports what it needs on its first line, so that ``--help`` and ``--version`` stay quick.
+Each command imports its modules when it is called, so that ``--help`` and ``--version`` start fast.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ from perfflow.model.errors import Exit, UserError
 COMMANDS = {
     "compare": "Compare two commands (perfflow compare -- 'old' 'new') or two stored results.",
     "run": "Run a workflow: build, measure, profile, judge, report.",
-    "gate": "Compare two revisions by a workflow, and fail if head is slower than base.",
-    "bisect": "Find the commit that brought a regression.",
-    "report": "Judge a stored run again and write its report, without measuring.",
+    "gate": "Compare two revisions with a workflow, and fail if head is slower than base.",
+    "bisect": "Find the commit that introduced a regression.",
+    "report": "Judge a stored run again and write its report. Measures nothing.",
     "export": "Write a run's result as files for CI services. Sends nothing.",
-    "publish": "Post a run's result (publish github). The only command that uses a token.",
-    "baseline": "Keep results under a name: save, list, show, rm.",
+    "publish": "Post a run's result to a code review (publish github). Only this command uses a token.",
+    "baseline": "Manage named baselines: save, list, show, rm.",
     "validate": "Check workflow files and report every mistake at once.",
-    "plan": "Show what a run would do, in which order, and what is missing.",
-    "migrate": "Rewrite deprecated keys of workflow files. Comments stay.",
-    "fmt": "Lay out workflow files the same way. Comments stay.",
+    "plan": "Show which steps a run would execute, in which order, and what is missing.",
+    "migrate": "Replace deprecated keys in workflow files. Keeps comments.",
+    "fmt": "Format workflow files. Keeps comments.",
     "list": "List workflows and tools.",
-    "library": "Use workflows of other git repositories: add, update, remove, list, verify, vendor, init, test.",
-    "show": "Explain a workflow or a tool: what it does, its keys, what it needs.",
-    "history": "Show how fast each benchmark was over time, and when that changed.",
+    "library": "Use workflows from other git repositories: add, update, remove, list, verify, vendor, init, test.",
+    "show": "Explain a workflow or a tool: its purpose, keys and requirements.",
+    "history": "Show how fast each benchmark was over time, and when it changed.",
     "calibrate": "Measure how small a change this machine can detect.",
-    "executors": "Check where a run can be measured: this machine, and a cluster's nodes.",
-    "mcp": "Serve an agent by the Model Context Protocol. Reads only, unless it is allowed more.",
+    "executors": "Check which machines can measure a run: this machine and the nodes of clusters.",
+    "mcp": "Serve an agent over the Model Context Protocol. Read-only by default.",
     "init": "Write a first workflow for the project in the current folder.",
     "make": "Print a Makefile fragment that runs the workflows.",
-    "receipt": "Check whether a run was changed since it ended.",
-    "clean": "Remove old runs, comparisons and trees.",
-    "doctor": "Check how noisy this machine is, why, and what helps.",
+    "receipt": "Check whether the files of a run were changed after it ended.",
+    "clean": "Remove old runs, comparisons and cached trees.",
+    "doctor": "Check how noisy this machine is, why, and how to make it quieter.",
     "schema": "Print the JSON Schema of workflow files.",
 }
 
 COMPLETING = "_PERFFLOW_COMPLETE"
-"""What a shell sets to ask for completions."""
+"""Environment variable that a shell sets to request completions."""
 
 
 class Commands(click.Group):
-    """Commands whose modules are imported when they are used."""
+    """A group that imports the module of a command only when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of a day's work."""
+        """Return the names of the commands, the most used ones first."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of one command."""
+        """Import and return one command, or return None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"perfflow.cli.{cmd_name}_command")
@@ -72,7 +72,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the nearest command where the word is none."""
+        """Resolve the command. Raises UserError with the most similar name for an unknown command."""
         import difflib
 
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
@@ -82,7 +82,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
+        """Write the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -105,35 +105,34 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     help="Print the version and the commit.",
 )
 def app() -> None:
-    """Run performance workflows: measure, profile, change one thing, measure again, keep only what is proven."""
+    """Run performance workflows: measure, profile, change one thing, measure again, keep only proven improvements."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and exit with its status; errors are printed to stderr with their remedy."""
-    # Modules stay, so looking through them again and again while they are imported finds nothing.
+    """Run one command and exit with its status. Errors are printed to stderr with a hint."""
+    # Imported modules are never freed, so frequent garbage collections during imports only cost time.
     gc.set_threshold(200_000)
     _leave_out_plugins()
-    # A cancelled CI job gets SIGTERM: like ^C, what was measured is kept and what was started is ended.
+    # A cancelled CI job gets SIGTERM. As after ^C, samples are kept and child processes are ended.
     signal.signal(signal.SIGTERM, _interrupt)
-    # A closed terminal or a lost connection sends SIGHUP, which is treated alike. Under nohup it stays ignored.
+    # A closed terminal or a lost connection sends SIGHUP. It is handled in the same way, except under nohup.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, _hang_up)
     try:
         words = list(sys.argv[1:] if arguments is None else arguments)
         outcome: Any = app.main(words, "perfflow", complete_var=COMPLETING, standalone_mode=False)
         status = outcome if isinstance(outcome, int) else Exit.PASS
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the last line of defence: a defect is reported as one)
-        status = _explained(error)
-    # All that is left goes with the process: looking through it once more, as Python does at its end, takes longer than
-    # most commands.
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (any other exception is reported as a bug)
+        status = _report(error)
+    # The kernel frees all memory at exit. The final garbage collection of Python takes longer than most commands.
     gc.freeze()
     sys.exit(int(status))
 
 
 def _leave_out_plugins() -> None:
-    """Keep pydantic from looking through all distributions for plugins, which change nothing here.
+    """Keep pydantic from searching all distributions for plugins, which perfflow does not use.
 
-    It would import `importlib.metadata`, zipfile and email for that. A pydantic without such a module never asks.
+    The search imports `importlib.metadata`, zipfile and email. Versions of pydantic without this module are unaffected.
     """
     loader = ModuleType("pydantic.plugin._loader")
     loader.__dict__["get_plugins"] = tuple
@@ -145,16 +144,16 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 
 def _hang_up(number: int, frame: object) -> None:
-    # Both the shell and the kernel may send it; the second would cut short what the first lets be written.
+    # The shell and the kernel may both send SIGHUP. A second one would interrupt the clean-up after the first.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _interrupt(number, frame)
 
 
-def _explained(error: Exception | KeyboardInterrupt) -> Exit:
-    """Print what ended a command; returns its exit status. Called while the error is handled."""
+def _report(error: Exception | KeyboardInterrupt) -> Exit:
+    """Print the error that ended a command and return the exit status. Call it while the error is being handled."""
     match error:
         case UserError():
-            _tell(str(error))
+            _print_error(str(error))
             return error.exit
         case click.exceptions.Abort():
             return Exit.INTERRUPTED
@@ -162,28 +161,28 @@ def _explained(error: Exception | KeyboardInterrupt) -> Exit:
             error.show()
             return Exit.USAGE
         case KeyboardInterrupt():
-            _tell("interrupted")
+            _print_error("interrupted")
             return Exit.INTERRUPTED
-        case OSError() if _is_homeless():
-            _tell("error: the current folder was removed\n  hint: change to one that is there")
+        case OSError() if _has_no_folder():
+            _print_error("error: the current folder was removed\n  hint: change to an existing folder")
             return Exit.USAGE
         case OSError():
-            _tell(_remedy(error))
+            _print_error(_remedy(error))
             return Exit.UNMEASURED
         case _:
             return _defect()
 
 
-def _tell(text: str) -> None:
+def _print_error(text: str) -> None:
     from perfflow.cli.output import tell
 
     tell(f"{text}\n")
 
 
-def _is_homeless() -> bool:
-    """Whether the current folder is gone."""
+def _has_no_folder() -> bool:
+    """Return whether the current folder was removed."""
     try:
-        os.getcwd()  # noqa: PTH109 (pathlib takes longer to import than this takes)
+        os.getcwd()  # noqa: PTH109 (importing pathlib would take longer)
     except FileNotFoundError:
         return True
     return False
@@ -198,7 +197,7 @@ def _remedy(error: OSError) -> str:
         errno.EDQUOT: "free some space, or name a folder on another disk with --out DIR",
         errno.EACCES: "check the permissions, or name another folder with --out DIR",
         errno.EROFS: "name a writable folder with --out DIR",
-    }.get(error.errno or 0, "what was measured so far is in the run's events.jsonl; `perfflow report` reads it")
+    }.get(error.errno or 0, "the samples so far are in the run's events.jsonl; `perfflow report` shows them")
     return f"error: {where}{error.strerror or error}\n  hint: {remedy}"
 
 
@@ -213,5 +212,5 @@ def _defect() -> Exit:
         where = f"; the traceback is in {log.name}"
     except OSError:
         where = f"\n{text}"
-    _tell(f"error: a defect in perfflow: {text.strip().splitlines()[-1]}{where}")
+    _print_error(f"error: a defect in perfflow: {text.strip().splitlines()[-1]}{where}")
     return Exit.DEFECT

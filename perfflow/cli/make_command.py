@@ -12,7 +12,7 @@ from perfflow.cli.output import say
 def command(workflows: tuple[str, ...]) -> None:
     """Print a Makefile fragment that runs the project's WORKFLOWS (default: all in ./workflows).
 
-    `perfflow make > perf.mk`, then `include perf.mk` in the Makefile here: `make perf`, `make perf-NAME`.
+    Run `perfflow make > perf.mk` and add `include perf.mk` to the Makefile. Then use `make perf` or `make perf-NAME`.
     """
     import os.path
     from pathlib import Path

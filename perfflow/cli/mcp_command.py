@@ -16,19 +16,19 @@ _PACKAGE = "mcp>=2"
 @click.option(
     "--allow-run",
     is_flag=True,
-    help="Also run workflows of the project, judge patches by them, and bisect. A patch is code: it is run.",
+    help="Also run workflows of the project, judge patches with them, and bisect. This runs the code of patches.",
 )
-@click.option("--allow-commands", is_flag=True, help="Also run commands that the client chooses; includes --allow-run.")
+@click.option("--allow-commands", is_flag=True, help="Also run any command of the client. Includes --allow-run.")
 @click.option(
     "--budget", default="10m", show_default=True, metavar="TIME", help="Longest time that one call may measure."
 )
 def command(allow_run: bool, allow_commands: bool, budget: str) -> int:
-    """Serve an agent over standard input and output, by the Model Context Protocol.
+    """Serve an agent over standard input and output with the Model Context Protocol.
 
-    It serves the project around the current folder. Without an option it only reads: it lists, plans and validates
-    workflows, and shows stored runs.
+    The server works on the project around the current folder. Without options it is read-only: it lists, plans and
+    validates workflows, and shows stored runs.
 
-    Exit: 0 when the client closes the connection, 3 where the package `mcp` is missing, 130 interrupted.
+    Exit: 0 the client closed the connection, 3 the package `mcp` is missing, 130 interrupted.
     """
     import sys
 

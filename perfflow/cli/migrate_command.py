@@ -11,7 +11,7 @@ import click
     "-n", "--check", is_flag=True, help="Print the changes as a diff, write nothing, and exit 1 if there are any."
 )
 def command(workflows: tuple[str, ...], check: bool) -> int:
-    """Replace deprecated keys of workflow FILES by current ones. Comments and everything else stay as they are.
+    """Replace deprecated keys in workflow FILES with current ones. Comments and all other text are not changed.
 
     Exit: 0 done or nothing to do, 1 with --check if a file would change, 2 if a file has other mistakes.
     """

@@ -1,7 +1,7 @@
-"""What measures in a job on another machine, as ``perfflow run`` would there.
+"""Measures in a job on another machine, as ``perfflow run`` would there.
 
-Run as ``python -P -m perfflow.cli.node_run PARENT FOLDER`` by ``jobs.cluster.agent``, whose process id is PARENT and
-which it does not outlive.
+Started as ``python -P -m perfflow.cli.node_run PARENT FOLDER`` by ``jobs.cluster.agent``, whose process id is PARENT.
+This process ends when the agent ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Measure; returns 0 where the run came to its end, else an exit status of perfflow."""
+    """Measure. Returns 0 if the run was completed, else an exit status of perfflow."""
     parent, folder = int(sys.argv[1]), Path(sys.argv[2])
     orphans.end_with_parent(signal.SIGKILL)
     if os.getppid() != parent:
@@ -34,7 +34,7 @@ def main() -> int:
     from perfflow.model.errors import Exit, UserError
 
     try:
-        return _measured(JobFolder(folder))
+        return _measure(JobFolder(folder))
     except KeyboardInterrupt:
         return int(Exit.INTERRUPTED)
     except UserError as error:
@@ -42,7 +42,7 @@ def main() -> int:
         return int(error.exit)
 
 
-def _measured(job: JobFolder) -> int:
+def _measure(job: JobFolder) -> int:
     from platformdirs import user_cache_path
 
     from perfflow.jobs.cluster.job_folder import BUILD, KEPT
@@ -59,13 +59,13 @@ def _measured(job: JobFolder) -> int:
         share(Path(work.root), clone, work.share)
         os.chdir(clone)
         if work.command:
-            return _commanded(job, work.command)
+            return _run_command(job, work.command)
         opened = open_workflow(work.workflow, work.settings)
-        # Whoever submitted it was asked whether it may run.
+        # Trust was checked on the machine that submitted the job.
         opened.require_usable(to_run=True, trust=True)
         if digest(opened) != work.digest:
-            hint = "use the same version of perfflow and of its tools there and here"
-            raise UserError.of(f"{work.workflow} is another workflow on this machine", hint, Exit.UNMEASURED)
+            hint = "use the same version of perfflow and of its tools on both machines"
+            raise UserError.of(f"{work.workflow} differs on this machine", hint, Exit.UNMEASURED)
         base = work.states.get(BASE)
         request = RunRequest(
             only=work.steps,
@@ -89,7 +89,7 @@ def _measured(job: JobFolder) -> int:
 
 
 def _built(work: Work, opened: Opened, clone: Path, request: RunRequest, out: Path) -> Built:
-    """Have the trees built, by this job or by another of the run on a machine of this kind; what the steps put out."""
+    """Return the outputs of the build steps, after this job or another one on the same kind of machine ran them."""
     from perfflow.jobs.cluster.builds import Builds, Built, outputs_of
     from perfflow.jobs.run.run import run
     from perfflow.plan.building import building_steps
@@ -114,12 +114,12 @@ def _built(work: Work, opened: Opened, clone: Path, request: RunRequest, out: Pa
                 return built
 
 
-def _commanded(job: JobFolder, words: Sequence[str]) -> int:
-    """Perform a command as it stands; what it prints is kept, and its exit status is what counts."""
+def _run_command(job: JobFolder, words: Sequence[str]) -> int:
+    """Run a perfflow command, store its output in a file, and return its exit status."""
     from perfflow.cli.main import main as perfflow
     from perfflow.jobs.cluster.job_folder import HERE, RUN, STDOUT
 
-    # In this process, which ends with the agent; one of its own would go on.
+    # Run it in this process, which ends with the agent. A child process would continue.
     with (job.path / STDOUT).open("wb") as stream:
         os.dup2(stream.fileno(), sys.stdout.fileno())
     try:

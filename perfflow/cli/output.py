@@ -1,4 +1,4 @@
-"""Text to the streams. A reader that goes away, or does not read, is no reason to stop what is measured."""
+"""Writes to stdout and stderr. A reader that closes its end, or does not read, does not stop a run."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from perfflow.model.errors import Exit, UserError
 from perfflow.report.sanitize import ascii_text
 
 _PIECE = select.PIPE_BUF
-"""A pipe that poll(2) calls ready takes so many bytes without waiting."""
+"""Bytes that a pipe accepts without blocking after poll(2) reports it ready."""
 _PATIENCE = 1.0
 _waiting = True
-"""Whether a full stderr is waited for; after it was in vain once, not any more."""
+"""Whether to wait for a full stderr. False after one wait without success."""
 
 
 def say(text: str, *, end: str = "\n") -> None:
-    """Print to stdout; after the reader has gone, as ``head`` or a terminal does, nowhere: no status changes.
+    """Print to stdout. If the reader is gone, such as ``head`` or a terminal, drop the text and keep the exit status.
 
-    Raises UserError where the stream is a file that cannot be written: nobody would see the verdict.
+    Raises UserError if the stream is a file that cannot be written, since the verdict would be lost.
     """
     try:
-        # Colour was decided before, once; click must not decide it again.
+        # perfflow has already decided about colour, so click must not strip it.
         click.echo(text + end, nl=False, color=True)
     except BrokenPipeError:
         _to_nowhere(1)
     except OSError as error:
-        # What is still buffered would fail once more at the end, with an exit status of Python's own.
+        # Flushing the buffer at exit would fail again, with Python's own exit status.
         gone = error.errno == errno.EIO and stat.S_ISCHR(os.fstat(1).st_mode)
         _to_nowhere(1)
         if gone:
@@ -44,19 +44,19 @@ def say(text: str, *, end: str = "\n") -> None:
 
 
 def say_page(lines: Iterable[str]) -> None:
-    """Print lines in characters that stdout understands; they fit its terminal already."""
+    """Print lines in characters that stdout can encode. The lines already fit the terminal."""
     text = "\n".join(lines)
     say(text if style_of(sys.stdout).unicode else ascii_text(text))
 
 
 def tell(text: str) -> None:
-    """Write to stderr; what its reader does not take within a second is left out, after it has gone all."""
+    """Write to stderr. Drop the text if the reader does not read within a second, and all text if it is gone."""
     global _waiting  # noqa: PLW0603 (one stream a process)
     if sys.stderr is None:
         return
     try:
         number = sys.stderr.fileno()
-    except (io.UnsupportedOperation, ValueError):  # no stream of the system: it cannot be full
+    except (io.UnsupportedOperation, ValueError):  # not a file descriptor, so it cannot be full
         sys.stderr.write(text)
         return
     try:
@@ -72,7 +72,7 @@ def tell(text: str) -> None:
 
 
 def _takes(number: int, seconds: float) -> bool:
-    """Whether a write would not have to wait for a reader: a full pipe, a terminal that is held by ^S."""
+    """Return whether a write would not block, as it does on a full pipe or a terminal stopped by ^S."""
     poller = select.poll()
     poller.register(number, select.POLLOUT)
     return bool(poller.poll(seconds * 1000))

@@ -18,11 +18,16 @@ if TYPE_CHECKING:
 @click.command("plan")
 @click.argument("workflow")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
-@click.option("--stage", "stages", multiple=True, metavar="STAGE", help="Only this stage; may be repeated.")
-@click.option("--only", multiple=True, metavar="STEP", help="Only this step; may be repeated.")
-@click.option("--from", "start", metavar="STEP", help="This step and all after it.")
+@click.option("--stage", "stages", multiple=True, metavar="STAGE", help="Show only this stage; may be repeated.")
+@click.option("--only", multiple=True, metavar="STEP", help="Show only this step; may be repeated.")
+@click.option("--from", "start", metavar="STEP", help="Show this step and all after it.")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "mermaid", "dot", "json"]), default="text", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["text", "mermaid", "dot", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
 )
 def command(
     workflow: str,
@@ -50,9 +55,9 @@ def print_plan(
     in_trees: bool = False,
     budget: float | None = None,
 ) -> int:
-    """Print the selected steps of a plan; ``in_trees``: of one that compares two trees, which are built.
+    """Print the selected steps of a plan and return the exit status.
 
-    ``budget``: seconds for all measuring together, None without a limit.
+    ``in_trees``: two trees are built and compared. ``budget``: seconds for all measuring, None without a limit.
     """
     import sys
     from dataclasses import replace
@@ -82,7 +87,7 @@ def print_plan(
     else:
         say({"mermaid": plan_page.mermaid, "dot": plan_page.dot}[form](steps))
     lacking = problems_of(opened)
-    if not in_trees:  # only a gate would fail
+    if not in_trees:  # only `perfflow gate` would fail
         lacking = tuple(replace(problem, severity=Severity.WARNING) for problem in lacking)
     for problem in (*opened.problems, *opened.unavailable, *lacking):
         click.echo(problem.render(), err=True)

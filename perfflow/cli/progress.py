@@ -1,4 +1,4 @@
-"""Which progress a run shows on stderr: live on a terminal, lines elsewhere, or nothing."""
+"""Chooses the progress of a run on stderr: live on a terminal, lines elsewhere, or nothing."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LIVE, PLAIN, OFF = "live", "plain", "off"
 
 class _Stream(Protocol):
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Return whether the stream is a terminal."""
 
 
 def mode_of(asked: str | None, stream: _Stream | None, environ: Mapping[str, str] = os.environ) -> str:
-    """What is shown, decided once. Where a cursor cannot move nothing is live, whoever asks.
+    """Return the kind of progress. It is never live on a stream without cursor movement, whatever was asked.
 
-    NO_COLOR and CI ask for lines; that colour is forced makes nothing live. ``stream`` is None where the shell closed
-    it: then there is nowhere to show anything.
+    NO_COLOR and CI select lines. Forced colour does not select live progress. ``stream`` is None if the shell closed
+    it; then there is no progress.
     """
     if asked == OFF or stream is None:
         return OFF
@@ -49,7 +49,10 @@ def shown(
     jobs: int = 1,
     budget: float | None = None,
 ) -> Lines | Live | Silence:
-    """What is told about a run; ``typed`` are the words that started it, ``budget`` its seconds for all measuring."""
+    """Return the progress display of a run.
+
+    ``typed``: the command line that started it. ``budget``: seconds for all measuring.
+    """
     from perfflow.model.secrets import masked, secrets_in
 
     typed = masked(typed, secrets_in(os.environ, opened.plan.params))

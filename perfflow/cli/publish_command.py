@@ -27,13 +27,13 @@ def _sha(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str
 @command.command("github")
 @click.option("--run", default="latest", show_default=True, metavar="RUN", help="A folder, an id, or a result.json.")
 @click.option("--repo", callback=_repository, metavar="OWNER/NAME", help="Repository (default: GITHUB_REPOSITORY).")
-@click.option("--sha", callback=_sha, metavar="SHA", help="The head commit (default: the one in the result).")
+@click.option("--sha", callback=_sha, metavar="SHA", help="The head commit (default: the commit in the result).")
 @click.option(
     "--pr", type=click.IntRange(1), metavar="NUMBER", help="Pull request (default: found by the head commit)."
 )
-@click.option("--author", metavar="LOGIN", help="Who wrote the comment (default: the owner of the token).")
+@click.option("--author", metavar="LOGIN", help="Author of the comment (default: the owner of the token).")
 @click.option("--only", type=click.Choice(["comment", "check"]), help="Post only the comment or only the check run.")
-@click.option("--always", is_flag=True, help="Also write a first comment for a run that passed.")
+@click.option("--always", is_flag=True, help="Create a comment even if the run passed.")
 @click.option(
     "--unproven",
     type=click.Choice(["ask", "pass", "fail"]),
@@ -53,11 +53,11 @@ def github(
 ) -> None:
     """Post a run to GitHub: a check run, and one comment on its pull request that is kept up to date.
 
-    The token is taken from GITHUB_TOKEN, the address from GITHUB_API_URL. A comment is made when a run does not pass;
-    where there is one, it is changed in place; when a run does not pass after one that did, a new one is made, since a
-    change notifies nobody, and the old one is folded.
+    The token is read from GITHUB_TOKEN, the address from GITHUB_API_URL. The first run that does not pass creates a
+    comment, and later runs edit it. If a run does not pass after one that passed, the old comment is collapsed and a
+    new one is created, because GitHub notifies nobody of an edit.
 
-    Exit: 0 posted, whatever the verdict is; 2 bad usage; 3 GitHub refuses, or cannot be reached.
+    Exit: 0 posted, whatever the verdict is; 2 bad usage; 3 GitHub rejects the request or cannot be reached.
     """
     import os
     from pathlib import Path
@@ -74,10 +74,10 @@ def github(
     token = os.environ.get("GITHUB_TOKEN", "").strip()
     where = repo or os.environ.get("GITHUB_REPOSITORY", "")
     if not token or not token.isascii() or not token.isprintable():
-        hint = "in a job: `env: {GITHUB_TOKEN: ${{ github.token }}}` on this step alone"
+        hint = "in a job, add `env: {GITHUB_TOKEN: ${{ github.token }}}` to this step only"
         raise UserError.of("GITHUB_TOKEN is not set", hint)
     if not re.fullmatch(r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+", where):
-        raise UserError.of("the repository is not known", "name it with --repo OWNER/NAME")
+        raise UserError.of("the repository is unknown", "name it with --repo OWNER/NAME")
     here = Path.cwd()
     result = read_result(find(project.root_of(here) or here, run))
     target = Target(sha, pr, author, always, unproven)

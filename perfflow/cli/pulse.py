@@ -1,4 +1,4 @@
-"""A thread that wakes up now and then while untimed steps run, and does not exist while anything is timed."""
+"""A thread that wakes up from time to time while untimed steps run, and that does not exist while a step is timed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from perfflow.tools.adapter import Role
 
 
 def is_timed(planned: Planned) -> bool:
-    """Whether a wake-up of perfflow, or of the terminal it draws on, could fall into a figure of this step."""
+    """Return whether a wake-up of perfflow or of the terminal could disturb the measurement of this step."""
     return planned.alone or planned.role in (Role.MEASURE, Role.PROFILE)
 
 
 class Pulse:
-    """Calls ``beat``, which returns in how many seconds it wants to be called again.
+    """Calls ``beat`` repeatedly. ``beat`` returns the seconds until its next call.
 
-    ``beat`` may take a lock that is not held by who calls the methods here, since they wait for it to return.
+    The methods wait for ``beat`` to return, so their callers must not hold a lock that ``beat`` takes.
     """
 
     def __init__(self, beat: Callable[[], float]) -> None:
@@ -28,13 +28,13 @@ class Pulse:
         self._over = threading.Event()
 
     def started(self, planned: Planned) -> None:
-        """A step starts; where it is timed, the thread has ended once this returns."""
+        """Register a step that starts. If it is timed, the thread has ended when this returns."""
         with self._gate:
             self._running[planned.id] = planned
             self._settle()
 
     def ended(self, planned: Planned) -> None:
-        """A step ended."""
+        """Remove a step that ended."""
         with self._gate:
             self._running.pop(planned.id, None)
             self._settle()

@@ -1,4 +1,4 @@
-"""``perfflow receipt``: whether a run is still what it was."""
+"""``perfflow receipt``: checks whether the files of a run were changed."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ def command() -> None:
     """Work with receipts: the versions, environment, trees, command lines and file hashes of a run."""
 
 
-@command.command("verify", short_help="Check whether a run was changed since it ended.")
+@command.command("verify", short_help="Check whether a run was changed after it ended.")
 @click.argument("run", default="latest")
 @click.option(
     "--against",
     metavar="BASELINE|RUN",
-    help="Also show how machine and versions differ from those of a baseline, run or result.json.",
+    help="Also compare the machine and versions with those of a baseline, run or result.json.",
 )
 @click.option(
-    "--sha256", "expected", metavar="HEX", help="The expected hash of the receipt itself, if you kept it elsewhere."
+    "--sha256", "expected", metavar="HEX", help="The expected hash of the receipt itself, if you stored it elsewhere."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify(run: str, against: str | None, expected: str | None, as_json: bool) -> int:
     """Compare RUN (default: the latest) with its receipt.
 
-    Every file is hashed, and the verdict is judged anew from the samples. A receipt is no signature: whoever may write
-    the run's folder can make another one, unless its own hash, which is printed, is kept elsewhere.
+    perfflow hashes every file and judges the samples again. A receipt is not a signature: anyone who can write to the
+    folder of the run can replace it. To detect that, store the printed hash of the receipt elsewhere.
 
-    Exit: 0 nothing was changed, 1 something was, or --against is another machine, 2 there is no receipt.
+    Exit: 0 nothing was changed, 1 something was changed or --against is another machine, 2 there is no receipt.
     """
     import json
 
@@ -62,7 +62,7 @@ def _other(root: Path, word: str) -> Result:
 
     found, _ = open_source(root, word)
     if not isinstance(found, Result):
-        raise UserError.of(f"--against {word}: another tool's file", "name a run, or a baseline saved from one")
+        raise UserError.of(f"--against {word} is a file of another tool", "name a run, or a baseline saved from one")
     return found
 
 
@@ -72,7 +72,7 @@ def _lines(found: Verified, *, forged: bool) -> list[str]:
     holds = found.holds and not forged
     lines = [f"{found.run}: {'verified' if holds else 'NOT VERIFIED'}, {found.files} files, verdict {found.verdict}"]
     if forged:
-        lines.append("  changed: receipt.json: its sha256 is not the one that was expected")
+        lines.append("  changed: receipt.json: its sha256 is not the expected one")
     lines += [f"  {item.kind}: {visible(item.file)}: {visible(item.detail)}" for item in found.findings]
     lines += [f"  input data: {visible(item.file)}: {item.detail}" for item in found.data]
     for item in found.environment:

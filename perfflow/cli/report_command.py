@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     type=click.Choice(["own", "current"]),
     default="own",
     show_default=True,
-    help="Judge by the rules of the run, or by those of this version of perfflow.",
+    help="Judge by the rules of the run, or by the rules of this version of perfflow.",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write result.json, report.md and report.html to this new folder."
 )
-@click.option("--html", "html", is_flag=True, help="Print the path of report.html, and nothing else.")
+@click.option("--html", "html", is_flag=True, help="Print only the path of report.html.")
 @click.option("--open", "opened", is_flag=True, help="Open report.html in the browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json to stdout and nothing else.")
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="When to use colour.")
 @click.option("--allow-unproven", is_flag=True, help="Exit 0 if the verdict is unproven.")
 def command(
     run: str,
@@ -50,9 +50,8 @@ def command(
 
     RUN is a folder, an id, `latest`, or a single result.json. For the folder of a run, perfflow writes report.md and
     report.html again. With --thresholds, and for a result.json without its events, it only prints the report, or writes
-    it to --out. For a
-    bisection it writes the page again; with --out or --thresholds it judges good against bad. For `calibration` it
-    shows what `perfflow calibrate` found on this machine.
+    it to --out. For a bisection it writes the page again; with --out or --thresholds it judges good against bad. If RUN
+    is `calibration`, it shows the results of `perfflow calibrate` on this machine.
 
     Exit: that of `perfflow run` for the new verdict; for a bisection, that of `perfflow bisect`.
     """
@@ -79,7 +78,7 @@ def command(
 
 
 def _page(again: Rejudged, *, opened: bool, allow_unproven: bool) -> int:
-    """Print where the page of a run is, and open it."""
+    """Print the path of the page of a run, and open it if ``opened``."""
     from perfflow.cli.verdict import exit_of
     from perfflow.model.errors import UserError
     from perfflow.store.folder import PAGE
@@ -91,14 +90,14 @@ def _page(again: Rejudged, *, opened: bool, allow_unproven: bool) -> int:
 
 
 def _show(page: Path, *, opened: bool) -> None:
-    """Print where a page is, and open it."""
+    """Print the path of a page, and open it if ``opened``."""
     import webbrowser
 
     from perfflow.cli.verdict import shown_path
 
     click.echo(shown_path(page))
     if opened and not webbrowser.open(page.resolve().as_uri()):
-        click.echo("note: no browser was found; open the file by hand, or name a browser in BROWSER", err=True)
+        click.echo("note: no browser was found; open the file yourself, or set BROWSER to a browser", err=True)
 
 
 def _calibration(root: Path, *, only_path: bool, opened: bool, as_json: bool) -> int:

@@ -1,4 +1,4 @@
-"""Commands that write into workflow files: each file whole, or as a diff with ``--check``."""
+"""Rewrites workflow files for `fmt` and `migrate`, or prints a diff with ``--check``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def rewrite(name: str, how: Callable[[str], Rewritten], *, check: bool) -> int:
-    """Rewrite one file and say what was done; returns the exit status: 1 with ``check`` if it would change."""
+    """Rewrite one file and print what changed. Returns the exit status: 1 with ``check`` if it would change."""
     from perfflow.cli.output import say, tell
     from perfflow.jobs.start.rewritten_file import write
     from perfflow.report.sanitize import visible

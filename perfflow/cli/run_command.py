@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfflow.cli.durations import LOCK_TIMEOUT, seconds
-from perfflow.cli.placement import PLACE, Asked, detached
+from perfflow.cli.placement import PLACE, PlacementOptions, detached
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--from", "start", metavar="STEP", help="Run this step and all after it.")
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would run. Executes nothing.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Steps to run at a time.")
-@click.option("-k", "--keep-going", is_flag=True, help="After a failure, run the steps that do not depend on it.")
+@click.option("-k", "--keep-going", is_flag=True, help="Also run steps that do not depend on a failed step.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write the run to this folder, which must be new or empty."
 )
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     metavar="[RUN]",
     help="Resume an interrupted run (default: the latest). Finished steps are not repeated.",
 )
-@click.option("--base", metavar="REV", help="Compare with the commit where the history parted from REV.")
+@click.option("--base", metavar="REV", help="Compare with the merge base of head and REV.")
 @click.option("--head", metavar="REV", help="With --base: the other revision (default: the working tree).")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random order of the pairs.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json to stdout and nothing else.")
 @click.option(
     "--budget",
     metavar="TIME",
-    help="Longest time to measure in this run, such as 10m. The budget of each benchmark holds as well. When it is "
-    "spent, undecided benchmarks stay unproven, and benchmarks that did not start yet are run once on each side.",
+    help="Longest time to measure in this run, such as 10m. The budget of each benchmark applies as well. When it is "
+    "spent, undecided benchmarks stay unproven, and benchmarks that have not started run once on each side.",
 )
 @LOCK_TIMEOUT
 @TRUST
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     type=click.Choice(["live", "plain", "off"]),
     help="Progress on stderr (default: live on a terminal; plain elsewhere, in CI and under NO_COLOR).",
 )
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="When to use colour.")
 @click.option(
     "--apply", is_flag=True, help="Write the environment and parameters of accepted candidates into the workflow file."
 )
@@ -90,11 +90,11 @@ def command(
     color: str,
     apply: bool,
     allow_unproven: bool,
-    place: Asked,
+    place: PlacementOptions,
     left_out: Path | None,
     against: str | None = None,
 ) -> int:
-    """Run WORKFLOW: a file, or the name of one in ./workflows or in the library.
+    """Run WORKFLOW: a file, or the name of a workflow in ./workflows or in the library.
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.
     """
@@ -111,19 +111,19 @@ def command(
     _require_appliable(opened, stages, only, start, apply=apply)
     base, chosen = _base(opened, select(opened.plan, stages, only, start), base, against if not resume else "", head)
     if dry_run:
-        return _shown(opened, stages, only, start, base, head, total)
-    if left_out and (why := _lacking(opened, select(opened.plan, stages, only, start))):
-        return _leave_out(opened, why, left_out)
+        return _dry_run(opened, stages, only, start, base, head, total)
+    if left_out and (why := _missing(opened, select(opened.plan, stages, only, start))):
+        return _skip(opened, why, left_out)
     click.echo("".join(f"{problem.render()}\n" for problem in opened.problems), nl=False, err=True)
     words = _words(workflow, settings, base, head)
-    going_on = find(opened.root, resume) if resume else None
-    chosen |= place.chosen(going_on, settings)
+    resumed = find(opened.root, resume) if resume else None
+    chosen |= place.chosen(resumed, settings)
     chosen |= {} if base is None else {"base": base, "head": head, "command": words}
-    request = RunRequest(stages, only, start, jobs, keep_going, out, going_on, seed, patience, budget=total, **chosen)
+    request = RunRequest(stages, only, start, jobs, keep_going, out, resumed, seed, patience, budget=total, **chosen)
     with detached(words, place), shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
         finished = run(opened, request, told)
-    if left_out and (why := _said_unable(finished)):
-        return _leave_out(opened, why, left_out)
+    if left_out and (why := _failed_for_lack(finished)):
+        return _skip(opened, why, left_out)
     how: Any = {"as_json": as_json, "color": color, "allow_unproven": allow_unproven}
     status = print_verdict(finished.result, finished.folder / REPORT, **how)
     more = after(finished, _target(opened), words, annotate=progress != "off", apply=apply)
@@ -131,7 +131,7 @@ def command(
 
 
 def usable(workflow: str, settings: Sequence[str], *, to_run: bool, trust: bool) -> Opened:
-    """A workflow without errors. Raises UserError with every one."""
+    """Return a workflow without errors. Raises UserError with all errors of the workflow."""
     from perfflow.session.opening import open_workflow
 
     opened = open_workflow(workflow, settings)
@@ -149,7 +149,7 @@ def _require_appliable(
         require_appliable(opened, select(opened.plan, stages, only, start))
 
 
-def _shown(
+def _dry_run(
     opened: Opened,
     stages: Sequence[str],
     only: Sequence[str],
@@ -158,7 +158,7 @@ def _shown(
     head: str | None,
     budget: float | None,
 ) -> int:
-    """Print what would run, in two trees where there is a base. Raises UserError for unknown revisions."""
+    """Print the steps that would run, in two trees if there is a base. Raises UserError for unknown revisions."""
     from perfflow.cli.plan_command import print_plan
     from perfflow.jobs.run.tree_jobs import require_revisions
 
@@ -170,7 +170,7 @@ def _shown(
 def _base(
     opened: Opened, selected: frozenset[str], base: str | None, against: str | None, head: str | None
 ) -> tuple[str | None, dict[str, Any]]:
-    """The base, and what a run is to know of it: the one that was typed, or that the history chooses, which is told."""
+    """Return the base and its facts for the run: the given base, or the best revision of the history, with a note."""
     if not against:
         return base, {}
     from perfflow.cli.output import tell
@@ -185,20 +185,20 @@ def _base(
     return best.revision, {"about_base": best.about, "cautions": (best.text,)}
 
 
-def _lacking(opened: Opened, selected: frozenset[str]) -> str:
+def _missing(opened: Opened, selected: frozenset[str]) -> str:
     from perfflow.jobs.catalog.ability import lacking
 
     return lacking(opened, selected)
 
 
-def _said_unable(finished: FinishedRun) -> str:
+def _failed_for_lack(finished: FinishedRun) -> str:
     from perfflow.jobs.catalog.ability import said_unable
 
     return said_unable(finished.result)
 
 
-def _leave_out(opened: Opened, why: str, file: Path) -> int:
-    """Say why a workflow is not run here, and keep it."""
+def _skip(opened: Opened, why: str, file: Path) -> int:
+    """Print why the workflow cannot run here, and write the reason to ``file``."""
     from perfflow.cli.output import say
     from perfflow.report.sanitize import visible
 
@@ -210,7 +210,7 @@ def _leave_out(opened: Opened, why: str, file: Path) -> int:
 
 
 def _words(workflow: str, settings: Sequence[str], base: str | None, head: str | None) -> list[str]:
-    """What to type to run it again."""
+    """Return the command line that runs the workflow again."""
     name = "run" if base is None else "gate"
     words = ["perfflow", name, workflow, *(f"--set={setting}" for setting in settings)]
     words += [f"--base={base}"] if base else []
@@ -220,7 +220,7 @@ def _words(workflow: str, settings: Sequence[str], base: str | None, head: str |
 def require_fitting(
     *, alone: bool, resume: bool, base: str | None = None, head: str | None = None, apply: bool = False
 ) -> None:
-    """Raise UserError for options that exclude each other; ``alone`` are those of a run that begins."""
+    """Raise UserError for options that exclude each other. ``alone``: an option was given that only fits a new run."""
     from perfflow.model.errors import UserError
 
     if resume and alone:
@@ -232,7 +232,7 @@ def require_fitting(
 
 
 def _target(opened: Opened) -> Target | None:
-    """The file that keeps settings, where there are candidates that could change some."""
+    """Return the file that stores accepted settings, or None for a workflow without candidates."""
     if "optimize" not in opened.plan.workflow.stages:
         return None
     from perfflow.jobs.optimize.write_settings import target
@@ -241,7 +241,7 @@ def _target(opened: Opened) -> Target | None:
 
 
 def after(finished: FinishedRun, file: Target | None, words: Sequence[str], *, annotate: bool, apply: bool) -> int:
-    """What is told once the verdict is out; returns the exit status of it alone."""
+    """Print notes, annotations and settings after the verdict. Returns the exit status of this part alone."""
     from perfflow.cli import ci
     from perfflow.cli.output import tell
     from perfflow.cli.verdict import shown_path
@@ -254,8 +254,8 @@ def after(finished: FinishedRun, file: Target | None, words: Sequence[str], *, a
     if file:
         from perfflow.cli import kept_settings
 
-        unwritten = kept_settings.told(finished.result, file, apply=apply)
+        unwritten = kept_settings.report_settings(finished.result, file, apply=apply)
     if not finished.interrupted:
         return unwritten
-    tell(f"interrupted; to go on: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
+    tell(f"interrupted; to resume: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
     return int(Exit.INTERRUPTED)

@@ -17,11 +17,13 @@ _FOR_AGENTS = Path(__file__).parents[1] / "library" / "for-agents.md"
 @click.argument("name", required=False)
 @click.option("--tool", is_flag=True, help="NAME is the name of a tool, even if a workflow has the same name.")
 @click.option("--raw", is_flag=True, help="Print the workflow or tool file.")
-@click.option("--resolved", is_flag=True, help="Print the workflow after `extends`, and where each value was written.")
-@click.option("--for-agents", is_flag=True, help="Print what an agent needs to write a workflow, without NAME.")
+@click.option(
+    "--resolved", is_flag=True, help="Print the workflow with `extends` resolved, and the source of each value."
+)
+@click.option("--for-agents", is_flag=True, help="Print a guide for agents that write workflows. Takes no NAME.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, tool: bool, raw: bool, resolved: bool, for_agents: bool, as_json: bool) -> None:
-    """Explain the workflow or tool NAME (or a file): what it does, its keys, what it needs. Executes nothing."""
+    """Explain the workflow, tool or file NAME: its purpose, keys and requirements. Executes nothing."""
     import sys
 
     from perfflow.cli.style import style_of
@@ -30,11 +32,11 @@ def command(name: str | None, tool: bool, raw: bool, resolved: bool, for_agents:
 
     if for_agents:
         if name:
-            raise UserError.of("--for-agents is not about one workflow or tool", f"leave out {name}")
+            raise UserError.of("--for-agents takes no NAME", f"leave out {name}")
         say(_FOR_AGENTS.read_text(encoding="utf-8"), end="")
         return
     if name is None:
-        raise UserError.of("no workflow or tool is named", "`perfflow list` has their names")
+        raise UserError.of("no workflow or tool is named", "`perfflow list` lists their names")
     kind = showing.kind_of_name(name, tool=tool)
     if raw:
         say(_text(name, kind), end="")
@@ -51,7 +53,7 @@ def command(name: str | None, tool: bool, raw: bool, resolved: bool, for_agents:
 
 
 def _print_resolved(name: str, *, as_json: bool) -> None:
-    """The whole workflow as YAML or JSON. Raises UserError with its mistakes."""
+    """Print the whole workflow as YAML or JSON. Raises UserError with its mistakes."""
     from perfflow.jobs.catalog.showing import merged
     from perfflow.workflow import resolved
 
@@ -64,7 +66,7 @@ def _print_resolved(name: str, *, as_json: bool) -> None:
 
 
 def _text(name: str, kind: str) -> str:
-    """The file as it stands. Raises UserError for a tool that is no file, or one that cannot be read."""
+    """Return the text of the file. Raises UserError for a tool without a file, or a file that cannot be read."""
     from perfflow.jobs.catalog import showing
     from perfflow.library import search_path
     from perfflow.workflow.tool_definitions import is_tool_file

@@ -1,4 +1,4 @@
-"""One step of a run as a line of text: how it went, or how far it is."""
+"""One step of a run as a line of text: its outcome or its progress."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ _MARKS = {
     StepStatus.SKIPPED: ("-", "33"),
 }
 _NAME, _LONGEST, _BESIDE_NAME = 24, 48, 44
-"""Columns for the name of a step that ended, at most, and those for all else in its line."""
+"""Fewest and most columns for the name of an ended step, and columns for the rest of its line."""
 FIRST_BEAT, LONGEST_PAUSE = 30.0, 480.0
-"""Seconds until a long step is mentioned, and at most between two mentions: CI may end a job silent for 10 minutes."""
+"""Seconds before the first line about a long step, and at most between two. CI may kill a job silent for 10 min."""
 
 FIRST_SIGN = 2.0
-"""The same where a command of one step is expected to be over at once."""
+"""The same for `perfflow compare`, which is expected to end soon."""
 
 
 @dataclass
 class Running:
-    """A step that goes on: since when by the clock, where it stands in line for the machine, what it has sampled.
+    """A running step. Times are in seconds of one clock.
 
-    ``waited`` are the seconds of earlier waits, ``waits_since`` is when the present one began, ``said`` when the user
-    last heard of it.
+    ``since``: start of the step. ``queue``: its place in line for the machine, if it waits. ``waited``: total duration
+    of earlier waits. ``waits_since``: start of the current wait. ``said``: time of the last message about the wait.
+    ``taken``: what it has sampled.
     """
 
     planned: Planned
@@ -46,9 +47,9 @@ class Running:
     next_beat: float = FIRST_BEAT
 
     def wait(self, queue: Queue, now: float) -> bool:
-        """Take in where it stands in line; whether that is news.
+        """Store the place in line. Return whether to print it.
 
-        News are the first word of it, another place, and now and then another holder, or that nothing has changed.
+        The first place and every change of it are printed. Other holders, or no change, are printed from time to time.
         """
         before, self.queue = self.queue, queue
         if before is None:
@@ -60,21 +61,21 @@ class Running:
         return True
 
     def go_on(self, now: float) -> float:
-        """It has the machine; returns the seconds that it waited just now."""
+        """End the current wait, because the step has the machine. Return how many seconds it lasted."""
         seconds = now - self.waits_since if self.queue else 0.0
         self.queue, self.waited = None, self.waited + seconds
         return seconds
 
     def waiting(self, now: float) -> float:
-        """Seconds that it has waited for the machine in all."""
+        """Return the total seconds that the step has waited for the machine."""
         return self.waited + (now - self.waits_since if self.queue else 0.0)
 
     def worked(self, now: float) -> float:
-        """Seconds that it has gone on, without waiting."""
+        """Return the seconds that the step has run, without waits."""
         return now - self.since - self.waiting(now)
 
     def is_due(self, now: float) -> bool:
-        """Whether it has gone on for long without a word; each time for twice as long."""
+        """Return whether a line about the step is due. The intervals double up to 480 s."""
         elapsed = now - self.since
         if elapsed < self.next_beat:
             return False
@@ -83,7 +84,7 @@ class Running:
         return True
 
     def note(self, now: float, expected: Expected | None = None) -> str:
-        """How long it has been going on, of how long it may take where that is known, and what it has sampled."""
+        """Return elapsed time, expected duration if known, and the samples taken, or the place in line."""
         if self.queue:
             return waiting_text(self.queue, now - self.waits_since)
         elapsed = self.worked(now)
@@ -101,7 +102,7 @@ class Running:
 
 
 def taken_text(taken: Sampled, expected: Expected | None = None) -> str:
-    """``34 pairs``, or ``34 of about 40 pairs`` where the history knows; before the first, what is done instead."""
+    """Return ``34 pairs``, or ``34 of about 40 pairs`` with an estimate, or ``warmed up`` before the first pair."""
     if not taken.count:
         return "warmed up"
     if taken.unit == "pair" and expected is not None and expected.noise:
@@ -110,21 +111,21 @@ def taken_text(taken: Sampled, expected: Expected | None = None) -> str:
 
 
 def expected_text(expected: Expected | None) -> str:
-    """``~40s`` from earlier runs, ``at most 12m00s`` by a limit, '' where nothing is known."""
+    """Return ``~40s`` from earlier runs, ``at most 12m00s`` from a limit, or '' if nothing is known."""
     if expected is None or expected.seconds is None:
         return ""
     return f"{'at most ' if expected.is_limit else '~'}{clock_text(expected.seconds)}"
 
 
 def waiting_text(queue: Queue, seconds: float = 0.0) -> str:
-    """Where a run stands in line for the machine, for how long, and who has it."""
+    """Return a line about a run that waits for the machine: how long, its place, and the holder."""
     place = "next in line" if queue.place == 1 else f"number {queue.place} in line"
     since = f" {clock_text(seconds)}" if seconds >= 1 else ""
     return f"waiting{since} for the machine, {place}: held by {visible(queue.holder)}"
 
 
 def clock_text(seconds: float) -> str:
-    """``8s``, ``2m05s``, ``1h02m``."""
+    """Return a duration such as ``8s``, ``2m05s`` or ``1h02m``."""
     whole = round(max(0.0, seconds))
     if whole < 60:
         return f"{whole}s"
@@ -133,25 +134,25 @@ def clock_text(seconds: float) -> str:
 
 
 def mark_text(mark: str, color: str, *, unicode: bool, colored: bool) -> str:
-    """A mark as the stream can show it."""
+    """Return a mark in characters and colours that the stream can show."""
     plain = mark if unicode else ASCII.get(mark, mark)
     return f"\x1b[{color}m{plain}\x1b[0m" if colored and color else plain
 
 
 def step_line(planned: Planned, mark: str, note: str, name: str = "") -> str:
-    """A line in columns; ``mark`` is one column wide, whatever colours it. ``name`` is a shorter form of its name."""
+    """Return a line in columns. ``mark``: one column wide without its colour. ``name``: replaces the id of the step."""
     stage, name, tool = visible(planned.stage), name or visible(planned.id), planned.step.uses or "run"
     return f"{mark} {padded(stage, 9)} {padded(name, _NAME)} {padded(tool, 12)} {note}".rstrip()
 
 
 def ended_line(run: StepRun, *, unicode: bool, colored: bool) -> str:
-    """How a step went, in one line."""
+    """Return the outcome of a step in one line."""
     mark, color = _MARKS[run.status]
     return step_line(run.planned, mark_text(mark, color, unicode=unicode, colored=colored), _note(run))
 
 
 def ended_lines(run: StepRun, width: int, *, unicode: bool, colored: bool) -> list[str]:
-    """The same on a terminal: a long name loses its middle, and what does not fit goes on below."""
+    """Return the outcome of a step for a terminal. A long name is shortened in the middle, long lines are wrapped."""
     mark, color = _MARKS[run.status]
     name = shortened(run.planned.id, max(_NAME, min(_LONGEST, width - _BESIDE_NAME)))
     text = step_line(run.planned, mark_text(mark, "", unicode=unicode, colored=False), _note(run), name)
@@ -161,7 +162,7 @@ def ended_lines(run: StepRun, width: int, *, unicode: bool, colored: bool) -> li
 
 
 def in_ascii(text: str) -> str:
-    """Text for a terminal that knows no other characters; marks stay one column wide."""
+    """Return text in ASCII. Marks stay one column wide."""
     text = text.replace("…", "...")
     return "".join(ASCII.get(letter, letter) for letter in text).encode("ascii", "replace").decode()
 

@@ -1,4 +1,4 @@
-"""``perfflow gate --base-results``: head is measured and compared with what is stored. Nothing of it is paired."""
+"""``perfflow gate --base-results``: measures head and compares it with stored results, unpaired."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from perfflow.session.opening import Opened
 
 _FIRST = (Exit.FAIL, Exit.UNMEASURED, Exit.UNPROVEN)
-"""Of several statuses, which one counts."""
+"""Exit statuses by priority: the first that occurs is returned."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a gate against stored results takes beside the options of `perfflow run`."""
+class StoredBaseOptions:
+    """Options of a gate against stored results that `perfflow run` does not have."""
 
     base_results: str
     across_machines: bool
     fail_on: str | None
 
 
-def gate(asked: Asked, options: dict[str, Any]) -> int:
-    """Measure head, compare it, print what was found and return the exit status."""
+def gate(asked: StoredBaseOptions, options: dict[str, Any]) -> int:
+    """Measure head, compare it with the stored results, print the comparison and return the exit status."""
     from perfflow.cli.plan_command import print_plan
     from perfflow.cli.progress import shown
     from perfflow.jobs.against.stored_base import StoredBase, measured_steps, require_usable
@@ -39,13 +39,13 @@ def gate(asked: Asked, options: dict[str, Any]) -> int:
     from perfflow.session.opening import select
 
     if options["head"]:
-        text = "--base-results measures the working tree as it stands, and no --head"
+        text = "--base-results measures the working tree, so --head does not apply"
         raise UserError.of(text, f"git checkout {options['head']}, or --base compares two revisions in pairs")
     workflow, settings = options["workflow"], options["settings"]
     opened = run_command.usable(workflow, settings, to_run=not options["dry_run"], trust=options["trust"])
     words = ["perfflow", "gate", workflow, *(f"--set={setting}" for setting in settings)]
     words += [f"--base-results={asked.base_results}", *(["--across-machines"] if asked.across_machines else [])]
-    # What was typed is kept in the result, as that of any run without what is secret.
+    # The command line is stored in the result, with secrets masked.
     typed = list(masked(words, secrets_in(os.environ, opened.plan.params)))
     base = StoredBase(_stored(opened, asked.base_results), typed, options["out"], asked.across_machines)
     require_usable(opened, base)
@@ -88,8 +88,8 @@ def _request(opened: Opened, steps: list[str], options: dict[str, Any]) -> RunRe
     )
 
 
-def _concluded(opened: Opened, head: FinishedRun, base: Any, asked: Asked, options: dict[str, Any]) -> int:
-    """Compare head, where it was measured, and print both: head's own verdict only where it does not pass."""
+def _concluded(opened: Opened, head: FinishedRun, base: Any, asked: StoredBaseOptions, options: dict[str, Any]) -> int:
+    """Compare head, if it was measured. Print the comparison, and the verdict of head itself if it does not pass."""
     from perfflow.cli import ci
     from perfflow.cli.output import say, tell
     from perfflow.cli.verdict import exit_of, print_verdict
@@ -125,14 +125,14 @@ OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--base-results"],
         metavar="NAME",
-        help="Measure only head and compare it, unpaired, with a baseline, a run or a result file. Exits 0 unless "
-        "--fail-on says otherwise.",
+        help="Measure only head and compare it, unpaired, with a baseline, a run or a result file. Changes affect the "
+        "exit status only with --fail-on.",
     ),
-    click.Option(["--across-machines"], is_flag=True, help="With --base-results: allow results of another machine."),
+    click.Option(["--across-machines"], is_flag=True, help="With --base-results: allow results from another machine."),
     click.Option(
         ["--fail-on"],
         type=click.Choice(["regressed"]),
         help="With --base-results: exit 1 if a regression is proven.",
     ),
 ]
-"""What `perfflow gate` takes for it."""
+"""Options of `perfflow gate` for stored results."""

@@ -1,4 +1,4 @@
-"""Decides once how to print: colour, width and characters, from flags, environment and the stream itself."""
+"""Chooses colour, width and characters of output from flags, environment and the stream."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from perfflow.report.sanitize import NO_EDGE
 ALWAYS, AUTO, NEVER = "always", "auto", "never"
 NARROWEST = 20
 NO_SIZE = os.terminal_size((80, 24))
-"""Of a terminal that does not know its own."""
+"""Assumed size of a terminal that does not report its size."""
 
 
 @dataclass(frozen=True)
 class Style:
-    """How one stream is written; ``width`` is in columns, and without end off a terminal: a log is not cut."""
+    """How to write to one stream. ``width`` is in columns; it is unlimited for logs, which are not wrapped."""
 
     color: bool
     unicode: bool
@@ -26,9 +26,10 @@ class Style:
 
 
 def style_of(stream: TextIO | None, color: str = AUTO) -> Style:
-    """Flags first, then NO_COLOR, then FORCE_COLOR and CLICOLOR_FORCE, then whether it is a terminal.
+    """Return the style of a stream.
 
-    ``stream`` is None where the shell closed it.
+    Colour depends on the flag, then NO_COLOR, then FORCE_COLOR and CLICOLOR_FORCE, then on whether the stream is a
+    terminal. ``stream`` is None if the shell closed it.
     """
     if stream is None:
         return Style(color=False, unicode=False, width=NO_EDGE)
@@ -39,7 +40,7 @@ def style_of(stream: TextIO | None, color: str = AUTO) -> Style:
 
 
 def size_of(stream: TextIO) -> os.terminal_size:
-    """Columns and lines of the terminal a stream is on, now."""
+    """Return the current size of the terminal of a stream."""
     try:
         found = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):
@@ -48,20 +49,20 @@ def size_of(stream: TextIO) -> os.terminal_size:
 
 
 def _columns(stream: TextIO) -> int:
-    """COLUMNS where somebody set it, as other programs take it, else what the terminal says."""
+    """Return COLUMNS if it is set, as other programs do, else the width of the terminal."""
     asked = os.environ.get("COLUMNS", "")
     return int(asked) if asked.isdecimal() and int(asked) > 0 else size_of(stream).columns
 
 
 def _unicode(stream: TextIO, terminal: bool) -> bool:
-    """Whether more than ASCII is understood. The fonts of the Linux console have no marks."""
+    """Return whether the stream can show more than ASCII. The fonts of the Linux console lack the marks."""
     if terminal and os.environ.get("TERM") == "linux":
         return False
     return "utf" in (stream.encoding or "").lower() and not _plain_locale(os.environ, sys.flags.utf8_mode)
 
 
 def _plain_locale(environ: Mapping[str, str], utf8_mode: int) -> bool:
-    """Whether the user asked for the C locale, in which Python takes UTF-8 for granted all the same (PEP 540)."""
+    """Return whether the user selected the C locale. Python uses UTF-8 in it by default (PEP 540)."""
     told = environ.get("PYTHONUTF8") or environ.get("PYTHONIOENCODING")
     return bool(utf8_mode) and not told and (environ.get("LC_ALL") or environ.get("LANG")) in ("C", "POSIX")
 

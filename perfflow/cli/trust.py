@@ -1,4 +1,4 @@
-"""The option of commands that run a workflow whose parts may come from other repositories."""
+"""The option ``--trust`` of commands that run workflows, which may use items from other repositories."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ SCHEMA = "perfflow.validation/1"
 
 @dataclass(frozen=True)
 class Checked:
-    """What is wrong with one workflow file, as its name was given; ``steps`` is None where none could be planned."""
+    """The problems of one workflow file. ``name`` is as given; ``steps`` is None if the file could not be planned."""
 
     name: str
     steps: int | None
@@ -23,7 +23,7 @@ class Checked:
 
     @property
     def errors(self) -> int:
-        """How many problems stop a run."""
+        """Number of problems that prevent a run."""
         return sum(problem.severity is Severity.ERROR for problem in self.problems)
 
 
@@ -35,7 +35,7 @@ class Checked:
     "layout",
     type=click.Choice(["text", "json", "github"]),
     default="text",
-    help="json: one object for programs; github: annotations of a GitHub job.",
+    help="Output format: text, json (one object for programs) or github (annotations for a GitHub job).",
 )
 def command(workflows: tuple[str, ...], settings: tuple[str, ...], layout: str) -> int:
     """Check WORKFLOWS (default: all in ./workflows). Executes nothing."""
@@ -48,7 +48,7 @@ def command(workflows: tuple[str, ...], settings: tuple[str, ...], layout: str) 
     own = (project.root_of(here) or here) / search_path.FOLDER
     names = workflows or tuple(str(path) for path in search_path.workflows(own.parent) if path.parent == own)
     if not names:
-        raise UserError.of("no workflow to check", "name a file, or keep workflows in ./workflows")
+        raise UserError.of("no workflow to check", "name a file, or put workflows into ./workflows")
     found = []
     for name in names:
         found.append(_checked(name, settings))
@@ -70,7 +70,7 @@ def _checked(name: str, settings: tuple[str, ...]) -> Checked:
         opened = open_workflow(name, settings)
     except UserError as error:
         return Checked(name, None, error.problems, error.exit)
-    # The file itself is right where only other trees lack something.
+    # These problems are not mistakes in the file: something is missing on this machine or in other trees.
     others = (*opened.unavailable, *(() if opened.draft.errors else problems_of(opened)))
     later = tuple(replace(problem, severity=Severity.WARNING) for problem in others)
     own = (
@@ -97,7 +97,7 @@ def _print_text(checked: Checked) -> None:
 
 
 def _print_annotations(checked: Checked) -> None:
-    """Print workflow commands of GitHub: one line each, on standard output, where the runner reads them."""
+    """Print one GitHub workflow command per problem, to standard output, where the runner reads them."""
     for problem in checked.problems:
         place = problem.place
         at = {"file": place.file, "line": place.line, "col": place.column} if place else {"file": checked.name}
@@ -108,7 +108,7 @@ def _print_annotations(checked: Checked) -> None:
 
 
 def _escaped(text: str, special: str) -> str:
-    """Write what GitHub's runner would read as syntax, and what no line may hold, as ``%XX``."""
+    """Return text with ``special`` and unprintable characters as ``%XX``, since GitHub's runner parses them."""
     return "".join(
         char if char.isprintable() and char not in special else "".join(f"%{byte:02X}" for byte in char.encode())
         for char in text.encode("utf-8", "replace").decode()

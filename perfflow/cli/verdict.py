@@ -1,4 +1,4 @@
-"""The end of a run on stdout: the verdict, or result.json alone, and the exit status that goes with it."""
+"""Prints the verdict of a run, or only result.json, to stdout, and returns the exit status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXITS = {"pass": Exit.PASS, "fail": Exit.FAIL, "error": Exit.UNMEASURED, "unprov
 
 
 def print_verdict(result: Result, report: Path | None, *, as_json: bool, color: str, allow_unproven: bool) -> int:
-    """Print a result and return its exit status. ``report`` is where its report is, None where none was written."""
+    """Print a result and return its exit status. ``report`` is the path of its report, None if none was written."""
     if as_json:
         say(to_text(result), end="")
     else:
@@ -30,16 +30,16 @@ def print_verdict(result: Result, report: Path | None, *, as_json: bool, color: 
 
 
 def exit_of(result: Result, *, allow_unproven: bool = False) -> Exit:
-    """The exit status of a result; without a verdict it says just whether all of both sides was measured."""
+    """Return the exit status of a result. Without a verdict it is an error only if something was not measured."""
     if result.verdict is None:
         return Exit.UNMEASURED if result.unmeasured else Exit.PASS
     return Exit.PASS if result.verdict == "unproven" and allow_unproven else EXITS[result.verdict]
 
 
 def shown_path(path: Path) -> str:
-    """A path as it is shown to the user: relative to the current folder where it lies in it."""
+    """Return a path as text, relative to the current folder if it is inside it."""
     try:
         here = Path.cwd()
-    except FileNotFoundError:  # removed while the run went on
+    except FileNotFoundError:  # the folder was removed during the run
         return str(path)
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

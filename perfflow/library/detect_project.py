@@ -1,4 +1,4 @@
-"""What kinds of benchmarks a project has, told by its files alone."""
+"""Detects the kinds of a project from its files."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ LOOKED_FOR = (
     "Cargo.toml (criterion, libtest, programs), Google Benchmark (CMake, Make), asv.conf.json, pytest-benchmark, "
     "pyperf, go.mod, package.json, pom.xml, build.gradle, CMakeLists.txt"
 )
-"""What a kind is told by, in words."""
+"""Files that identify the kinds, for messages."""
 
-# A name that tests get their benchmark fixture by; bounded, so that no file takes long.
+# A test with the fixture of pytest-benchmark. The length is limited, so that no file takes long.
 _FIXTURE = late_pattern(r"^[ \t]*(?:async )?def test_\w*\([^)]{0,500}?\bbenchmark\b", re.MULTILINE)
 _PYPERF = late_pattern(r"^[ \t]*(?:import|from) pyperf\b", re.MULTILINE)
 _DEPENDENCY = late_pattern(r"\bpytest[-_]benchmark\b")
-# Arguments are cut, not searched, so that no file takes long.
+# The length of the arguments is limited, so that no file takes long.
 _LINKS = late_pattern(r"target_link_libraries\s*\(([^)]{0,1000})")
 _GOOGLE = frozenset({"benchmark", "benchmark_main", "benchmark::benchmark", "benchmark::benchmark_main"})
 _EXECUTABLE = late_pattern(r"add_executable\s*\(\s*([\w.+-]+)")
@@ -52,7 +52,7 @@ _LIBRARY = "-lbenchmark"
 
 @dataclass(frozen=True)
 class DetectedProject:
-    """A kind that a project is of, and the files or programs that say so."""
+    """A kind of a project, and the files or programs that identify it."""
 
     kind: ProjectKind
     names: tuple[str, ...]
@@ -64,7 +64,7 @@ class DetectedProject:
 
 @dataclass(frozen=True)
 class Built:
-    """A program that a build makes: its path, the command that builds it, and the rest that the same build makes."""
+    """A built program: its path, the build command, and other programs of the same build."""
 
     program: str
     build: str
@@ -72,38 +72,38 @@ class Built:
 
 
 def kinds(files: ProjectFiles) -> tuple[DetectedProject, ...]:
-    """Every kind that the project is of; the one that says most of how it is measured comes first."""
+    """Return all kinds of the project, the most specific first."""
     found = [DetectedProject(kind, tuple(look(files))) for kind, look in _LOOKS.items()]
     there = {item.kind for item in found if item.names}
-    # A program with Google Benchmark is measured as such, not as a program of CMake.
+    # A program with Google Benchmark is measured as that, not as a CMake program.
     without = {ProjectKind.CMAKE} if ProjectKind.GOOGLE in there else set()
     return tuple(item for item in found if item.kind in there - without)
 
 
 def benchmark_tests(files: ProjectFiles) -> list[str]:
-    """Python files with tests that take the fixture of pytest-benchmark, in any folder."""
+    """Return the Python files with tests that use the fixture of pytest-benchmark."""
     return [path for path, text in files.having("benchmark", ".py") if _FIXTURE.search(text)]
 
 
 def requires_pytest_benchmark(files: ProjectFiles) -> str:
-    """The file that lists pytest-benchmark among what the project needs; '' where none does."""
+    """Return the file that requires pytest-benchmark, '' if there is none."""
     listing = [*files.named("/pyproject.toml", "/setup.cfg", "/tox.ini"), *files.named("requirements.txt")]
     listing += [path for path in files.named(".txt") if "requirements" in path]
     return next((path for path in dict.fromkeys(listing) if _DEPENDENCY.search(files.text(path))), "")
 
 
 def pyperf_scripts(files: ProjectFiles) -> list[str]:
-    """Scripts with a Runner of pyperf."""
+    """Return the scripts with a pyperf Runner."""
     return [path for path, text in files.having("Runner(", ".py") if _PYPERF.search(text)]
 
 
 def asv_settings(files: ProjectFiles) -> list[str]:
-    """Settings of asv suites."""
+    """Return the settings files of asv suites."""
     return files.named("/asv.conf.json")
 
 
 def google_program(files: ProjectFiles) -> Built | None:
-    """The program with Google Benchmark that CMake or Make builds."""
+    """Return the program with Google Benchmark that CMake or Make builds."""
     return _by_cmake(files) or _by_make(files)
 
 
@@ -128,7 +128,7 @@ def _cmake_build(programs: list[tuple[str, str]]) -> Built | None:
 
 
 def cmake_program(files: ProjectFiles) -> Built | None:
-    """The first program of a CMake project."""
+    """Return the first program of a CMake project."""
     programs = []
     for path, text in files.having("add_executable", "/CMakeLists.txt") if files.text("CMakeLists.txt") else ():
         folder = str(PurePosixPath("build", path).parent)
@@ -141,7 +141,7 @@ def _makefile(files: ProjectFiles) -> str:
 
 
 def _by_make(files: ProjectFiles) -> Built | None:
-    """The target whose recipe links the library; else, where a variable holds it, the one that says `bench`."""
+    """Return the target whose recipe links the library, else (if a variable has it) a target named `bench`."""
     text = _makefile(files)
     if _LIBRARY not in text:
         return None
@@ -161,13 +161,13 @@ def _by_make(files: ProjectFiles) -> Built | None:
 
 
 def make_goal(files: ProjectFiles) -> str:
-    """The goal of a Makefile that builds all; '' where there is none."""
+    """Return the Makefile goal that builds everything, '' if there is none."""
     found = _GOAL.search(_makefile(files))
     return found[1] if found else ""
 
 
 def manifest(files: ProjectFiles, path: str = "Cargo.toml") -> dict[str, Any]:
-    """Cargo.toml, empty where it is not there. Raises ValueError where it is no TOML."""
+    """Return the data of Cargo.toml, empty if it is missing. Raises ValueError if it is not TOML."""
     try:
         return tomllib.loads(files.text(path))
     except RecursionError as error:
@@ -175,7 +175,7 @@ def manifest(files: ProjectFiles, path: str = "Cargo.toml") -> dict[str, Any]:
 
 
 def package(files: ProjectFiles) -> Mapping[str, Any]:
-    """package.json, empty where it is not there or cannot be read."""
+    """Return the data of package.json, empty if it is missing or invalid."""
     try:
         found = json.loads(files.text("package.json") or "{}")
     except (ValueError, RecursionError):
@@ -199,7 +199,7 @@ def _pytest(files: ProjectFiles) -> list[str]:
 
 
 def _named(*names: str) -> Callable[[ProjectFiles], Iterator[str]]:
-    """Look for a file of one of these names at the top."""
+    """Return a function that yields the top-level files with one of these names."""
     return lambda files: (name for name in names if (files.folder / name).is_file())
 
 
@@ -215,4 +215,4 @@ _LOOKS: Mapping[ProjectKind, Callable[[ProjectFiles], list[str] | Iterator[str]]
     ProjectKind.GRADLE: _named("build.gradle", "build.gradle.kts"),
     ProjectKind.CMAKE: _cmake,
 }
-"""How each kind is told, first that which says most."""
+"""How each kind is detected, the most specific first."""

@@ -1,4 +1,4 @@
-"""What belongs to one reference: the file that it names, and what that refers to beside itself in its repository."""
+"""Collects the files of a reference: the named file, and the files of the same repository that it uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perfflow.workflow.tool_definitions import is_tool_file
 from perfflow.workflow.yaml_text import read_text
 
 ENTRY = "workflow.yaml"
-"""The file that is meant where a reference names a folder."""
+"""The file that a reference to a folder means."""
 MOST_FILES = 200
 MOST_BYTES = 8 * 2**20
 Read = Callable[[str], bytes]
@@ -27,7 +27,7 @@ Read = Callable[[str], bytes]
 
 @dataclass(frozen=True)
 class Item:
-    """Path -> bytes of all files; ``path`` is the one that is named, ``others`` the references in them."""
+    """All files of an item by path. ``path``: the named file. ``others``: references in the files."""
 
     path: str
     files: Mapping[str, bytes]
@@ -35,9 +35,9 @@ class Item:
 
 
 def entry_of(reference: Reference, paths: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The file that a reference names, and all that are meant with it: of a folder, its files.
+    """Return the file that a reference names, and all files that belong to it: for a folder, its files.
 
-    ``paths`` are those of the repository. Raises UserError where there is none.
+    ``paths``: all paths of the repository. Raises UserError if the file does not exist.
     """
     for suffix in packages.SUFFIXES:
         if reference.path + suffix in paths:
@@ -52,9 +52,9 @@ def entry_of(reference: Reference, paths: Mapping[str, Any]) -> tuple[str, list[
 
 
 def collected(reference: Reference, path: str, further: list[str], read: Read) -> Item:
-    """Read a file, what it extends and the tool files it uses, and the ``further`` files that are meant with it.
+    """Read a file, the files that it extends, its tool files, and the ``further`` files that belong to it.
 
-    Raises UserError: where a file is not YAML, leads out of the repository, or there is too much of it.
+    Raises UserError if a file is not YAML or leads out of the repository, or if the item is too large.
     """
     files: dict[str, bytes] = {}
     others: list[str] = []
@@ -77,7 +77,7 @@ def collected(reference: Reference, path: str, further: list[str], read: Read) -
 def _add(files: dict[str, bytes], name: str, read: Read) -> None:
     files[name] = read(name)
     if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
-        hint = "name a file of the folder, or take out what no workflow needs"
+        hint = "name a file of the folder, or remove files that no workflow needs"
         raise UserError.of(f"the item has more than {MOST_FILES} files, or {MOST_BYTES:,} bytes", hint)
 
 
@@ -99,7 +99,7 @@ def _is_yaml(path: str) -> bool:
 
 
 def _mentions(document: Document, name: str) -> tuple[list[str], list[str]]:
-    """Paths in the repository, and references to others, that a file names. Raises UserError with the place."""
+    """Return the paths in the repository and the references in a file. Raises UserError with the place."""
     inside, elsewhere = [], []
     uses = [(text, loc, "") for text, loc in _used(document)]
     for text, place, folder in [*((text, place, posixpath.dirname(name)) for text, place in named(document)), *uses]:
@@ -110,21 +110,21 @@ def _mentions(document: Document, name: str) -> tuple[list[str], list[str]]:
         else:
             path = posixpath.normpath(posixpath.join(folder, text))
             if path.startswith(("/", "../")) or path == "..":
-                hint = "name a file of the same repository, or one of another by git+URL@REV#PATH"
+                hint = "name a file of the same repository, or a file of another as git+URL@REV#PATH"
                 raise UserError((Problem(f"{text} leads out of the repository", hint, place),))
             inside.append(path)
     return inside, elsewhere
 
 
 def references_in(document: Document) -> Iterator[str]:
-    """Each reference into git that a file of a project or of an item names, as ``perfflow.lock`` has it."""
+    """Yield each reference into git in a file, as written in ``perfflow.lock``."""
     for text, _ in (*named(document), *_used(document)):
         if references.names_one(text):
             yield str(references.read(text))
 
 
 def _used(document: Document) -> Iterator[tuple[str, Any]]:
-    """The tool files of the steps, as written, and where each stands."""
+    """Yield the tool files of the steps, as written, and their places."""
     data = document.data()
     stages = data.get("stages")
     for stage, content in stages.items() if isinstance(stages, dict) else ():
@@ -136,12 +136,12 @@ def _used(document: Document) -> Iterator[tuple[str, Any]]:
 
 
 def is_tool(raw: bytes) -> bool:
-    """Whether a file defines a tool, told by a line of its text."""
+    """Return whether a file defines a tool, judged by one line of its text."""
     return any(line.startswith(b"perfflow-tool:") for line in raw.splitlines())
 
 
 def pin_of(commit: str, kind: str, item: Item) -> lock_file.Pin:
-    """The pin of an item that was fetched."""
+    """Return the pin of a fetched item."""
     from perfflow.library.store import sums
 
     files = sums(item.files)

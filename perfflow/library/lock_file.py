@@ -1,4 +1,4 @@
-"""``perfflow.lock``: for every reference into git the commit it stands for, and the sha256 of each file."""
+"""``perfflow.lock``: records the commit of every reference into git, and the sha256 of each file."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ NAME = references.LOCK
 VERSION = 1
 _KEY = "perfflow-lock"
 _HEAD = """\
-# What references to workflows in git stand for. Written by `perfflow library`; commit this file.
-# To drop an item: perfflow library remove REFERENCE
+# Pinned workflows from git. Written by `perfflow library`; commit this file.
+# To remove an item: perfflow library remove REFERENCE
 """
-_MEND = "take it from git again, or remove it and pin anew: perfflow library add REFERENCE"
+_MEND = "restore it from git, or delete it and pin again: perfflow library add REFERENCE"
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Pin(WorkflowPart):
-    """What one reference stands for."""
+    """The pinned commit and files of one reference."""
 
     commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
-    kind: Literal["tag", "branch", "commit"] = Field(description="what the revision is")
-    path: str = Field(description="the file that is named, from the top of the repository")
+    kind: Literal["tag", "branch", "commit"] = Field(description="kind of the revision")
+    path: str = Field(description="the named file, from the top of the repository")
     sha256: Sha256 = Field(description="of the lines `SHA256  PATH` of all files, sorted")
-    vendored: bool = Field(default=False, description="whether the project holds a copy")
-    files: dict[str, Sha256] = Field(description="path -> sha256, of that file and of what it refers to beside it")
+    vendored: bool = Field(default=False, description="whether the project has a copy")
+    files: dict[str, Sha256] = Field(description="path -> sha256, of the named file and the files that it uses")
 
 
 class _LockFile(WorkflowPart):
@@ -46,16 +46,16 @@ class _LockFile(WorkflowPart):
 
 
 Lock = Mapping[str, Pin]
-"""Reference -> pin."""
+"""Pins by reference."""
 
 
 def digest(files: Mapping[str, str]) -> str:
-    """The sha256 of several files: of what ``sha256sum`` prints for them, in the order of their paths."""
+    """Return the sha256 of several files: of the lines that ``sha256sum`` prints, sorted by path."""
     return hashlib.sha256("".join(f"{files[name]}  {name}\n" for name in sorted(files)).encode()).hexdigest()
 
 
 def read(root: Path) -> Lock:
-    """The lock of a project, empty where it has none. Raises UserError where it is damaged or too new."""
+    """Return the lock of a project, empty if there is none. Raises UserError if it is damaged or too new."""
     path = root / NAME
     if not path.exists() and not path.is_symlink():
         return {}
@@ -66,7 +66,7 @@ def read(root: Path) -> Lock:
         raise UserError((*error.problems, Problem(f"{path} is damaged", _MEND))) from error
     version = data.get(_KEY)
     if isinstance(version, int) and version > VERSION:
-        message = f"{path} is of version {version}, and this perfflow knows {VERSION}"
+        message = f"{path} has version {version}, but this perfflow supports version {VERSION}"
         raise UserError.of(message, "update perfflow")
     shaped = read_shape(document, _LockFile, data, ())
     problems = [*document.problems, *shaped.problems]
@@ -78,7 +78,7 @@ def read(root: Path) -> Lock:
 
 
 def _wrong(document: Document, lock: _LockFile) -> Iterator[Problem]:
-    """What the shape alone does not tell: names that lead elsewhere, sums that do not add up."""
+    """Yield problems that the schema does not detect: invalid names and paths, and wrong checksums."""
     for name, pin in lock.items.items():
         place = document.place(("items", name), key=True)
         try:
@@ -89,15 +89,15 @@ def _wrong(document: Document, lock: _LockFile) -> Iterator[Problem]:
             yield Problem(error.problems[0].message, error.problems[0].hint, place)
             continue
         if written != name:
-            yield Problem(f"{name} is written as {written}", "", place)
+            yield Problem(f"{name} must be written as {written}", "", place)
         if pin.path not in pin.files:
             yield Problem(f"{name}: its file {pin.path} is not among `files`", "", place)
         if digest(pin.files) != pin.sha256:
-            yield Problem(f"{name}: `sha256` does not fit the sums under `files`", "", place)
+            yield Problem(f"{name}: `sha256` does not match the checksums in `files`", "", place)
 
 
 def write(root: Path, lock: Lock) -> None:
-    """Write a project's lock, whole or not at all; without an item there is none. Raises UserError."""
+    """Write a project's lock atomically, or delete it if it has no item. Raises UserError."""
     path = root / NAME
     fresh = path.with_name(f".{NAME}.{os.getpid()}")
     try:
@@ -113,7 +113,7 @@ def write(root: Path, lock: Lock) -> None:
 
 
 def text_of(lock: Lock) -> str:
-    """The text of a lock: sorted, so that two branches that add items differ in few lines."""
+    """Return the text of a lock. It is sorted, so that two branches that add items differ in few lines."""
     lines = [f"{_KEY}: {VERSION}", "items:"]
     for name, pin in sorted(lock.items()):
         lines += [f"  {_quoted(name)}:", f"    commit: {_quoted(pin.commit)}", f"    kind: {pin.kind}"]
@@ -124,5 +124,5 @@ def text_of(lock: Lock) -> str:
 
 
 def _quoted(value: Any) -> str:
-    # Digits alone would be a number in YAML.
+    # Quoted, because digits alone would be a number in YAML.
     return json.dumps(value, ensure_ascii=False)

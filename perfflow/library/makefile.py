@@ -1,9 +1,9 @@
-"""Workflows -> a Makefile fragment: a stamp for each, touched when its verdict is a pass.
+"""Prints a Makefile fragment with a stamp file for each workflow, which is touched when its verdict is a pass.
 
-Static pattern rules, since implicit ones do nothing for phony targets. No ``+`` and no ``$(shell)``: ``make -n`` runs
-nothing. The default goal stays what it is, wherever the fragment is included.
+It uses static pattern rules, since make ignores implicit rules for phony targets. It has no ``+`` and no ``$(shell)``,
+so ``make -n`` runs nothing. It keeps the default goal, wherever it is included.
 
-Of what this machine cannot run, a stamp ``NAME.out`` says so. It is looked at again when a folder of programs changed.
+A workflow that this machine cannot run gets a stamp ``NAME.out``. It is tried again when a folder of programs changes.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _FIT_PATH = late_pattern(r"[A-Za-z0-9_./-]+")
 _STAMPS = Path(".perfflow/make")
 
 _HEAD = """\
-# Printed by `perfflow make`: print it again when a workflow is added. In the Makefile of the project:
+# Printed by `perfflow make`. Print it again after adding a workflow. Use it in the Makefile of the project:
 #     PERF_SOURCES = $(wildcard src/*.c)
 #     include perf.mk
-# `make perf` runs every workflow that is not up to date and that this machine can run, `make perf-NAME` one of them.
+# `make perf` runs all workflows that are out of date and that this machine can run. `make perf-NAME` runs one.
 ifndef PERF_STAMPS
 PERF_GOAL := $(.DEFAULT_GOAL)
 PERFFLOW ?= perfflow
 # Options of `perfflow run`.
 PERFFLOW_FLAGS ?=
-# Where a stamp is kept for each workflow: NAME.pass when it passed, NAME.out when this machine cannot run it.
+# Folder with a stamp for each workflow: NAME.pass if it passed, NAME.out if this machine cannot run it.
 PERF_STAMPS := @STAMPS@
-# Set before the include: files whose change makes every workflow run again, beside its own; and targets that must be
-# done before, such as all. Without PERF_SOURCES a workflow that passed runs again only when its own files change.
+# Set these before the include. PERF_SOURCES: files that make every workflow out of date when they change; without it,
+# only changes to its own files do. PERF_AFTER: targets to make before any workflow, such as all.
 PERF_SOURCES ?=
 PERF_AFTER ?=
-# Under make -j, workflows still run one after another: a build beside a measurement would disturb it.
+# Workflows run one after another, even under make -j: a build would disturb a measurement.
 PERF_ONE_AT_A_TIME ?= flock $(PERF_STAMPS)/lock
-# What this machine could not run is tried again when a program was installed or a GPU was added.
+# Workflows that could not run are tried again after a program was installed or a GPU was added.
 PERF_MACHINE := $(wildcard $(subst :, ,$(PATH)) /dev/nvidiactl)
 PERF_OUT := $(patsubst $(PERF_STAMPS)/%.out,%,$(wildcard $(PERF_STAMPS)/*.out))
 """
@@ -60,7 +60,7 @@ PERF_NEW := $(filter-out @KNOWN@,$(wildcard @ALL@))
 ifneq ($(strip $(PERF_NEW)),)
 .PHONY: perf-new
 perf: perf-new
-perf-new: ; @:$(info new, and not run: $(PERF_NEW); to have it run: perfflow make > perf.mk)
+perf-new: ; @:$(info new workflows, not run: $(PERF_NEW); add them with: perfflow make > perf.mk)
 endif
 """
 _FOOT = """\
@@ -70,11 +70,11 @@ endif
 
 
 def fragment(files: Mapping[Path, Sequence[Path]], up: Path, *, folder: Path | None = None) -> str:
-    """Return the fragment for workflow files and what else each consists of.
+    """Return the fragment for workflow files and the further files that each consists of.
 
-    Paths are relative to the top of the project, and ``up`` leads there from the Makefile's folder: ``.``, ``..``.
-    ``folder`` is that of all workflows: make names those that are added to it later; None where some were chosen.
-    Raises UserError for names that make would take apart.
+    Paths are relative to the top of the project. ``up``: path from the Makefile's folder to the top, such as ``..``.
+    ``folder``: the folder of all workflows, in which make reports new workflows; None if workflows were chosen.
+    Raises UserError for names that make would split.
     """
     for path in files:
         _require_fit(path)
@@ -85,12 +85,12 @@ def fragment(files: Mapping[Path, Sequence[Path]], up: Path, *, folder: Path | N
 
 def _require_fit(path: Path) -> None:
     if not _FIT.fullmatch(path.stem) or not _FIT_PATH.fullmatch(str(path)):
-        hint = "rename it with letters, digits, `_`, `-` and `.`, or name the others: perfflow make NAME..."
+        hint = "rename it with letters, digits, `_`, `-` and `.`, or choose other workflows: perfflow make NAME..."
         raise UserError.of(f"make cannot have {str(path)!r} as a target", hint)
 
 
 def _of_new(files: Mapping[Path, Sequence[Path]], folder: Path) -> str:
-    """What names workflows that are not among ``files``: without running them, since anything may be their name."""
+    """Return the rule that reports workflows not in ``files``. It does not run them: their names may be unsafe."""
     every = " ".join(f"{folder}/*{suffix}" for suffix in SUFFIXES)
     return _NEW.replace("@KNOWN@", " ".join(map(str, files))).replace("@ALL@", every)
 

@@ -1,6 +1,6 @@
 """Workflows of installed packages: ``pkg:NAME/PATH``, where NAME is an entry point of the group ``perfflow.workflows``.
 
-Its value names the Python package whose folder holds the files, as ``acme_perf.workflows``. Nothing of it is imported.
+The value of the entry point is the Python package with the files, such as ``acme_perf.workflows``. It is not imported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SUFFIXES = ("", ".yaml", ".yml")
 
 
 def find(text: str) -> tuple[Path, Path]:
-    """The folder of a package's workflows, and the file in it that ``pkg:NAME/PATH`` names. Raises UserError."""
+    """Return the folder of a package's workflows, and the file that ``pkg:NAME/PATH`` names. Raises UserError."""
     name, _, path = text.removeprefix(PKG).partition("/")
     require_path(path, text)
     offers = dict(provided())
@@ -29,12 +29,16 @@ def find(text: str) -> tuple[Path, Path]:
             if (folder / (path + suffix)).is_file():
                 return folder, folder / (path + suffix)
     inside = sorted(item.stem for folder in folders(offers[name]) for item in folder.glob("*.y*ml"))
-    hint = f"it has: {', '.join(inside)}" if inside else f"its entry point names {offers[name]}, without such files"
+    hint = (
+        f"it has: {', '.join(inside)}"
+        if inside
+        else f"its entry point names {offers[name]}, which has no workflow files"
+    )
     raise UserError.of(f"{text}: the package has no such workflow", hint)
 
 
 def workflows() -> Iterator[tuple[str, Path]]:
-    """``pkg:NAME/WORKFLOW`` and the file of each workflow that installed packages provide."""
+    """Yield ``pkg:NAME/WORKFLOW`` and the file of each workflow in installed packages."""
     for name, module in provided():
         for folder in folders(module):
             for path in sorted(folder.glob("*.yaml")):
@@ -42,8 +46,8 @@ def workflows() -> Iterator[tuple[str, Path]]:
 
 
 def provided() -> Iterator[tuple[str, str]]:
-    """The name of each entry point, and the Python package that holds its workflows."""
-    # Imported where it is needed: few workflows come from packages.
+    """Yield the name of each entry point, and the Python package with its workflows."""
+    # Imported on demand, because few workflows come from packages.
     from importlib.metadata import entry_points
 
     for entry in sorted(entry_points(group=GROUP), key=lambda item: (item.name, item.value)):
@@ -51,7 +55,7 @@ def provided() -> Iterator[tuple[str, str]]:
 
 
 def folders(module: str) -> list[Path]:
-    """Where a package lies. Its parents are looked up by name, since looking up a part would import the whole."""
+    """Return the folders of a package. Only its top is looked up, since looking up a subpackage imports its parents."""
     from importlib.util import find_spec
 
     top, *parts = module.split(".")

@@ -1,7 +1,7 @@
-"""What the files of one workflow may name: ``lib:``, ``pkg:``, paths, and what ``perfflow.lock`` pins. Fetches nothing.
+"""Resolves the names in workflow files: ``lib:``, ``pkg:``, paths, and items of ``perfflow.lock``. Fetches nothing.
 
-A file of an item may name others beside it, by paths that stay in the item; its tool files start at its repository's
-top, as those of a project start at the project's.
+A file of an item may name other files of the same item by relative path. Paths of its tool files are relative to the
+top of its repository, as those of a project are relative to the top of the project.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from perfflow.model.errors import Problem, UserError
 from perfflow.workflow.readable import Readable
 
 if TYPE_CHECKING:
-    # Few workflows name what is pinned, so what reads the lock is imported where one does.
+    # Few workflows use pinned items, so the modules that read the lock are imported on demand.
     from perfflow.library.lock_file import Lock, Pin
 
 PROJECT = "project"
-"""The origin of what is neither perfflow's nor somebody else's."""
+"""The origin of files of the project itself."""
 
 
 class Library:
-    """Turns names into files for the project whose top is ``root``, and remembers what came from elsewhere."""
+    """Resolves names to files for the project at ``root``, and records the items that were used."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -37,17 +37,17 @@ class Library:
 
     @cached_property
     def lock(self) -> Lock:
-        """Reference -> pin. Raises UserError where the lock is damaged."""
+        """The pins by reference. Raises UserError if the lock is damaged."""
         from perfflow.library import lock_file
 
         return lock_file.read(self.root)
 
     def find(self, name: str) -> Path:
-        """Return the file of a workflow given by path, by name, or as one of the forms of ``extends``."""
+        """Return the file of a workflow given by path, by name, or in a form of ``extends``."""
         return self.resolve(name, self.root) if is_elsewhere(name) else search_path.find(name, self.root)
 
     def resolve(self, text: str, folder: Path) -> Path:
-        """Return the file that ``extends`` means in a file of this folder. Raises UserError."""
+        """Return the file that ``extends`` names in a file of this folder. Raises UserError."""
         if references.names_one(text):
             return self._pinned(text)
         if text.startswith(packages.PKG):
@@ -56,34 +56,34 @@ class Library:
             return path
         if "://" in text:
             hint = "write git+https://HOST/OWNER/REPO@REV#PATH, and pin it: perfflow library add REFERENCE"
-            raise UserError.of(f"{text} is an address, and not a workflow", hint)
+            raise UserError.of(f"{text} is an address, not a workflow", hint)
         return self._inside(search_path.resolve(text, folder), folder, text)
 
     def tool(self, text: str, file: str) -> Path:
-        """Return the tool file that ``uses`` means in a file. Raises UserError."""
+        """Return the tool file that ``uses`` names in a file. Raises UserError."""
         if is_elsewhere(text):
             return self.resolve(text, Path(file).parent)
         top = self._top_of(Path(file))
         return self.root / text if top is None else self._inside(top / text, top, text)
 
     def readable(self, path: Path) -> Readable:
-        """Return what may be read for the sake of a workflow; items that it comes to name are added to that."""
+        """Return the folders that may be read for a workflow. Items that it names later are added."""
         return self.reading(search_path.readable(path))
 
     def reading(self, readable: Readable) -> Readable:
-        """Let what is resolved be read as well, now and later."""
+        """Add the folders of resolved items, now and later, to the readable folders. Returns them."""
         self._readable = readable
         for folder in self._folders:
             readable.allow(folder)
         return readable
 
     def origin(self, path: Path) -> str:
-        """Whose a workflow is: ``project``, ``lib:NAME``, or the reference or package that it came by."""
+        """Return the origin of a workflow: ``project``, ``lib:NAME``, or its reference or package."""
         top = self._top_of(path)
         return search_path.origin(path) if top is None else self._folders[top]
 
     def named(self, file: str) -> str:
-        """A file as a user here names it: of an item, the reference and the path in its repository."""
+        """Return the name of a file for users. For an item: its reference and the path in its repository."""
         path = Path(file)
         top = self._top_of(path)
         if top is None:
@@ -96,19 +96,19 @@ class Library:
         return f"{name.partition(mark)[0]}{mark}{inside}"
 
     def unshown(self) -> Iterator[Problem]:
-        """Complain of each item whose commands were never shown on this machine.
+        """Yield a problem for each item whose commands were never shown on this machine.
 
-        What the project holds a copy of was shown with the project.
+        Copies in the project count as shown, because they are visible in the project.
         """
         for name, pin in self.used.items():
             from perfflow.library import store
 
             if not pin.vendored and not store.is_shown(pin):
-                hint = f"look at them: perfflow library add {shlex.quote(name)}; where nobody looks, run with --trust"
+                hint = f"show them: perfflow library add {shlex.quote(name)}; in CI, use --trust"
                 yield Problem(f"the commands of {name} were never shown on this machine", hint)
 
     def folder_of(self, name: str, pin: Pin) -> Path:
-        """Where the files of an item lie on this machine, if they do."""
+        """Return the folder of an item on this machine, which may be missing."""
         from perfflow.library import store
 
         return store.vendored(self.root, references.read(name)) if pin.vendored else store.cached(pin)
@@ -126,10 +126,10 @@ class Library:
             where = f"{folder} is missing" if pin.vendored else f"{name} is not on this machine"
             raise UserError.of(where, f"fetch it: perfflow library {verb} {said}")
         if wrong := list(store.changed(folder, pin)):
-            raise UserError.of(f"{name}: {'; '.join(wrong)}", f"put it back: perfflow library {verb} {said}")
+            raise UserError.of(f"{name}: {'; '.join(wrong)}", f"restore it: perfflow library {verb} {said}")
         self.used[name] = pin
         self._allow(folder, name)
-        # Copies of one repository share a folder.
+        # Copies of items from one repository share a folder.
         self._parts.setdefault(folder, set()).update(folder / path for path in pin.files)
         return folder / pin.path
 
@@ -142,7 +142,7 @@ class Library:
         return next((folder for folder in self._folders if path.is_relative_to(folder)), None)
 
     def _inside(self, path: Path, folder: Path, text: str) -> Path:
-        """The path, where it does not lead out of the item that names it, and is a part of that."""
+        """Return the normalized path. Raises UserError if a file of an item names a path outside the item."""
         top = self._top_of(folder)
         if top is None:
             return path
@@ -155,5 +155,5 @@ class Library:
 
 
 def is_elsewhere(name: str) -> bool:
-    """Whether a name is of a package or of a repository, which a path and the name of a tool are not."""
+    """Return whether a name refers to a package or a repository, not to a path or a tool."""
     return name.startswith(packages.PKG) or references.names_one(name)

@@ -1,4 +1,4 @@
-"""What lies in a project's folder, as far as it is looked at to tell what kind of project it is. Nothing is run."""
+"""The files of a project that are read to detect its kind. Nothing is run."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from perfflow.trees.small_files import text_of
 _MOST_ENTRIES = 20_000
 _DEEPEST = 8
 _MOST_TEXT = 2**25
-"""Characters of all files together that are read to find one thing."""
+"""Largest total number of characters that one search reads."""
 
 
 class ProjectFiles:
-    """Files below ``folder``, without hidden folders, environments and what builds make; no link is followed."""
+    """Files below ``folder``, except hidden folders, environments and build folders. Links are not followed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._paths: list[str] | None = None
 
     def named(self, *endings: str) -> list[str]:
-        """Paths relative to the folder that end with one of these, in order; those nearest to the top come first."""
+        """Return the paths that end with one of these, relative to the folder and sorted by depth."""
         if self._paths is None:
             self._paths = sorted(self._walk(), key=lambda path: (path.count("/"), path))
         return [path for path in self._paths if f"/{path}".endswith(endings)]
 
     def text(self, path: str) -> str:
-        """The text of a file, '' of one that is not there, too large, not a text, or behind a link that leads away."""
+        """Return the text of a file, '' if it is missing, too large, not text, or behind a link out of the folder."""
         return text_of(self.folder / path, self.folder)
 
     def having(self, word: str, *endings: str) -> Iterator[tuple[str, str]]:
-        """Paths and texts of the files that end with one of these and hold a word."""
+        """Yield path and text of the files that end with one of these and contain a word."""
         left = _MOST_TEXT
         for path in self.named(*endings):
             text = self.text(path)
@@ -60,17 +60,17 @@ class ProjectFiles:
                             yield path
                         elif entry.is_dir(follow_symlinks=False) and _is_own(entry.name, inside):
                             folders.append(f"{path}/")
-            except OSError:  # a folder that may not be read
+            except OSError:  # an unreadable folder
                 continue
 
 
 def can_be_named(name: str) -> bool:
-    """Whether a workflow can name a file as it is: what holds an expression would be evaluated there."""
+    """Return whether a workflow can contain the name literally. An expression in it would be evaluated."""
     return name.isprintable() and "${{" not in name
 
 
 def _is_own(name: str, inside: str) -> bool:
-    """Whether a folder may hold sources of the project."""
+    """Return whether a folder may contain sources of the project."""
     deep = inside.count("/") >= _DEEPEST
     made = name in (*ENVIRONMENTS, "__pycache__", "site-packages") or is_build_folder(name)
     return not (deep or made or name.startswith("."))

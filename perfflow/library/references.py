@@ -1,6 +1,6 @@
-"""Names of files in git repositories: ``git+https://HOST/OWNER/REPO@REV#PATH``, or ``OWNER/REPO/PATH@REV``.
+"""References to files in git repositories: ``git+https://HOST/OWNER/REPO@REV#PATH``, or ``OWNER/REPO/PATH@REV``.
 
-A reference ends up in arguments of git and in names of folders, so what it may hold is narrow.
+References are used in arguments of git and in names of folders, so few characters are allowed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass, late_pattern
 
 LOCK = "perfflow.lock"
-"""The file of a project that says what references stand for."""
+"""The file of a project that pins references."""
 GIT = "git+"
 TRANSPORTS = ("https", "ssh", "file")
 _LONG = late_pattern(
@@ -27,7 +27,7 @@ _LONGEST = 1000
 
 @dataclass(frozen=True)
 class Reference:
-    """A file of a repository at a revision: ``url`` is what git is given, ``path`` starts at the repository's top."""
+    """A file of a repository at a revision. ``url``: for git. ``path``: from the top of the repository."""
 
     url: str
     revision: str
@@ -38,27 +38,27 @@ class Reference:
 
     @property
     def transport(self) -> str:
-        """How the repository is reached: ``https``, ``ssh`` or ``file``."""
+        """The transport to the repository: ``https``, ``ssh`` or ``file``."""
         return self.url.partition(":")[0]
 
     @property
     def folder(self) -> PurePosixPath:
-        """Where its files lie below the folder of vendored ones: ``HOST/OWNER/REPO@REV``."""
+        """The folder of its copies below the folder of vendored files: ``HOST/OWNER/REPO@REV``."""
         transport, _, place = self.url.partition("://")
         host, _, inside = place.partition("/")
         return PurePosixPath(host.rpartition("@")[2].replace(":", "-") or transport, f"{inside}@{self.revision}")
 
 
 def names_one(text: str) -> bool:
-    """Whether a text is meant as a reference, though it may be a wrong one."""
-    # The suffix tells a file of the project from OWNER/REPO/PATH@REV.
+    """Return whether a text has the form of a reference, which may be invalid."""
+    # A text with the suffix of a workflow file is a file of the project, not OWNER/REPO/PATH@REV.
     return text.startswith(GIT) or (
         "@" in text and not text.endswith((".yaml", ".yml")) and _SHORT.fullmatch(text) is not None and text[0] != "."
     )
 
 
 def read(text: str) -> Reference:
-    """Read a reference. Raises UserError for one that is wrong, or that could mean something else to git."""
+    """Parse a reference. Raises UserError if it is invalid, or if git could misinterpret it."""
     if len(text) > _LONGEST or not text.isprintable() or not (text.startswith(GIT) or _SHORT.fullmatch(text)):
         raise UserError.of(f"{text[:80]!r} is not a reference to a file in git", _FORM)
     short = None if text.startswith(GIT) else _SHORT.fullmatch(text)
@@ -71,7 +71,7 @@ def read(text: str) -> Reference:
     revision = reference.revision
     odd = any(part in revision for part in ("..", "//", "/.")) or revision.endswith((".lock", "/", "."))
     if odd or not _REVISION.fullmatch(revision):
-        hint = "name a tag, a branch, or a commit with all of its digits"
+        hint = "name a tag, a branch, or a full commit hash"
         raise UserError.of(f"{text}: {revision!r} is not a revision", hint)
     require_path(reference.path, text)
     return reference
@@ -81,7 +81,7 @@ def _long(text: str) -> Reference:
     transport = text.removeprefix(GIT).partition(":")[0]
     if transport not in TRANSPORTS:
         known = ", ".join(f"{GIT}{name}://" for name in TRANSPORTS)
-        raise UserError.of(f"{text}: git may not be used over {transport!r}", f"perfflow knows {known}")
+        raise UserError.of(f"{text}: git may not be used over {transport!r}", f"use {known}")
     found = _LONG.fullmatch(text)
     if not found:
         raise UserError.of(f"{text} does not name a repository, a revision and a path", _FORM)
@@ -91,16 +91,16 @@ def _long(text: str) -> Reference:
     if transport != "file" and not _HOST.fullmatch(host):
         raise UserError.of(f"{text}: {host!r} is not a host", _FORM)
     if transport == "https" and "@" in host:
-        hint = "leave it out: git asks your credential helper, and the reference is kept in perfflow.lock"
-        raise UserError.of(f"{text}: a user or a token does not belong into a reference", hint)
+        hint = "leave it out: git uses your credential helper, and the reference is stored in perfflow.lock"
+        raise UserError.of(f"{text}: a reference must not contain a user or a token", hint)
     _require_names(text, folder.strip("/").split("/"))
     return Reference(f"{transport}://{host}{folder.rstrip('/')}", found["rev"], found["path"])
 
 
 def require_path(path: str, said: str) -> None:
-    """Raise UserError for a path that may leave its folder, or be taken for an option; ``said`` starts the message."""
+    """Raise UserError for a path that may leave its folder or look like an option. ``said`` starts the message."""
     if not path:
-        raise UserError.of(f"{said}: which file of the repository?", "add its path: #workflows/NAME.yaml")
+        raise UserError.of(f"{said} names no file", "add a path: #workflows/NAME.yaml")
     _require_names(said, path.split("/"))
 
 
@@ -110,4 +110,4 @@ def _require_names(said: str, names: Sequence[str]) -> None:
             hint = "no empty part, no `..`, no leading `-`, no .git, and none of \\ ? * [ ]"
             raise UserError.of(f"{said}: {name!r} cannot be a part of its path", hint)
         if not name.isprintable():
-            raise UserError.of(f"{said}: {name!r} holds characters that cannot be shown", "rename the file")
+            raise UserError.of(f"{said}: {name!r} contains unprintable characters", "rename the file")

@@ -1,4 +1,4 @@
-"""A workflow's name -> its file: the project's own ``workflows/`` first, then those that ship with perfflow."""
+"""Finds the file of a workflow by name: first in ``workflows/`` of the project, then in perfflow's library."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIB = "lib:"
 
 
 def find(name: str, root: Path) -> Path:
-    """Return the file of a workflow given by path, by name, or as lib:NAME. Raises UserError with the nearest name."""
+    """Return the file of a workflow given by path, by name, or as lib:NAME. Raises UserError with a similar name."""
     if name.startswith(LIB):
         return resolve(name, root)
     path = Path(name)
@@ -37,17 +37,17 @@ def find(name: str, root: Path) -> Path:
 
 
 def workflows(root: Path) -> Iterator[Path]:
-    """Yield the files of all workflows that ``find`` knows by name, the project's own first."""
+    """Yield the files of all workflows that ``find`` finds by name, the project's own first."""
     for folder in (root / FOLDER, SHIPPED):
         yield from sorted(item for suffix in SUFFIXES for item in folder.glob(f"*{suffix}") if item.is_file())
 
 
 def resolve(text: str, folder: Path) -> Path:
-    """The file that ``extends`` means: ``lib:NAME``, or a path relative to the file that says it."""
+    """Return the file that ``extends`` names: ``lib:NAME``, or a path relative to ``folder``."""
     if not text.startswith(LIB):
         return folder / text
     name = text.removeprefix(LIB)
-    # Looked up and not tried: a name can be none that a file may have.
+    # Compare with existing files instead of opening one: the name may be invalid for a file.
     known = {item.stem: item for item in sorted(SHIPPED.glob("*.yaml"))}
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
@@ -57,11 +57,11 @@ def resolve(text: str, folder: Path) -> Path:
 
 
 def readable(path: Path) -> Readable:
-    """What may be read for the sake of a workflow or a tool file: its project, and the library.
+    """Return what may be read for a workflow or a tool file: its project and the library.
 
-    Where it is in no project, its folder and the project around the current folder.
+    Outside a project: its folder, and the project around the current folder.
     """
-    folder = Path(os.path.abspath(path.parent))  # noqa: PTH100 (the folder that was named, not where a link leads)
+    folder = Path(os.path.abspath(path.parent))  # noqa: PTH100 (the named folder, with links unresolved)
     around = project.around(Path.cwd())
     if around and folder.is_relative_to(around):
         return Readable.of(around, SHIPPED)
@@ -70,5 +70,5 @@ def readable(path: Path) -> Readable:
 
 
 def origin(path: Path) -> str:
-    """Whose a workflow is: ``project``, or ``lib:NAME`` of one that ships with perfflow."""
+    """Return the origin of a workflow: ``project``, or ``lib:NAME`` if it ships with perfflow."""
     return f"{LIB}{path.stem}" if path.parent == SHIPPED else "project"

@@ -1,4 +1,4 @@
-"""What kind of project is here -> a first workflow for it, with comments, that runs as it is."""
+"""Writes a first workflow for a project according to its kind. It has comments and can run unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from perfflow.trees.python_layout import import_folders
 
 @dataclass(frozen=True)
 class Start:
-    """A workflow to be written: its name, text, what it was written for, and other kinds that the project is of."""
+    """A workflow to write: its name, text, what it measures, and other kinds of the project."""
 
     name: str
     text: str
@@ -32,7 +32,7 @@ class Start:
     note: str = ""
     others: tuple[DetectedProject, ...] = ()
     unignored: str = ""
-    """The folder that it builds into, where git does not ignore that."""
+    """The folder that it builds into, if git does not ignore it."""
 
 
 _NO_ADAPTER: Mapping[ProjectKind, str] = {
@@ -52,7 +52,7 @@ _GO_BENCHMARK = late_pattern(r"^func Benchmark\w*\(", re.MULTILINE)
 def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, name: str) -> Start:
     """Write the text of a first workflow for the project in ``folder`` of the tree at ``root``.
 
-    Raises UserError where nothing says what to measure.
+    Raises UserError if the files do not show what to measure.
     """
     files = ProjectFiles(folder)
     found = detect_project.kinds(files)
@@ -74,7 +74,7 @@ def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, n
 
 
 def _chosen(found: tuple[DetectedProject, ...], command: str) -> ProjectKind:
-    """The kind of project by its files; one with a command of its own is measured by that."""
+    """Return the kind of project. With a command it is ``cargo`` or ``command``."""
     kinds = [item.kind for item in found]
     if not command:
         return kinds[0] if kinds else ProjectKind.COMMAND
@@ -82,40 +82,40 @@ def _chosen(found: tuple[DetectedProject, ...], command: str) -> ProjectKind:
 
 
 def _note(found: tuple[DetectedProject, ...], chosen: ProjectKind) -> str:
-    """What is said where perfflow knows the kind of project, and has nothing of its own to measure it by."""
+    """Return a note for kinds of projects that perfflow detects but has no adapter for."""
     kinds = [chosen, *(item.kind for item in found[:1] if chosen is ProjectKind.COMMAND)]
     known = next((_NO_ADAPTER[kind] for kind in kinds if kind in _NO_ADAPTER), "")
     return f"perfflow has no adapter for {known} projects, so this measures a command" if known else ""
 
 
 def _unignored(text: str, folder: Path, root: Path) -> str:
-    """The folder that a workflow builds into, if git would show what it builds as new files."""
+    """Return the folder that a workflow builds into if git does not ignore it, else ''."""
     if not ((root / ".git").exists() and folder.is_relative_to(root) and _BUILDS.search(text)):
         return ""
     path = str((folder / "build").relative_to(root))
-    # A pattern such as `build/` holds for a folder, and there may be none yet.
+    # The folder may not exist yet, and a pattern such as `build/` only matches a folder.
     return "" if tops(root, [f"{path}/program"]) else path
 
 
 def _without_suffix(name: str) -> str:
-    """A name as a person may give it, with the suffix of the file that will hold it."""
+    """Return a name without the suffix of a workflow file, which users may have typed."""
     suffix = next((suffix for suffix in search_path.SUFFIXES if name.endswith(suffix)), "")
     return name.removesuffix(suffix)
 
 
 def _own(name: str) -> str:
-    """A name that hides no workflow of the library, where a person gave none."""
+    """Return a default name that does not hide a workflow of the library."""
     return f"{name}-perf" if (search_path.SHIPPED / f"{name}.yaml").is_file() else name
 
 
 def _python(folder: Path, root: Path) -> str:
-    """The interpreter of the project's environment, as a step in ``folder`` names it; else the one on PATH."""
+    """Return the interpreter of the project's environment, relative to ``folder``, else the one on PATH."""
     places = (place / name for place in dict.fromkeys((folder, root)) for name in _PYTHONS)
     return next((os.path.relpath(place, folder) for place in places if place.exists()), "python3")
 
 
 def _own_packages(folder: Path, root: Path) -> str:
-    """The lines by which a suite finds the project's packages, unless an environment here has them installed."""
+    """Return the lines that let a suite import the project's packages, '' if an environment here has them."""
     environments = (place / name for place in (folder, root) for name in ENVIRONMENTS)
     if any(is_installed(folder, place) for place in environments):
         return ""
@@ -124,7 +124,7 @@ def _own_packages(folder: Path, root: Path) -> str:
 
 
 def _shared(folder: Path, root: Path) -> str:
-    """The lines that name what git ignores and every tree needs; where one cannot be shared, a comment says why."""
+    """Return the lines that share ignored environments with every tree, and comments on those that cannot be shared."""
     if not (root / ".git").exists():
         return ""
     there = [place / name for place in dict.fromkeys((folder, root)) for name in ENVIRONMENTS]
@@ -141,8 +141,8 @@ def _shared(folder: Path, root: Path) -> str:
 
 def _of_command(files: ProjectFiles, command: str) -> Starter:
     if not command:
-        hint = f"say it: perfflow init --command './program --size 10'; looked for: {LOOKED_FOR}"
-        raise UserError.of("nothing here says what to measure", hint)
+        hint = f"name a command: perfflow init --command './program --size 10'; looked for: {LOOKED_FOR}"
+        raise UserError.of("the files here do not show what to measure", hint)
     built = detect_project.cmake_program(files) if command.startswith("build/") else None
     goal = detect_project.make_goal(files)
     build = built.build if built else f"make {goal}" if goal else ""
@@ -152,7 +152,7 @@ def _of_command(files: ProjectFiles, command: str) -> Starter:
 def _measured(
     files: ProjectFiles, command: str, build: str, about: str, note: str = "", profile: str = starter_templates.NATIVE
 ) -> Starter:
-    """The workflow that measures a command, profiled as its language can be; ``note``: a comment above the command."""
+    """Return a workflow for a command, with profilers for its language. ``note``: a comment above the command."""
     words = command.split()
     is_python = bool(words) and is_interpreter(words[0])
     text = starter_templates.COMMAND.replace("@PROFILE@", starter_templates.PYTHON if is_python else profile)
@@ -168,7 +168,7 @@ def _build_stage(command: str) -> str:
 def _of_google(files: ProjectFiles, command: str) -> Starter:
     built = Built(command, "") if command else detect_project.google_program(files)
     if built is None:
-        raise UserError.of("nothing says which program to run", "say it: --command build/bench")
+        raise UserError.of("the files do not show which program to run", "name it: --command build/bench")
     others = f"\n        # Also here: {', '.join(built.others)}" if built.others else ""
     text = starter_templates.GOOGLE.replace("@BUILD_STAGE@", _build_stage(built.build)).replace("@OTHERS@", others)
     about = "a Google Benchmark program" + (f", {built.program}, built by `{built.build}`" if built.build else "")
@@ -177,12 +177,14 @@ def _of_google(files: ProjectFiles, command: str) -> Starter:
 
 def _of_suite(files: ProjectFiles, command: str) -> Starter:
     if command:
-        raise UserError.of("a pytest suite has no --command", "leave one of the two out")
+        raise UserError.of("a pytest suite takes no --command", "leave out --command, or leave out --kind")
     paths = detect_project.benchmark_tests(files)[:_MOST_PATHS]
     needed = "" if paths else detect_project.requires_pytest_benchmark(files)
     if not paths and not needed:
-        raise UserError.of("no test here uses the fixture `benchmark` of pytest-benchmark", "pytest-benchmark's docs")
-    shown = f"{', '.join(paths[:3])}{', ...' if paths[3:] else ''}" if paths else f"the tests, which {needed} asks for"
+        raise UserError.of(
+            "no test here uses the fixture `benchmark` of pytest-benchmark", "see the docs of pytest-benchmark"
+        )
+    shown = f"{', '.join(paths[:3])}{', ...' if paths[3:] else ''}" if paths else f"the tests ({needed} requires it)"
     text = starter_templates.PYTEST.replace("@PATHS@", quoted_list(sorted(paths) or ["."]))
     return Starter(text, files.folder.name, f"the pytest-benchmark suite in {shown}")
 
@@ -190,7 +192,9 @@ def _of_suite(files: ProjectFiles, command: str) -> Starter:
 def _of_asv(files: ProjectFiles, command: str) -> Starter:
     settings = detect_project.asv_settings(files)
     if command or not settings:
-        raise UserError.of("no asv.conf.json here, or a --command beside it", "run perfflow init where the project is")
+        raise UserError.of(
+            "no asv.conf.json here, or --command was given", "run perfflow init in the project, without --command"
+        )
     text = starter_templates.ASV.replace("@CONFIG@", quoted(settings[0]))
     return Starter(text, files.folder.name, f"the asv suite of {settings[0]}")
 
@@ -198,13 +202,13 @@ def _of_asv(files: ProjectFiles, command: str) -> Starter:
 def _of_pyperf(files: ProjectFiles, command: str) -> Starter:
     scripts = detect_project.pyperf_scripts(files)[:_MOST_PATHS]
     if command or not scripts:
-        raise UserError.of("no script here has a pyperf.Runner, or a --command beside it", "pyperf's docs")
+        raise UserError.of("no script here has a pyperf.Runner, or --command was given", "see the docs of pyperf")
     text = starter_templates.PYPERF.replace("@STEPS@", "".join(_pyperf_steps(scripts)))
     return Starter(text, files.folder.name, f"the pyperf benchmarks of {', '.join(scripts[:3])}")
 
 
 def _pyperf_steps(scripts: list[str]) -> Iterator[str]:
-    """A step for each script; of several, benchmarks are called by their script, too, since names may repeat."""
+    """Yield a step for each script. With several scripts, benchmark names include the script, since they may repeat."""
     used: set[str] = set()
     for number, script in enumerate(scripts, 1):
         stem = fit(Path(script).stem).replace("-", "_") or "script"
@@ -225,9 +229,9 @@ def _of_go(files: ProjectFiles, command: str) -> Starter:
         first, *others = dict.fromkeys(f"./{path.parent}".removesuffix("/.") for path in map(Path, tested))
         build = f"go test -c -o build/bench.test {shlex.quote(first)}"
         command = "build/bench.test -test.run '^$' -test.bench . -test.benchtime 100x"
-        note = "A fixed number of iterations, so that the time of the whole command can be compared:"
-        note += " raise it until a run takes about a second."
-        note += f" Benchmarks are in {comment(', '.join(others))}, too." if others else ""
+        note = "The number of iterations is fixed, so that the time of the whole command can be compared."
+        note += " Raise it until a run takes about a second."
+        note += f" More benchmarks are in {comment(', '.join(others))}." if others else ""
     elif not command and files.text("main.go"):
         build, command = f"go build -o build/{fit(name)} .", f"build/{fit(name)}"
     command = command or "go test -count=1 ./..."
@@ -265,13 +269,13 @@ def _of_java(files: ProjectFiles, command: str, guess: str, about: str) -> Start
     return _measured(files, command or guess, "", about, "" if command else _INSTEAD, starter_templates.JAVA)
 
 
-_INSTEAD = "All tests, for want of something better: name a program that does the work you care about."
+_INSTEAD = "Runs all tests by default. Better: name a program that does the work you care about."
 
 
 def _of_cmake(files: ProjectFiles, command: str) -> Starter:
     built = detect_project.cmake_program(files)
     if built is None:
-        raise UserError.of("CMakeLists.txt adds no executable", "say what to measure: --command 'build/program'")
+        raise UserError.of("CMakeLists.txt adds no executable", "name a command: --command 'build/program'")
     starter = _measured(files, command or built.program, built.build, f"a command, built by `{built.build}`")
     return replace(starter, name=files.folder.name)
 

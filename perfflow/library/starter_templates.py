@@ -1,4 +1,4 @@
-"""Texts of first workflows; ``@WORDS@`` are replaced."""
+"""Templates of first workflows. ``@WORDS@`` are placeholders."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ defaults:
 
 SHARE = """
 worktree:
-  # Ignored by git, and needed in each of the two trees that a gate compares.
+  # Ignored by git, but needed in both trees that a gate compares.
   share: @SHARED@
 """
 
 OWN_PACKAGES = """
 env:
-  # The project's own packages come first, as they do in the trees of a gate.
+  # Import the project's own packages first, as a gate does in its trees.
   PYTHONPATH: @FOLDERS@
 """
 
@@ -30,21 +30,21 @@ BUILD = """  build:
 
 NATIVE = """\
   profile:
-    # Where the time goes, and what is on the heap at its peak; skipped where perf or valgrind is missing.
+    # CPU time by function, and the heap at its peak. Skipped if perf or valgrind is missing.
     - {id: cpu, uses: perf, benchmark: program}
     - {id: heap, uses: massif, benchmark: program}
 """
 
 OTHER = """\
   profile:
-    # Where the time goes; skipped where perf is missing.
+    # CPU time by function. Skipped if perf is missing.
     - {id: cpu, uses: perf, benchmark: program}
 """
 
 WITH_MAP = """\
   profile:
-    # Where the time goes; skipped where perf is missing. @RUNTIME@ writes names of its functions to /tmp/perf-PID.map.
-    # Looking for inlined functions of @RUNTIME@ itself would take minutes.
+    # CPU time by function. Skipped if perf is missing. @RUNTIME@ writes the names of its functions to
+    # /tmp/perf-PID.map. Finding inlined functions of @RUNTIME@ itself would take minutes.
     - id: cpu
       uses: perf
       benchmark: program
@@ -59,20 +59,20 @@ JAVA = WITH_MAP.replace("@RUNTIME@", "Java 17").replace("@MAPPED@", f"JAVA_TOOL_
 
 PYTHON = """\
   profile:
-    # Every call, samples of the running program (skipped where py-spy is missing), and who holds memory at its peak.
+    # All calls, samples of the running program (skipped if py-spy is missing), and memory at its peak.
     - {id: calls, uses: cprofile, benchmark: program}
     - {id: sampled, uses: py-spy, benchmark: program}
     - {id: heap, uses: tracemalloc, benchmark: program}
-    # With memray in the program's environment also what C code allocates:
+    # Also allocations of C code, if memray is in the program's environment:
     #- {id: allocations, uses: memray, benchmark: program}
 """
 
 COMMAND = """\
 perfflow: 1
 name: @NAME@
-description: How long does it take, what does it need, and where does the time go?
+description: How much time and memory does the program use, and in which functions?
 @WHERE@
-# What has to hold; `perfflow run @NAME@` fails where it does not. Take the values from a first run:
+# Targets: `perfflow run @NAME@` fails if one is missed. Take the values from a first run:
 #targets:
 #  program:
 #    time: <50ms
@@ -84,20 +84,20 @@ stages:
       uses: command
       with:
 @NOTE@        command: @COMMAND@
-      # Another command or setting to compare it with, measured in pairs:
+      # Compare with another command or setting, in pairs:
       #candidate: ./other-program
       #candidate: {env: {THREADS: "2"}}
 @PROFILE@  #verify:
-    # Every run, and both sides of a comparison, must print the same:
+    # All runs, and both sides of a comparison, must print the same output:
     #- {id: same-output, uses: same-output, benchmark: program, with: {runs: 2}}
 """
 
 CARGO = """\
 perfflow: 1
 name: @NAME@
-description: How long does the release build take, what does it need, and where does the time go?
+description: How much time and memory does the release build use, and in which functions?
 @WHERE@
-# What has to hold; `perfflow run @NAME@` fails where it does not. Take the values from a first run:
+# Targets: `perfflow run @NAME@` fails if one is missed. Take the values from a first run:
 #targets:
 #  program:
 #    time: <50ms
@@ -107,18 +107,18 @@ stages:
   build:
     - id: release
       run: cargo build --release --target-dir target@WHAT@
-      # Line numbers for the profilers; they do not change the code.
+      # Line numbers for the profilers. They do not change the code.
       env: {CARGO_PROFILE_RELEASE_DEBUG: line-tables-only}
   baseline:
     - id: program
       uses: command
       with:
-        # With its arguments, such as "target/release/program --size 10".
+        # Add its arguments, such as "target/release/program --size 10".
         command: @COMMAND@@OTHERS@
-      # Another command or setting to compare it with, measured in pairs:
+      # Compare with another command or setting, in pairs:
       #candidate: {env: {RAYON_NUM_THREADS: "2"}}
   profile:
-    # Where the time goes, and what is on the heap at its peak; skipped where perf or valgrind is missing.
+    # CPU time by function, and the heap at its peak. Skipped if perf or valgrind is missing.
     - {id: cpu, uses: perf, benchmark: program}
     - {id: heap, uses: massif, benchmark: program}
   verify:
@@ -132,7 +132,7 @@ perfflow: 1
 name: @NAME@
 description: How long does each @HARNESS@ benchmark of the crate take?
 @WHERE@
-# What has to hold; `perfflow run @NAME@` fails where it does not. Globs name several benchmarks:
+# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
 #targets:
 #  "decode/*":
 #    time: <2ms
@@ -141,11 +141,11 @@ stages:
   baseline:
     - id: suite
       uses: cargo-bench
-      # The suite's own names, such as group/function/value
+      # Names from the suite, such as group/function/value
       benchmark: "*"
       with:
         @PACKAGES@bench: @BENCHES@
-      # Other features, or another setting of the build, to compare with, measured in pairs:
+      # Compare with other features or another build setting, in pairs:
       #candidate: {with: {features: [simd]}}
       #candidate: {env: {CARGO_PROFILE_BENCH_LTO: fat}}
   verify:
@@ -162,7 +162,7 @@ params:
   python: {default: @PYTHON@, help: the interpreter that has pytest-benchmark}
   files: {default: @PATHS@, help: files with benchmarks}
 
-# What has to hold; `perfflow run @NAME@` fails where it does not. Globs name several benchmarks:
+# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
 #targets:
 #  "**::test_parse":
 #    time: <2ms
@@ -171,16 +171,16 @@ stages:
   baseline:
     - id: suite
       uses: pytest-benchmark
-      # The suite's own names: tests/test_x.py::test_y
+      # Names from the suite: tests/test_x.py::test_y
       benchmark: "*"
       with:
         python: ${{ params.python }}
         paths: ${{ params.files }}
-      # Another setting to compare with, measured in pairs; to compare two copies of a package see
+      # Compare with another setting, in pairs. To compare two copies of a package, see
       # `perfflow show pytest-benchmark-suite`.
       #candidate: {env: {MODE: fast}}
   verify:
-    # The same files as tests, each benchmark run once.
+    # Run the same files as tests, each benchmark once.
     - id: tests
       run: ${{ params.python }} -m pytest -q --benchmark-disable ${{ params.files }}
 """
@@ -190,7 +190,7 @@ perfflow: 1
 name: @NAME@
 description: How long does each benchmark of the program take?
 @WHERE@
-# What has to hold; `perfflow run @NAME@` fails where it does not. Globs name several benchmarks:
+# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
 #targets:
 #  "BM_Parse/*":
 #    time: <2ms
@@ -199,11 +199,11 @@ stages:
 @BUILD_STAGE@  baseline:
     - id: suite
       uses: google-benchmark
-      # The program's own names: BM_Parse/1024
+      # Names from the program: BM_Parse/1024
       benchmark: "*"
       with:
         command: @COMMAND@@OTHERS@
-      # Another build to compare it with, measured in pairs:
+      # Compare with another build, in pairs:
       #candidate: ../before/build/bench
 """
 
@@ -215,7 +215,7 @@ description: How long does each benchmark of the asv suite take?
 params:
   python: {default: @PYTHON@, help: the interpreter that has asv and the project}
 
-# What has to hold; `perfflow run @NAME@` fails where it does not. Globs name several benchmarks:
+# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
 #targets:
 #  "**time_parse*":
 #    time: <2ms
@@ -224,12 +224,12 @@ stages:
   baseline:
     - id: suite
       uses: asv
-      # The suite's own names: bench_x.Suite.time_y
+      # Names from the suite: bench_x.Suite.time_y
       benchmark: "*"
       with:
         config: @CONFIG@
         python: ${{ params.python }}
-        # Only some of them, by a regular expression:
+        # Select benchmarks with a regular expression:
         #bench: time_parse
 """
 
@@ -241,7 +241,7 @@ description: How long does each pyperf benchmark take?
 params:
   python: {default: @PYTHON@, help: the interpreter that has pyperf}
 
-# What has to hold; `perfflow run @NAME@` fails where it does not. Globs name several benchmarks:
+# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
 #targets:
 #  "parse*":
 #    time: <2ms
@@ -253,7 +253,7 @@ stages:
 PYPERF_STEP = """\
     - id: @ID@
       uses: pyperf
-      # The script's own names.
+      # Names from the script.
       benchmark: "@PREFIX@*"
       with:
         script: @SCRIPT@

@@ -1,4 +1,4 @@
-"""Pieces of a first workflow's text: names, commands and lists as YAML."""
+"""Parts of the text of a first workflow: names, commands and lists as YAML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_NAME = late_pattern(r"[^A-Za-z0-9_.-]+")
 
 @dataclass(frozen=True)
 class Starter:
-    """The text of a workflow for one kind of project, a name, what it is for in words, and what to know of it."""
+    """A workflow for one kind of project: its text and name, what it measures, and a note for the user."""
 
     text: str
     name: str
@@ -25,35 +25,35 @@ class Starter:
 
 
 def fit(name: str) -> str:
-    """A name as the file of a workflow can have it, '' where nothing of it can stay."""
+    """Return a name that is valid for a workflow file, '' if no character is valid."""
     return _NO_NAME.sub("-", name).strip("-.")[:100]
 
 
 def quoted(text: str) -> str:
-    """A text as YAML: double quotes of JSON are double quotes of YAML, which folds separators that stand in them."""
+    """Return text as a YAML string in double quotes. Line separators are escaped, since YAML would fold them."""
     text = json.dumps(text, ensure_ascii=False)
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
 
 
 def quoted_list(texts: Iterable[str]) -> str:
-    """A list of texts in one line of YAML."""
+    """Return texts as a YAML list on one line."""
     return f"[{', '.join(map(quoted, texts))}]"
 
 
 def comment(text: str) -> str:
-    """A text as it can stand in a comment: one line, of characters that YAML allows."""
+    """Return text for a comment: one line of characters that YAML allows."""
     return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name that a project gives can stand in a command or an expression as it is."""
+    """Return whether a name from a project can be used in a command or an expression without quotes."""
     return bool(_PLAIN.fullmatch(name))
 
 
 def command_text(command: str) -> str:
-    """A command as YAML, with the key that has a shell read it where it needs one."""
+    """Return a command as YAML, with the key ``shell`` if it needs a shell."""
     try:
         needs_shell = shell_syntax.first(masked(command))
     except ExpressionError:
-        needs_shell = None  # what is wrong with it is said when the workflow is read
+        needs_shell = None  # reading the workflow reports the mistake
     return quoted(command) + ("\n        shell: true" if needs_shell else "")

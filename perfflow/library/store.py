@@ -1,4 +1,4 @@
-"""Where fetched items lie: in the user's cache, each in a folder that its checksum names. And which were shown here."""
+"""Stores fetched items in the user's cache, in folders named by checksum, and records which items were shown."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from perfflow.model.errors import UserError
 from perfflow.workflow.readable import Readable
 
 VENDORED = Path("workflows", "vendor")
-"""Of a project, for the copies that it keeps."""
+"""Folder for copies of items in a project."""
 
 
 def cached(pin: Pin) -> Path:
-    """The folder of an item in the cache, which need not be there. Its files lie in it as in their repository."""
+    """Return the folder of an item in the cache, which may be missing. Its files have their paths in the repository."""
     from platformdirs import user_cache_path
 
     return user_cache_path("perfflow") / "library" / pin.sha256
 
 
 def vendored(root: Path, reference: Reference) -> Path:
-    """The folder of a repository's copied files in a project."""
+    """Return the folder for copied files of a repository in a project."""
     return root / VENDORED / reference.folder
 
 
 def sums(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Path -> sha256."""
+    """Return the sha256 of each file by path."""
     return {name: hashlib.sha256(raw).hexdigest() for name, raw in files.items()}
 
 
 def changed(folder: Path, pin: Pin) -> Iterator[str]:
-    """What is not as the lock says: the files that are missing, differ, or lie behind a link that leads out."""
+    """Yield the differences from the lock: files that are missing, changed, or behind a link out of the folder."""
     readable = Readable.of(folder)
     for name, sha256 in sorted(pin.files.items()):
         try:
@@ -49,11 +49,11 @@ def changed(folder: Path, pin: Pin) -> Iterator[str]:
             continue
         found = hashlib.sha256(raw).hexdigest()
         if found != sha256:
-            yield f"{name} was changed: its sha256 is {found[:12]}…, and {lock_file.NAME} says {sha256[:12]}…"
+            yield f"{name} was changed: its sha256 is {found[:12]}…, but {sha256[:12]}… in {lock_file.NAME}"
 
 
 def files_in(folder: Path, pin: Pin) -> dict[str, bytes]:
-    """The files of an item that is as the lock says. Raises UserError where one cannot be read."""
+    """Return the files of an item that matches the lock. Raises UserError if one cannot be read."""
     readable = Readable.of(folder)
     try:
         return {name: readable.bytes_of(folder / name) for name in pin.files}
@@ -62,7 +62,7 @@ def files_in(folder: Path, pin: Pin) -> dict[str, bytes]:
 
 
 def keep(pin: Pin, files: Mapping[str, bytes]) -> None:
-    """Put an item into the cache, in place of a damaged one. Raises UserError where it cannot be written."""
+    """Write an item into the cache, replacing a damaged one. Raises UserError if it cannot be written."""
     folder = cached(pin)
     fresh = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
@@ -77,7 +77,7 @@ def keep(pin: Pin, files: Mapping[str, bytes]) -> None:
 
 
 def write_into(folder: Path, files: Mapping[str, bytes], within: Path) -> None:
-    """Write files below a folder. Raises OSError, also where a link leads out of ``within``."""
+    """Write files below a folder. Raises OSError, also if a link leads out of ``within``."""
     for name, raw in files.items():
         path = folder / name
         _require_within(path, within)
@@ -87,9 +87,9 @@ def write_into(folder: Path, files: Mapping[str, bytes], within: Path) -> None:
 
 
 def remove(path: Path, within: Path) -> None:
-    """Remove a file that may be there, and the folders of copies that it leaves empty.
+    """Remove a file, if it exists, and the folders of copies that become empty.
 
-    Raises OSError, also where a link leads out of ``within``.
+    Raises OSError, also if a link leads out of ``within``.
     """
     _require_within(path, within)
     path.unlink(missing_ok=True)
@@ -105,12 +105,12 @@ def _require_within(path: Path, within: Path) -> None:
 
 
 def is_shown(pin: Pin) -> bool:
-    """Whether the commands of an item were shown to the user of this machine."""
+    """Return whether the commands of an item were shown to the user on this machine."""
     return _mark(pin).is_file()
 
 
 def mark_shown(pin: Pin) -> None:
-    """Remember that they were. Raises UserError where that cannot be written."""
+    """Record that the commands of an item were shown. Raises UserError if this cannot be written."""
     path = _mark(pin)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

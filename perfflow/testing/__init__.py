@@ -1,4 +1,4 @@
-"""The contract that every adapter keeps, as a pytest class for those who write one: see docs/writing-a-tool.md."""
+"""A pytest class with the contract of adapters, for authors of adapters. See docs/writing-a-tool.md."""
 
 from perfflow.testing.contract import AdapterContract, tool_of_file
 

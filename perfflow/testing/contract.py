@@ -1,4 +1,4 @@
-"""The contract that every adapter keeps, as a pytest class: perfflow's own tools are tested by it, and yours can be.
+"""The contract of adapters as a pytest class. perfflow's own tools are tested with it, and yours can be as well.
 
     from perfflow.testing import AdapterContract
     import my_adapter
@@ -9,8 +9,8 @@
         failing_command = ["sh", "-c", "exit 3"]
         samples = "data/my-adapter-1.2"
 
-It starts the real program as perfflow does, lies about its outputs, and damages real ones: whatever is missing, empty,
-cut, stale or nonsense has to be an error, and so has a program that failed, whatever the exit status says.
+It starts the real program as perfflow does, replaces it by faulty ones, and damages real outputs. An output that is
+missing, empty, cut, stale or nonsense must be an error, and so must a failed program, whatever its exit status is.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ OTHERS = (
     b"Benchmark 1: ./program\n  Time (abs): 1.2 ms\n",
     b"name,value\na,1\n",
 )
-"""Files of other tools, or of none, without a benchmark in them."""
+"""Files of other tools, or of no tool, without a benchmark."""
 SHARES = (*(share / 20 for share in range(1, 20)), 0.97, 0.99)
 FAILING = {"exits 3": ("sh", "-c", "exit 3"), "is killed": ("sh", "-c", "kill -9 $$")}
 FAILING_PYTHON = {
@@ -61,10 +61,10 @@ FAILING_PYTHON = {
     "is killed": (sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"),
 }
 LIES = ("gone", "empty", "cut", "other")
-"""What is done to new outputs after the program wrote them and ended with 0."""
+"""Damage to new outputs after the program wrote them and exited with 0."""
 NO_LIE = "none"
 MADE = ("parsed.json", "stacks.folded")
-"""Files beside samples that perfflow made of them."""
+"""Files that perfflow creates from the samples."""
 _LIAR = """
 import shutil, sys
 from pathlib import Path
@@ -85,7 +85,7 @@ _LONGEST_REASON = 600
 
 
 def tool_of_file(path: Path | str) -> Adapter:
-    """The adapter of a tool file, to be tested like any other. Raises UserError with the file's mistakes."""
+    """Return the adapter of a tool file, to test it like any other. Raises UserError with the mistakes of the file."""
     tool, problems = tool_definitions.load(Path(path))
     if tool is None:
         raise UserError(problems)
@@ -93,7 +93,7 @@ def tool_of_file(path: Path | str) -> Adapter:
 
 
 def _idle(adapter: Adapter) -> Adapter:
-    """The adapter with a program that ends well and does nothing: only what was there before is left to be read."""
+    """Return the adapter with a program that does nothing and exits with 0. Only earlier outputs can be read."""
 
     def emptied(processes: Callable[[Call], tuple[Invocation, ...]]) -> Callable[[Call], tuple[Invocation, ...]]:
         return lambda call: tuple(replace(item, argv=("true",), beside=0.0) for item in processes(call))
@@ -101,8 +101,8 @@ def _idle(adapter: Adapter) -> Adapter:
     return replace(adapter, invocations=emptied(adapter.invocations), preparations=emptied(adapter.preparations))
 
 
-def _lying(adapter: Adapter, lie: str, good: Path, kept: Sequence[str]) -> Adapter:
-    """The adapter with a program that writes anew what a good run left in ``good``, spoils it, and ends well."""
+def _faulty(adapter: Adapter, lie: str, good: Path, kept: Sequence[str]) -> Adapter:
+    """Return the adapter with a program that copies the outputs in ``good``, damages them, and exits with 0."""
 
     def invocations(call: Call) -> tuple[Invocation, ...]:
         argv = (sys.executable, "-I", "-S", "-c", _LIAR, lie, str(good), str(call.folder), *kept)
@@ -112,40 +112,40 @@ def _lying(adapter: Adapter, lie: str, good: Path, kept: Sequence[str]) -> Adapt
 
 
 class AdapterContract:
-    """Subclass it in a test module, and name the adapter, a command that goes well, one that fails, and real outputs.
+    """Subclass it in a test module and set the adapter, a command that succeeds, one that fails, and real outputs.
 
-    ``samples`` is a folder with what a good run left: stdout under the name that the invocation gives it, stderr where
-    that is all the tool reads.
+    ``samples``: a folder with the outputs of a good run. Stdout has the name that the invocation gives it. Include
+    stderr only if the tool reads nothing else.
     """
 
     adapter: ClassVar[Adapter]
     samples: ClassVar[Path | str] = ""
-    """Relative to the test's file; "" for a tool that leaves no files."""
+    """Relative to the file of the test; "" for a tool without output files."""
     captured: ClassVar[Path | str] = ""
-    """A folder with more outputs, good and bad, each in a folder ``VERSION/CASE``: all of them are mutated."""
+    """A folder with further outputs, good and bad, in folders ``VERSION/CASE``. All of them are mutated."""
     command: Sequence[str] = ()
     failing_command: ClassVar[Sequence[str]] = ()
-    """By default one that exits with 3."""
+    """Default: a command that exits with 3."""
     options: Mapping[str, Any] = {}
     """Further keys of ``with``."""
     failing_options: ClassVar[Mapping[str, Any]] = {}
-    """What is changed in ``options`` to make a run fail; needed where there is no key ``command``."""
+    """Changes of ``options`` that make a run fail; required if there is no key ``command``."""
     captured_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """Keys of ``with`` by the name of a case's folder, "" for all others: those that it was captured with."""
+    """Keys of ``with`` that a case was captured with, by the name of its folder; "" for all other cases."""
     files: ClassVar[Mapping[str, str]] = {}
-    """Contents of files in the folder in which the program starts, by path. Without any it starts where pytest does."""
+    """Contents of files in the working directory of the program, by path. Without files, pytest's directory is used."""
     unread: ClassVar[Sequence[str]] = ()
-    """Names of samples that ``parse`` does not look into, such as the raw data of a converter."""
+    """Names of samples that ``parse`` does not read, such as the raw data of a converter."""
     ends: ClassVar[bool] = True
-    """Whether the format says where it ends, so that a file is known to be cut wherever it was."""
+    """Whether the format marks its end, so that every cut of a file can be detected."""
     readers: ClassVar[Sequence[Reader]] = ()
-    """At most one second opinion: the figures in the files, in a few lines that check nothing."""
+    """At most one independent reader: a few lines that return the figures in the files without checks."""
     not_mutated: ClassVar[Sequence[str]] = ()
-    """Names of cases that ``readers`` do not know how to read."""
+    """Names of cases that ``readers`` cannot read."""
     timeout: ClassVar[float] = 120.0
-    """In s, of each process."""
+    """Time limit of each process, in seconds."""
     stand_in: ClassVar[str] = ""
-    """A path that stands for a program that need not be installed: without it, what starts it is skipped."""
+    """A path used instead of a program that may be missing. If it is missing, tests that start it are skipped."""
 
     @pytest.fixture(autouse=True)
     def _place(self, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -166,15 +166,15 @@ class AdapterContract:
             require(found is tool, f"perfflow finds another {tool.name!r}, from {registry.origin(tool.name)}")
 
     def test_it_says_how_to_install_its_program(self) -> None:
-        """A program that is missing is named with a remedy."""
+        """A missing program is reported with an install command."""
         program = self.adapter.program
         require(bool(program.install) >= bool(program), "a program without `install`, the command that installs it")
 
     def test_its_options_refuse_unknown_keys(self) -> None:
-        """A misspelt key of ``with`` must not be passed over."""
+        """A misspelt key of ``with`` must be an error."""
         schema = self.adapter.options.model_json_schema()
         json.dumps(schema)
-        require(schema.get("additionalProperties") is False, "`options` takes keys that it does not know")
+        require(schema.get("additionalProperties") is False, "`options` accepts unknown keys")
 
     def test_it_starts_nothing_itself(self) -> None:
         """An adapter is pure functions: no process, no clock."""
@@ -189,7 +189,7 @@ class AdapterContract:
         require(not wrong, f"its module imports {', '.join(sorted(wrong))}")
 
     def test_a_suite_runs_one_benchmark_alone_and_briefly(self, tmp_path: Path) -> None:
-        """``only`` and ``effort`` are passed on."""
+        """``only`` and ``effort`` change the command."""
         tool, call = self.adapter, self._call(tmp_path)
         if tool.listing(call) is None or tool.is_built_first:
             return
@@ -201,16 +201,16 @@ class AdapterContract:
         require(len(brief) > len(whole), "a brief run has the argv of a normal one")
 
     def test_a_real_run_yields_what_the_adapter_names(self, tmp_path: Path) -> None:
-        """The program is started as perfflow starts it, twice in one folder, as samples are taken."""
+        """The program is started as perfflow starts it for samples: twice in one folder."""
         self._good_run(tmp_path)
 
     def test_a_failing_program_is_an_error(self, tmp_path: Path) -> None:
-        """Also where the tool itself exits with 0, and where the outputs of a good run lie in the folder."""
+        """Also if the tool itself exits with 0, and if the folder has the outputs of a good run."""
         for folder in self._folders(tmp_path):
             self._refuses_run(folder, self.adapter, "exits 3")
 
     def test_a_killed_program_is_an_error(self, tmp_path: Path) -> None:
-        """A program that a signal ends has no figures; some tools exit with 0 all the same."""
+        """A killed program has no figures, even if the tool exits with 0."""
         if self.adapter.takes_command:
             self._refuses_run(tmp_path / "new", self.adapter, "is killed")
 
@@ -222,10 +222,10 @@ class AdapterContract:
 
     @pytest.mark.parametrize("lie", LIES)
     def test_a_program_that_lies_is_an_error(self, lie: str, tmp_path: Path) -> None:
-        """It exits with 0, and its new outputs are gone, empty, cut, or not its own."""
+        """A program exits with 0, but its new outputs are missing, empty, cut, or of another format."""
         if self.samples and self.adapter.role is not Role.WORK:
             good = self._good_run(tmp_path)
-            self._refuses_run(tmp_path / "new", _lying(self.adapter, lie, good, self._passed_over()))
+            self._refuses_run(tmp_path / "new", _faulty(self.adapter, lie, good, self._passed_over()))
 
     def test_a_sample_parses_the_same_twice(self, tmp_path: Path) -> None:
         """``parse`` is a pure function of the files."""
@@ -236,7 +236,7 @@ class AdapterContract:
             require(first == self.adapter.parse(call, _USAGE), "the same files parse differently the second time")
 
     def test_a_missing_output_is_an_error(self, tmp_path: Path) -> None:
-        """Each file that ``parse`` reads is needed."""
+        """Each file that ``parse`` reads is required."""
         self._refuses_each(tmp_path, lambda _: [None])
 
     def test_nonsense_is_an_error(self, tmp_path: Path) -> None:
@@ -244,11 +244,11 @@ class AdapterContract:
         self._refuses_each(tmp_path, lambda _: (*NONSENSE, *OTHERS))
 
     def test_a_cut_output_is_an_error(self, tmp_path: Path) -> None:
-        """A disk that is full, or a program that is killed, cuts a file somewhere inside a line."""
+        """A full disk or a killed program cuts a file inside a line."""
         self._refuses_each(tmp_path, self._cuts)
 
     def test_mutated_outputs_are_errors_or_read_right(self) -> None:
-        """Bytes, lines, numbers and JSON nodes change: no exception, no hang, and no figure that nothing says."""
+        """Changed bytes, lines, numbers and JSON nodes cause no exception, no hang, and no made-up figure."""
         if not self.samples or self.adapter.role is Role.CHECK:
             return
         examples = int(os.environ.get("PERFFLOW_FUZZ_EXAMPLES", "200"))
@@ -259,12 +259,12 @@ class AdapterContract:
 
     @staticmethod
     def shown(name: str) -> str:
-        """How the adapter shows a name that its reader finds."""
+        """Return the form in which the adapter shows a name from the independent reader."""
         return clean_name(name)
 
     @classmethod
     def cases(cls) -> list[Path]:
-        """Every folder with outputs."""
+        """Return all folders with outputs."""
         more = sorted(path for path in cls._beside(cls.captured).glob("*/*") if path.is_dir()) if cls.captured else []
         return more or [cls._beside(cls.samples)]
 
@@ -274,7 +274,7 @@ class AdapterContract:
 
     @classmethod
     def parser(cls) -> Parser:
-        """The adapter as one that reads outputs, with all cases for it."""
+        """Return the adapter as a parser with all its cases, for mutations."""
         folders = [case for case in cls.cases() if case.name not in cls.not_mutated]
         cases = [{name: text for name, text in files_of(case).items() if name not in MADE} for case in folders]
         answer = partial(cls._answer, {str(number): case.name for number, case in enumerate(folders)})
@@ -283,10 +283,10 @@ class AdapterContract:
 
     @classmethod
     def _answer(cls, names: Mapping[str, str], folder: Path) -> Answer:
-        """What ``parse`` makes of a folder, which has the number of a case."""
+        """Return what ``parse`` reads from a folder named by the number of a case."""
         call = cls.call_of_case(names.get(folder.name, ""), folder)
         parsed = cls.adapter.parse(call, _USAGE)
-        # What does work has no figures: each of its results is one that is there or not.
+        # A work step has no figures. Each of its results counts as one figure.
         if handed_on := cls.adapter.results(call):
             texts = [f"{name}={value}".replace(str(folder), "/tmp/out") for name, value in handed_on.items()]
             return Answer({(text, "result"): Summary(1, 1.0, 1.0, 1.0) for text in texts})
@@ -295,7 +295,7 @@ class AdapterContract:
 
     @classmethod
     def call_of_case(cls, case: str, folder: Path) -> Call:
-        """The call that reads a case's outputs in ``folder``."""
+        """Return the call that reads the outputs of a case in ``folder``."""
         given = cls.captured_with.get(case, cls.captured_with.get("", cls.options))
         words = tuple(given.get("command", cls.command or ("/usr/bin/true",))) if cls.adapter.takes_command else ()
         return Call(cls._options_of(words, given), folder, cls.stand_in or "/usr/bin/true", words)
@@ -309,10 +309,10 @@ class AdapterContract:
         for share in SHARES:
             kept = int(len(content) * share)
             if self.ends:
-                # At least one character more than the end of the last line is lost.
+                # Cut at least one character before the end of the last line.
                 yield content[: max(1, min(kept, len(content.rstrip()) - 1))].rstrip(b"\n")
             else:
-                # A cut between whole records is not to be seen.
+                # A cut between two records cannot be detected, so cut inside a record.
                 yield content[: max(1, kept)].rstrip(b"0123456789\n") + b" ("
 
     def _call(self, folder: Path, failing: str = "") -> Call:
@@ -333,7 +333,7 @@ class AdapterContract:
         return Call(options, folder, program, command)
 
     def _run(self, folder: Path, tool: Adapter, failing: str = "") -> Invoked:
-        """Start the processes as a run does, and read what they left. Raises Failure."""
+        """Start the processes as a run does, and read their outputs. Raises Failure."""
         step = Step(uses=tool.name)
         planned = Planned(tool.name, step, "baseline", {}, tool.role, tool, alone=True, needs=(), after=())
         env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
@@ -346,34 +346,34 @@ class AdapterContract:
             return invoke.run(spawner, ready, folder)
 
     def _good_run(self, place: Path) -> Path:
-        """Run the program twice in one folder, as samples are taken; return its outputs, made once for all tests."""
+        """Run the program twice in one folder, as for samples. Return its outputs, which all tests share."""
         kept = place.parent / f"good-run-{type(self).__module__}.{type(self).__qualname__}"
         if not kept.exists():
             for _ in range(2):
                 self._check_sane(self._run(place / "out", self.adapter).parsed)
             if self.samples:
-                # Where a lie is refused, it is the lie: the same outputs are taken as they are.
-                told = _lying(self.adapter, NO_LIE, place / "out", ())
+                # Check that undamaged copies are accepted, so that only the damage can cause an error.
+                told = _faulty(self.adapter, NO_LIE, place / "out", ())
                 self._check_sane(self._run(place / "told", told).parsed)
             (place / "out").rename(kept)
         return kept
 
     def _folders(self, place: Path) -> list[Path]:
-        """A new folder, and one with the outputs of an earlier run."""
+        """Return a new folder, and a folder with the outputs of an earlier run."""
         return [place / "new", *([self._copy(place / "used")] if self.samples else [])]
 
     def _refuses_run(self, folder: Path, tool: Adapter, failing: str = "") -> None:
         can_fail = tool.takes_command or bool(self.failing_options)
-        require(can_fail or not failing, "name `failing_options`, with which the tool fails")
+        require(can_fail or not failing, "set `failing_options`, with which the tool fails")
         try:
             self._run(folder, tool, failing)
         except Failure as failure:
             require(bool(failure.reason), "a failure without a reason")
             return
-        raise AssertionError(f"a run that failed is taken for a good one (in {folder.name} folder)")
+        raise AssertionError(f"a failed run is accepted (in {folder.name} folder)")
 
     def _refuses_each(self, place: Path, contents: Callable[[bytes], Iterable[bytes | None]]) -> None:
-        """Put other contents in place of each file of a sample, or nothing: ``parse`` must refuse all of them."""
+        """Replace the content of each file of a sample, or delete the file. ``parse`` must reject all of them."""
         if not self.samples:
             return
         folder = self._copy(place / "out")
@@ -394,7 +394,7 @@ class AdapterContract:
             one_line = 0 < len(reason) < _LONGEST_REASON and reason.isprintable()
             require(one_line, f"{what}: the reason is not one line: {reason!r}")
             return
-        raise AssertionError(f"parse takes {what} for a good output")
+        raise AssertionError(f"parse accepts {what}")
 
     def _of_sample(self, folder: Path) -> Call:
         return self.call_of_case(Path(self.samples).name, folder)
@@ -412,18 +412,18 @@ class AdapterContract:
 
     @classmethod
     def _passed_over(cls) -> Sequence[str]:
-        """Names of files that are not read: beside an output, stderr is only talk; alone, it is what the tool reads."""
+        """Return the names of files that are not read. Stderr is read only if it is the only output."""
         there = {file.name for file in cls._beside(cls.samples).rglob("*") if file.is_file()}
         return (*cls.unread, *(["stderr"] if there - {"stderr", *MADE, *cls.unread} else []))
 
     def _files(self, folder: Path) -> list[Path]:
         passed_over = self._passed_over()
         found = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name not in passed_over]
-        require(any(file.stat().st_size for file in found), f"{self.samples} holds no output")
+        require(any(file.stat().st_size for file in found), f"{self.samples} contains no output")
         return found
 
 
 def files_of(folder: Path) -> Files:
-    """Return the content of every file below a folder by its path, without those that say what was made of them."""
+    """Return the content of every file below a folder by path, without the expected results."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in found if not path.name.startswith(MADE[0])}

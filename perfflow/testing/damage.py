@@ -1,4 +1,4 @@
-"""Accidents that happen to files: of their bytes, and of their content where it is JSON."""
+"""Random damage to files: to their bytes, and to their nodes if they are JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NESTED: list[Any] = [[], {}, [[]], [{}], [None], [-1], {"a": 1}, {"value": 1, "
 
 
 def damage(content: bytes, random: Random) -> bytes:
-    """Return the content after one to three accidents."""
+    """Return the content with one to three kinds of damage."""
     for _ in range(random.randint(1, 3)):
         content = random.choice(_ACCIDENTS)(content, random)
     return content
@@ -30,26 +30,26 @@ def flip(content: bytes, random: Random) -> bytes:
 
 
 def cut(content: bytes, random: Random) -> bytes:
-    """Lose the end."""
+    """Remove the end."""
     return content[: random.randint(0, len(content))]
 
 
 def without_line(content: bytes, random: Random) -> bytes:
-    """Lose one line."""
+    """Remove one line."""
     lines = content.splitlines(keepends=True)
     at = random.randint(0, len(lines))
     return b"".join(lines[:at] + lines[at + 1 :])
 
 
 def double_line(content: bytes, random: Random) -> bytes:
-    """Write one line two to four times."""
+    """Repeat one line so that it occurs two to four times."""
     lines = content.splitlines(keepends=True)
     at = random.randint(0, len(lines))
     return b"".join(lines[:at] + lines[at : at + 1] * random.randint(2, 4) + lines[at + 1 :])
 
 
 def renumber(content: bytes, random: Random) -> bytes:
-    """Replace one number by another, or by none."""
+    """Replace one number by another, or by something else."""
     found = list(_NUMBER.finditer(content))
     if not found:
         return content
@@ -58,14 +58,14 @@ def renumber(content: bytes, random: Random) -> bytes:
 
 
 def splice(content: bytes, random: Random) -> bytes:
-    """Put a few bytes in between."""
+    """Insert a few bytes."""
     at = random.randint(0, len(content))
     piece = random.choice(_PIECES) if random.randint(0, 1) else random.randbytes(random.randint(0, 8))
     return content[:at] + piece + content[at:]
 
 
 def edit(content: bytes, random: Random) -> bytes:
-    """Replace, remove or repeat one node of the JSON; of a stream of events, of one of its lines."""
+    """Replace, remove or repeat one node of the JSON, or of one line if the content is JSON lines."""
     lines = content.splitlines(keepends=True)
     at = random.randint(0, max(0, len(lines) - 1))
     for before, text, after in ((b"", content, b""), (b"".join(lines[:at]), b"".join(lines[at : at + 1]), b"\n")):
@@ -85,7 +85,7 @@ def _edit_node(root: dict[str, Any], random: Random) -> None:
         parent = parent[key]
         key = random.choice(list(parent) if isinstance(parent, dict) else range(len(parent)))
     if random.randint(0, 3):
-        # Copied, since what is put in may be edited again.
+        # Copied, because a later damage may change the inserted value.
         parent[key] = deepcopy(random.choice([*_ODD, *_NESTED]))
     elif isinstance(parent, list):
         parent.append(parent[key])

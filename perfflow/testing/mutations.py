@@ -1,8 +1,8 @@
-"""Many mutated inputs for one parser, the same for the same seed, and whether what each led to was right.
+"""Mutates inputs of a parser and judges its answers. The same seed gives the same inputs.
 
-An input leads to a named error, a right answer, or a defect. Where a parser has a plain reader, the answer has to be
-what that finds in the same bytes: a few lines that share nothing with the parser, check nothing, and raise what they
-like. Without one, an answer has to be that of the intact files where the mutation says the same in other words.
+An input leads to a named error, a right answer, or a defect. If the parser has a plain reader, the answer must match
+the figures that the plain reader finds in the same bytes. A plain reader is a few lines that share no code with the
+parser, check nothing, and may raise anything. Without it, mutations that keep the meaning must not change the answer.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from perfflow.testing.damage import cut, damage
 from perfflow.tools.tool_files import clean_name
 
 Files = Mapping[str, bytes]
-"""Contents by the path below a folder."""
+"""Contents of files by path below a folder."""
 Key = tuple[str, str]
 """Benchmark and metric."""
 Figures = dict[Key, list[float]]
-"""The values of each, in base units."""
+"""The values by benchmark and metric, in base units."""
 Reader = Callable[[Files], Figures]
 LARGEST = 20_000
-"""Bytes of a case; larger files say the same more slowly."""
+"""Largest case in bytes. Larger files only take more time."""
 
 
 class Summary(NamedTuple):
-    """What stands for the values of one metric of one benchmark, whether a parser keeps them all or folds them."""
+    """A summary of the values of one metric of one benchmark, since some parsers only keep a summary."""
 
     n: int
     low: float
@@ -48,7 +48,7 @@ class Summary(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a parser made of the files, and what it said beside."""
+    """The figures that a parser read, and its warnings."""
 
     figures: Mapping[Key, Summary]
     warnings: Sequence[str] = ()
@@ -56,10 +56,10 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """A parser: real cases for it, how to ask it, a second opinion where there is one, and how names are shown.
+    """A parser with real cases.
 
-    ``ends`` is whether its format says where it ends, so that a cut must be seen. ``skipped`` are files that it does
-    not read.
+    ``plain``: a plain reader, if there is one. ``shown``: converts names of the plain reader to names of the parser.
+    ``ends``: whether the format marks its end, so that cuts must be detected. ``skipped``: files that it does not read.
     """
 
     name: str
@@ -72,13 +72,13 @@ class Parser:
 
 
 SECONDS = 10.0
-"""An input that keeps a parser busy for longer hangs it."""
+"""A parser that takes longer for an input hangs."""
 _LONGEST_REASON = 2000
 _NEVER_ZERO = {"time", "instructions", "samples", "heap_peak", "top share"}
 
 
 class Outcome(StrEnum):
-    """How an input ended; all but the first two are defects."""
+    """The outcome of an input. All except the first two are defects."""
 
     ERROR = "named error"
     RIGHT = "right answer"
@@ -92,23 +92,23 @@ GOOD = (Outcome.ERROR, Outcome.RIGHT)
 
 
 Mutation = Literal["neutral", "cut", "damage"]
-"""What was done to one file of a case."""
+"""The kind of change to one file of a case."""
 
 
 class Judged(NamedTuple):
-    """An outcome, and why it is what it is."""
+    """An outcome and its reason."""
 
     outcome: Outcome
     why: str = ""
 
 
 class HangError(Exception):
-    """Raised in the middle of whatever took too long."""
+    """Raised inside code that took too long."""
 
 
 @contextmanager
 def time_limit(seconds: float = SECONDS) -> Iterator[None]:
-    """Raise HangError in the block once the seconds have passed. For the main thread alone."""
+    """Raise HangError in the block after this time. Only for the main thread."""
 
     def stop(_number: int, _frame: object) -> None:
         raise HangError
@@ -123,7 +123,7 @@ def time_limit(seconds: float = SECONDS) -> Iterator[None]:
 
 
 def mutate(content: bytes, random: Random) -> tuple[Mutation, bytes]:
-    """Return the content after one mutation of a kind drawn by chance, and the kind."""
+    """Return the content after one random mutation, and its kind."""
     draw = random.random()
     if draw < 0.1 and (same := neutral(content, random)) is not None:
         return "neutral", same
@@ -133,7 +133,7 @@ def mutate(content: bytes, random: Random) -> tuple[Mutation, bytes]:
 
 
 def neutral(content: bytes, random: Random) -> bytes | None:
-    """Return JSON that says the same: other spaces, order of keys, a key nobody knows; None for what is not JSON."""
+    """Return JSON with the same meaning: other spaces, another order, an unknown key. Return None if it is not JSON."""
     try:
         value = json.loads(content)
     except ValueError:
@@ -146,7 +146,7 @@ def neutral(content: bytes, random: Random) -> bytes | None:
 
 
 def judge(parser: Parser, folder: Path, files: Files, kind: Mutation, intact: Answer) -> Judged:
-    """Ask the parser for an answer to the files in ``folder``, and hold it against the plain reading of them."""
+    """Parse the files in ``folder`` and judge the answer, also against the plain reader."""
     try:
         with time_limit():
             answer = parser.read(folder)
@@ -154,13 +154,13 @@ def judge(parser: Parser, folder: Path, files: Files, kind: Mutation, intact: An
         return _of_error(error)
     except HangError:
         return Judged(Outcome.HANG, f"longer than {SECONDS:g} s")
-    except Exception:  # noqa: BLE001 (whatever else comes out of a parser is what is looked for)
+    except Exception:  # noqa: BLE001 (any other exception is a defect to report)
         return Judged(Outcome.TRACEBACK, traceback.format_exc())
     return _of_answer(parser, answer, files, kind, intact)
 
 
 def _of_error(error: Exception) -> Judged:
-    # read_folded documents a ValueError that numbers the line; any other is no named error.
+    # read_folded documents a ValueError with the line number. Any other ValueError is a defect.
     if isinstance(error, ValueError) and not str(error).startswith("line "):
         return Judged(Outcome.TRACEBACK, repr(error))
     said = "".join(f"{problem.message}{problem.hint}" for problem in getattr(error, "problems", ())) or str(error)
@@ -175,9 +175,9 @@ def _of_answer(parser: Parser, answer: Answer, files: Files, kind: Mutation, int
         return Judged(Outcome.ZERO, "an answer without a figure")
     changed = not same(answer.figures, intact.figures)
     if kind == "neutral" and changed:
-        return Judged(Outcome.WRONG, "other figures, although the mutation left all of them")
+        return Judged(Outcome.WRONG, "other figures, although the mutation kept the meaning")
     if kind == "cut" and parser.ends and changed and "cut short" not in said:
-        return Judged(Outcome.WRONG, "other figures of a file that was cut, and no word of it")
+        return Judged(Outcome.WRONG, "other figures of a cut file, without a warning")
     if parser.plain and (against := _against_reader(parser, parser.plain, answer, files)):
         return against
     zeros = [key for key, value in answer.figures.items() if key[1] in _NEVER_ZERO and value.low == 0]
@@ -185,17 +185,17 @@ def _of_answer(parser: Parser, answer: Answer, files: Files, kind: Mutation, int
 
 
 def _against_reader(parser: Parser, reader: Reader, answer: Answer, files: Files) -> Judged | None:
-    """Return the defect that the plain reading shows, None where the answer is the same."""
+    """Return the defect if the answer differs from the plain reader, else None."""
     try:
         plain = {
             (parser.shown(name) if name else "", metric): summary(values)
             for (name, metric), values in reader(files).items()
         }
-    except Exception as error:  # noqa: BLE001 (a plain reader checks nothing, and fails as it likes)
+    except Exception as error:  # noqa: BLE001 (a plain reader checks nothing and may raise anything)
         zero = any(value.low == 0 for value in answer.figures.values())
-        return Judged(Outcome.ZERO if zero else Outcome.WRONG, f"an answer to what cannot be read: {error!r}")
+        return Judged(Outcome.ZERO if zero else Outcome.WRONG, f"an answer for an unreadable file: {error!r}")
     covered = {metric for _, metric in plain}
-    with suppress(Exception):  # the first case may be one of a failure
+    with suppress(Exception):  # the first case may be a failure
         covered |= {metric for _, metric in reader(parser.cases[0])}
     for key in dict.fromkeys([*plain, *(key for key in answer.figures if key[1] in covered)]):
         why = _difference(key, answer.figures.get(key), plain.get(key), "\n".join(answer.warnings))
@@ -206,28 +206,28 @@ def _against_reader(parser: Parser, reader: Reader, answer: Answer, files: Files
 
 
 def _difference(key: Key, answered: Summary | None, read: Summary | None, said: str) -> str:
-    """Say how a figure differs from the plain reading, '' where it does not, or where a warning names what is gone."""
+    """Return how a figure differs from the plain reader, '' if it does not or if a warning names the missing figure."""
     if answered is None:
-        # Without CPU time its parts mean nothing, so one warning speaks of both.
+        # Without CPU time its parts are meaningless, so one warning covers both.
         return "" if key[1] in said or (key[0] and key[0][:60] in said) else f"silently lost, {read}"
     if read is None:
-        return f"{answered}, of which nothing is in the file"
-    return "" if close(answered, read) else f"{answered}, where the file says {read}"
+        return f"{answered}, but the file has no such figure"
+    return "" if close(answered, read) else f"{answered}, but the file has {read}"
 
 
 def same(one: Mapping[Key, Summary], other: Mapping[Key, Summary]) -> bool:
-    """Whether two answers have the same figures."""
+    """Return whether two answers have the same figures."""
     return one.keys() == other.keys() and all(close(one[key], other[key]) for key in one)
 
 
 def close(one: Summary, other: Summary) -> bool:
-    """Whether two summaries are of the same values, but for rounding."""
+    """Return whether two summaries are equal except for rounding."""
     pairs = zip((one.low, one.high, one.mean), (other.low, other.high, other.mean), strict=True)
     return one.n == other.n and all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-300) for a, b in pairs)
 
 
 def answer_of(parsed: Parsed, folder: Path) -> Answer:
-    """Return what an adapter read, as figures; of profiles their samples, else the share of the first hotspot."""
+    """Return the figures that an adapter read; for profiles the number of samples or the share of the first hotspot."""
     found = answer_of_readings(parsed.readings)
     found |= {(peak.precision, peak.metric): Summary(1, *[peak.value] * 3) for peak in parsed.peaks}
     if any(profile.path == "stacks.folded" and not _is_estimate(profile) for profile in parsed.profiles):
@@ -244,7 +244,7 @@ def _is_estimate(profile: Profile) -> bool:
 
 
 def answer_of_readings(readings: Sequence[Reading]) -> dict[Key, Summary]:
-    """Return readings as figures. Raises AssertionError where they contradict each other."""
+    """Return readings as figures. Raises AssertionError if they contradict each other."""
     found: dict[Key, Summary] = {}
     for item in readings:
         inner = item.inner or {"n": 1, "min": item.value, "max": item.value, "mean": item.value}
@@ -255,17 +255,17 @@ def answer_of_readings(readings: Sequence[Reading]) -> dict[Key, Summary]:
 
 
 def summary(values: Sequence[float]) -> Summary:
-    """Fold values."""
+    """Summarize values."""
     return Summary(len(values), min(values), max(values), sum(values) / len(values))
 
 
 KEPT = 5
-"""Defects that are kept with their bytes."""
+"""Number of defects to keep with their bytes."""
 
 
 @dataclass
 class Tally:
-    """How the inputs of one parser ended; ``defects`` are the first that ended badly."""
+    """The outcomes of all inputs of one parser. ``defects``: the first defects."""
 
     name: str
     inputs: int = 0
@@ -273,7 +273,7 @@ class Tally:
     defects: list[tuple[Judged, str]] = field(default_factory=list)
 
     def take(self, judged: Judged, what: str) -> None:
-        """Count one input; ``what`` it was."""
+        """Count one input, described by ``what``."""
         self.inputs += 1
         self.outcomes[judged.outcome] += 1
         if judged.outcome not in GOOD and len(self.defects) < KEPT:
@@ -281,7 +281,7 @@ class Tally:
 
 
 class _Case(NamedTuple):
-    """One run's files on disk, and the answer to them as they are."""
+    """The files of one case on disk, and the answer for the intact files."""
 
     folder: Path
     files: Files
@@ -289,7 +289,7 @@ class _Case(NamedTuple):
 
 
 def run(parser: Parser, examples: int, seed: int) -> Tally:
-    """Mutate ``examples`` times one file of one case, and judge what the parser makes of it."""
+    """Mutate one file of one case, ``examples`` times, and judge the answers of the parser."""
     random = Random(f"{seed} {parser.name}")
     tally = Tally(parser.name)
     with tempfile.TemporaryDirectory(prefix="mutate-") as temporary:
@@ -307,7 +307,7 @@ def run(parser: Parser, examples: int, seed: int) -> Tally:
 
 
 def _written(parser: Parser, target: Path) -> list[_Case]:
-    """Write the cases that hold an answer, and are not large; one that a good parser refuses has nothing to lose."""
+    """Write the cases that the parser accepts, the small ones if there are any. Rejected cases test nothing."""
     found = []
     for number, files in enumerate(parser.cases):
         folder = target / str(number)

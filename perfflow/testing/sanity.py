@@ -1,4 +1,4 @@
-"""What every Parsed must keep, however strange the files were that it was read from."""
+"""Checks that every Parsed must pass, whatever files it was read from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfflow.model.readings import Hotspot, Parsed
 
 
 def check_sane(parsed: Parsed, own: Collection[str] = ()) -> None:
-    """Raise AssertionError where a figure cannot be, or a text is not one line. ``own`` are metrics of the adapter."""
+    """Raise AssertionError if a figure is impossible or a text is not one line. ``own``: metrics of the adapter."""
     require(bool(parsed.readings or parsed.hotspots or parsed.profiles or parsed.peaks), "nothing was read")
     for peak in parsed.peaks:
         require(0 < peak.value < 2.0**63, f"a peak of {peak.value}")
@@ -22,7 +22,7 @@ def check_sane(parsed: Parsed, own: Collection[str] = ()) -> None:
     for kernel in parsed.kernels:
         _check_kernel(kernel)
     for reading in parsed.readings:
-        # perfflow's own metrics are amounts; an adapter's may be of any sign.
+        # perfflow's own metrics are not negative. Metrics of an adapter may be.
         least = -(2.0**63) if reading.metric in set(own) - METRICS.keys() else 0.0
         for value in (reading.value, *reading.inner.values()):
             require(least <= value < 2.0**63, f"{reading.metric} is {value}")
@@ -37,8 +37,8 @@ def check_sane(parsed: Parsed, own: Collection[str] = ()) -> None:
 
 def _check_memory(curve: MemoryCurve) -> None:
     require(0 < len(curve.at) == len(curve.held) <= MOST, f"a curve of {len(curve.at)} and {len(curve.held)} points")
-    require(list(curve.at) == sorted(curve.at) and curve.at[0] >= 0, "a curve goes back in time")
-    require(all(0 <= held < 2.0**63 for held in curve.held), "a curve holds what cannot be")
+    require(list(curve.at) == sorted(curve.at) and curve.at[0] >= 0, "the times of a curve decrease")
+    require(all(0 <= held < 2.0**63 for held in curve.held), "a curve has an impossible value")
 
 
 def _check_kernel(kernel: KernelFacts) -> None:
@@ -49,7 +49,7 @@ def _check_kernel(kernel: KernelFacts) -> None:
     require(all(0 <= count < 2**63 for count in counts if count is not None), f"{kernel.name} has counts {counts}")
     texts = [kernel.device, kernel.capability, *kernel.limiters, *kernel.stalls, kernel.precision]
     texts += [text for item in kernel.advice for text in (item.rule, item.text)]
-    require("".join(texts).isprintable(), f"what is said of {kernel.name!r} is not one line")
+    require("".join(texts).isprintable(), f"a text about {kernel.name!r} is not one line")
 
 
 def _check_hotspots(hotspots: Collection[Hotspot]) -> None:
@@ -63,6 +63,6 @@ def _check_hotspots(hotspots: Collection[Hotspot]) -> None:
 
 
 def require(holds: bool, otherwise: str) -> None:
-    """Raise AssertionError, with what is wrong, unless something holds."""
+    """Raise AssertionError with the message ``otherwise`` unless ``holds``."""
     if not holds:
         raise AssertionError(otherwise)

@@ -1,4 +1,4 @@
-"""Imports perfflow once and forks off each command that a test gives: half a second of processor time less for each.
+"""Imports perfflow once and forks a process for each command of a test. Saves 0.5 s of CPU time per command.
 
     python fork_server.py SOCKET
 
@@ -32,11 +32,11 @@ from perfflow.machine import noise
 
 LONGEST_MESSAGE = 2**20
 NOT_IMPORTED = (".drivers", ".link_recorder", ".__main__", "perfflow.testing")
-"""What other interpreters run, or other programs."""
+"""Paths run by other interpreters or other programs."""
 LATE = ("jinja2.sandbox", "networkx", "platformdirs", "psutil", "ruamel.yaml")
-"""Imported by functions."""
+"""Modules that functions import."""
 QUICK_CHECK_SECONDS = 0.02
-"""How long a run looks at the machine's noise here: that it looks is what tests are about, not what it sees."""
+"""Seconds for which a run observes the noise of the machine. Short, since tests do not depend on the findings."""
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
         import_module(name)
     _warm(BaseModel)
     gc.collect()
-    # What was imported stays, so no process need copy the pages in which it is counted.
+    # Imported modules are never freed, so processes need not copy the pages with their reference counts.
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as asked, selectors.DefaultSelector() as waited:
         waited.register(asked, selectors.EVENT_READ)
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _start(asked: socket.socket, waited: selectors.BaseSelector) -> bool:
-    """Fork off the command of the next message, and wait for its end; False if the other end is closed."""
+    """Fork the command of the next message and wait for its end. Return False if the other end is closed."""
     message, descriptors, _, _ = socket.recv_fds(asked, LONGEST_MESSAGE, 3)
     if not message:
         return False
@@ -93,7 +93,7 @@ def _say_how_it_ended(key: selectors.SelectorKey) -> None:
 
 
 def _warm(model: type[BaseModel]) -> None:
-    """Build what checks values, which is put off until there are any."""
+    """Build the pydantic validators, which are otherwise built at first use."""
     for each in model.__subclasses__():
         if each.__module__.startswith("perfflow."):
             each.model_rebuild(raise_errors=False)
@@ -101,7 +101,7 @@ def _warm(model: type[BaseModel]) -> None:
 
 
 def _become(asked: dict[str, Any], stdout: int, stderr: int) -> NoReturn:
-    """Turn this process into the one that was asked for."""
+    """Turn this process into the requested command."""
     for place, descriptor in ((1, stdout), (2, stderr)):
         os.dup2(descriptor, place)
         os.close(descriptor)
@@ -121,10 +121,10 @@ def _become(asked: dict[str, Any], stdout: int, stderr: int) -> NoReturn:
 
 
 def _leave(code: object) -> NoReturn:
-    """End as Python does, but leave the memory to the kernel.
+    """Exit as Python does, but let the kernel free the memory.
 
-    Python takes every module apart at its end. Here that touches, and so copies, all pages that are shared with the
-    server: it takes three times as long as most commands.
+    Python clears every module at exit. Here that would copy all pages shared with the server, which takes three times
+    as long as most commands.
     """
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()

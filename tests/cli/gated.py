@@ -1,4 +1,4 @@
-"""A git project of many small C programs, one benchmark each, for the tests of the gate."""
+"""A git project with many small C programs, one benchmark each, for tests of the gate."""
 
 from __future__ import annotations
 

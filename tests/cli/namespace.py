@@ -1,4 +1,4 @@
-"""Runs a shell script with mounts of its own: a small disk, a read-only folder. Nothing of it is seen outside."""
+"""Runs a shell script in a mount namespace, with a small disk or a read-only folder that is invisible outside."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _unshare() -> tuple[str, ...]:
 
 
 def script(text: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run bash, in which ``perfflow`` is the command under test, in a mount namespace; skip where none is allowed."""
+    """Run bash in a mount namespace, with ``perfflow`` as the command under test. Skip if that is not allowed."""
     if not _unshare():
         pytest.skip("neither root nor a user namespace may mount here")
     start = f'perfflow() {{ {sys.executable} -m perfflow "$@"; }}\nstatus() {{ local s=0; "$@" || s=$?; echo "= $s"; }}'

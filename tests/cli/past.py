@@ -1,4 +1,4 @@
-"""A git project whose costs are numbers in files, and what its history holds of each of its commits."""
+"""A git project whose costs are numbers in files, with a history of each of its commits."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ stages:
   baseline:
     - {id: cost, run: cat costs, parse: {regex: '(?P<instructions>\\d+)', units: {instructions: '1'}}}
 """
-"""Of an exact metric, so that one run of each side decides."""
+"""A workflow with an exact metric, so that one run of each side decides."""
 NOISY = FLOW.replace("instructions: '1'}}", "cost: '1'}, better: {cost: lower}}").replace("instructions", "cost")
 
 
 def make(root: Path, costs: Sequence[int], flow: str = FLOW) -> list[str]:
-    """A repository with a commit for each cost, the newest checked out; returns their ids, the oldest first."""
+    """Create a repository with a commit for each cost. Return the ids, the oldest first. The newest is checked out."""
     first = {"flow.yaml": flow, ".gitignore": ".perfflow/\n"}
     return histories.make(root, [{**(first if not at else {}), "costs": f"{cost}\n"} for at, cost in enumerate(costs)])
 
 
 def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for a project whose caches and lock are its own."""
+    """A folder for a project with its own caches and lock."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(folder / "lock"))
     return folder / "project"
@@ -55,10 +55,10 @@ def remember(
     width: float = 0.001,
     params: str = "",
 ) -> None:
-    """Add a run of each revision to the history, a day apart up to now; ``values`` by benchmark, None for none.
+    """Add a run of each revision to the history, one per day until now. ``values``: by benchmark, None for no value.
 
-    ``ago``: days since each was measured. ``width``: of the 95% interval to each side, as a share. ``params`` are
-    those of the series.
+    ``ago``: days since each was measured. ``width``: half width of the 95% interval, as a share. ``params``: of the
+    series.
     """
     days = ago or range(len(revisions) - 1, -1, -1)
     kind = ("instructions", "value") if exact else ("cost", "p50")
@@ -96,7 +96,7 @@ def result_of(root: Path) -> dict[str, Any]:
 
 
 def commit(root: Path, **files: str) -> str:
-    """Change files and commit them; returns the commit."""
+    """Change files, commit them and return the commit."""
     for name, text in files.items():
         (root / name).write_text(text)
     git(root, "add", "-A")

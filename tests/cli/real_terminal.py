@@ -1,4 +1,4 @@
-"""A shell in tmux, whose screen is that of a real terminal: it wraps, scrolls and is resized."""
+"""A shell in tmux, which wraps, scrolls and resizes like a real terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBERS = itertools.count()
 _UNSET = ("CI", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "GITHUB_ACTIONS", "GITLAB_CI", "TMUX", "LC_ALL")
 _RUN_ID = r"\n?".join([*[r"\d"] * 8, "-", *[r"\d"] * 6, "-", *["[0-9a-f]"] * 6])
 _VARYING = [
-    # A run's id may go on in the next row of the screen.
+    # The id of a run may continue in the next row of the screen.
     (re.compile(_RUN_ID), lambda found: re.sub(r"[^\n]", "R", found[0])),
     (re.compile(r"\d\d:\d\d:\d\d"), lambda _: "HH:MM:SS"),
     (re.compile(r"\b\d+(?:\.\d)?s\b"), lambda _: "Ns"),
@@ -27,30 +27,30 @@ _VARYING = [
 
 
 class Shell:
-    """An interactive shell in which ``perfflow`` is the one under test; named by its tmux socket."""
+    """An interactive shell with ``perfflow`` as the command under test, named by its tmux socket."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def type(self, *keys: str) -> None:
-        """Send keys, by the names that tmux has for them."""
+        """Send keys, by their tmux names."""
         self._tmux("send-keys", *keys)
 
     def resize(self, width: int) -> None:
-        """Make the window narrower or wider, and wait until the programs in it can know."""
+        """Resize the window, and wait until the programs in it can notice."""
         self._tmux("resize-window", "-x", str(width))
         time.sleep(0.5)
 
     def screen(self) -> list[str]:
-        """Lines that are to be seen, without those at the end that are empty."""
+        """Return the visible lines without empty ones at the end."""
         return self._tmux("capture-pane", "-p").rstrip().split("\n")
 
     def everything(self) -> list[str]:
-        """The lines that scrolled away, and those that are to be seen."""
+        """Return the lines that scrolled away, and the visible lines."""
         return self._tmux("capture-pane", "-p", "-S", "-").rstrip().split("\n")
 
     def wait(self, enough: Callable[[list[str]], bool], seconds: float = 30) -> list[str]:
-        """The first screen that is enough."""
+        """Wait for a screen that fulfils the condition, and return it."""
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             shown = self.screen()
@@ -60,7 +60,7 @@ class Shell:
         raise AssertionError("\n".join(["not seen:", *self.screen()]))
 
     def prompt(self) -> list[str]:
-        """The screen once the shell waits for the next command, after one that has left something on it."""
+        """Wait until the shell shows a prompt after some output, and return the screen."""
         return self.wait(lambda lines: lines[-1] == "%" and len(lines) > 1)
 
     def _tmux(self, *words: str) -> str:
@@ -70,14 +70,14 @@ class Shell:
 
 @contextmanager
 def shell(folder: Path, width: int, height: int = 60) -> Iterator[Shell]:
-    """A shell in a folder, on a terminal of that size."""
+    """Start a shell in a folder, on a terminal of the given size."""
     programs = folder / ".bin"
     programs.mkdir(exist_ok=True)
     program = programs / "perfflow"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m perfflow "$@"\n')
     program.chmod(0o755)
     env = {key: value for key, value in os.environ.items() if key not in _UNSET and not key.startswith("COVERAGE")}
-    # bash takes no prompt from the environment where a shell that is not interactive starts it.
+    # bash ignores a prompt in the environment if a non-interactive shell starts it.
     settings = programs / "bashrc"
     settings.write_text("PS1='% '\n")
     env |= {"PATH": f"{programs}{os.pathsep}{env['PATH']}", "LANG": "C.UTF-8", "TERM": "xterm"}
@@ -95,7 +95,7 @@ def shell(folder: Path, width: int, height: int = 60) -> Iterator[Shell]:
 
 
 def settled(lines: list[str]) -> str:
-    """A screen with what differs between two runs made equal."""
+    """Return a screen with the text that differs between runs replaced."""
     text = "".join(f"{line}\n" for line in lines)
     for pattern, stand_in in _VARYING:
         text = pattern.sub(stand_in, text)

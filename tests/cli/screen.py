@@ -1,4 +1,4 @@
-"""A terminal of the few sequences that progress uses: anything else in its input is an error."""
+"""A terminal that supports only the sequences that progress uses. Other sequences are an error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PARTS = re.compile(r"\x1b\[(?P<number>[\d;]*)(?P<action>[A-Za-z])|(?P<end>\r?\n
 
 
 class Terminal:
-    """What is on a terminal of some width after text was written; ``lines`` are those above the cursor and after it."""
+    """The content of a terminal of some width. ``lines``: the lines above and below the cursor."""
 
     def __init__(self, width: int) -> None:
         self.width = width

@@ -1,7 +1,7 @@
 """Runs the real command in a folder, as a user's shell would.
 
-Most commands are forked off a process that has imported perfflow already (``fork_server``). What is about starting
-itself asks for a ``fresh`` interpreter, and ``scripts/lowest`` starts each command in one.
+Most commands are forked from a process that has already imported perfflow (``fork_server``). Tests of start-up use a
+``fresh`` interpreter, and ``scripts/lowest`` starts each command in one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import IO
 
 ROOT = Path(__file__).parents[2]
 _ENVIRON = dict(os.environ)
-"""As it is before any test changes it."""
+"""The environment before any test changes it."""
 _AT_START = ("PYTHON", "COVERAGE", "LC_", "LANG", "LD_", "MALLOC", "TZ")
-"""How the names of variables begin that an interpreter reads when it starts."""
+"""Prefixes of the variables that an interpreter reads at start."""
 
 
 def perfflow(
@@ -36,7 +36,7 @@ def perfflow(
     timeout: float = 300,
     fresh: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """``measured``: the programs under test are Python and timed, so nothing may trace them for coverage.
+    """``measured``: the programs under test are Python and timed, so they must not be traced for coverage.
 
     ``fresh``: start an interpreter for the command.
     """
@@ -51,13 +51,13 @@ def perfflow(
 
 
 class _Server:
-    """The client of one fork server; any thread may use it."""
+    """The client of one fork server. It can be used from any thread."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             argv = [sys.executable, "-P", str(Path(__file__).with_name("fork_server.py")), str(theirs.fileno())]
-            # Its own session: ^C is for pytest alone.
+            # Its own session, so that ^C only reaches pytest.
             self._process = subprocess.Popen(
                 argv, pass_fds=[theirs.fileno()], cwd=ROOT, env=_ENVIRON, start_new_session=True
             )
@@ -70,7 +70,7 @@ class _Server:
     def run(
         self, words: Sequence[str], cwd: Path, environ: Mapping[str, str], timeout: float, *, script: bool = False
     ) -> subprocess.CompletedProcess[str]:
-        """Fork off perfflow, or a script that is the first of the words."""
+        """Fork perfflow, or a script if it is the first word."""
         asked = {"words": words, "cwd": str(cwd), "environ": dict(environ), "script": script}
         message = json.dumps(asked).encode()
         ours, theirs = socket.socketpair()
@@ -90,25 +90,25 @@ class _Server:
 
 
 def _text(file: IO[bytes]) -> str:
-    """All of a file, with the ends of lines that ``subprocess`` makes of text."""
+    """Return the text of a file with normalized line ends, as ``subprocess`` does."""
     file.seek(0)
     return io.TextIOWrapper(io.BytesIO(file.read())).read()
 
 
 @cache
 def fork_server() -> _Server:
-    """Return the server of this process of pytest, which is started on first use."""
+    """Return the server of this pytest process. It is started at first use."""
     return _Server()
 
 
 def _starts_as_ever(environ: Mapping[str, str]) -> bool:
-    """Whether an interpreter with this environment starts as the server has; one that is traced must end by itself."""
+    """Return whether the server can replace an interpreter with this environment. A traced one must exit itself."""
     ours, theirs = ({item for item in each.items() if item[0].startswith(_AT_START)} for each in (_ENVIRON, environ))
     return ours == theirs and not any(name.startswith("COVERAGE") for name, _ in ours)
 
 
 def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-    """To be interrupted or killed: tracing for coverage takes a lock of its own that an interrupt can leave held."""
+    """Start a command to interrupt or kill, without coverage: an interrupt could leave the lock of coverage held."""
     return subprocess.Popen(
         [sys.executable, "-m", "perfflow", *arguments],
         cwd=cwd,

@@ -1,4 +1,4 @@
-"""``perfflow run --apply``: what was kept beside the code gets into the workflow file, or is refused before the run."""
+"""``perfflow run --apply``: accepted settings are written into the workflow file, or refused before the run."""
 
 from __future__ import annotations
 
@@ -141,8 +141,8 @@ def test_a_file_that_was_changed_meanwhile_is_left_alone(project: Path, capsys: 
         write_settings.apply(file, {"nap": "1"}, {})
     assert (project / "flow.yaml").read_text() == "perfflow: 1\n"
     result = optimized().model_copy(update={"optimizations": [_entry({"nap": "1"})]})
-    assert kept_settings.told(result, file, apply=True) == 2
-    assert kept_settings.told(result, file, apply=False) == 0
+    assert kept_settings.report_settings(result, file, apply=True) == 2
+    assert kept_settings.report_settings(result, file, apply=False) == 0
     assert "flow.yaml:3: params.nap: '0.02' → '1'" in capsys.readouterr().err
 
 
@@ -155,10 +155,10 @@ def test_nothing_is_written_where_nothing_was_kept_or_a_check_failed(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write_settings.target(open_workflow("flow.yaml"))
-    assert kept_settings.told(nothing_kept(), file, apply=True) == 0
-    assert capsys.readouterr().err == "--apply: no settings were kept, so nothing is written\n"
+    assert kept_settings.report_settings(nothing_kept(), file, apply=True) == 0
+    assert capsys.readouterr().err == "--apply: no settings were accepted, so nothing is written\n"
     checks = [item.model_copy(update={"status": "failed"}) for item in optimized().verification]
     result = optimized().model_copy(update={"verification": checks, "optimizations": [_entry({"nap": "1"})]})
-    assert kept_settings.told(result, file, apply=True) == 0
+    assert kept_settings.report_settings(result, file, apply=True) == 0
     assert "--apply: nothing is written: tests failed with the accepted changes" in capsys.readouterr().err
     assert (project / "flow.yaml").read_text() == FLOW

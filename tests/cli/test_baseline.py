@@ -70,7 +70,7 @@ def test_the_run_may_go_and_its_baseline_stays(project: Path) -> None:
     before = baseline(project, "show", "main", "--json")[1]
     shutil.rmtree(project / ".perfflow" / "runs")
     assert baseline(project, "show", "main", "--json")[1] == before
-    # And what is kept can be kept under another name.
+    # A baseline can be saved under another name.
     assert baseline(project, "save", "copy", "main")[0] == 0
     assert perfflow("compare", "main", "copy", "--out", "out", cwd=project).returncode == 0
 
@@ -210,7 +210,7 @@ def test_a_branch_without_a_baseline_is_its_newest_run(branches: Path) -> None:
     assert f"note: main is a branch without a baseline; {older} is the newest run that measured it" in done.stderr
     (row,) = json.loads(done.stdout)["benchmarks"]
     assert (row["baseline"]["value"], row["candidate"]["value"]) == (100, 200)
-    # What was compared is of no branch; what was measured last on one is that branch.
+    # A comparison has no branch. The latest run on a branch has that branch.
     assert f"{newest} is the newest run" in perfflow("compare", "main", "topic", "--json", cwd=branches).stderr
     missing = perfflow("compare", "other", "latest", cwd=branches)
     assert missing.returncode == 2

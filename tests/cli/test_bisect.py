@@ -26,16 +26,16 @@ stages:
     - {id: one, run: head -n 1 costs, parse: {regex: '(?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}}
     - {id: two, run: tail -n 1 costs, parse: {regex: '(?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}}
 """
-"""For what depends on no clock: two benchmarks that print what a file holds."""
+"""A workflow without timing: two benchmarks that print the content of a file."""
 AT = 27
-"""The commit of 40 that makes the program slower by a quarter."""
+"""Number of the commit, out of 40, that makes the program 25% slower."""
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 
 
 @pytest.fixture
 def around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for a project, a cache and a measuring lock of its own."""
+    """A folder for a project with its own cache and measuring lock."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
     monkeypatch.setenv("BUILDS", str(tmp_path / "builds"))
@@ -43,7 +43,7 @@ def around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def project(around: Path, commits: list[Commit], flow: str = FLOW) -> tuple[Path, list[str]]:
-    """A repository with these commits, and a workflow file beside them that git does not know."""
+    """Create a repository with these commits and an untracked workflow file."""
     root = around / "project"
     ids = make(root, [base(), *commits])
     write(root, flow)
@@ -53,7 +53,7 @@ def project(around: Path, commits: list[Commit], flow: str = FLOW) -> tuple[Path
 
 
 def all_but_runs(root: Path) -> dict[str, tuple[object, ...]]:
-    """All that is in a project and its .git, down to times, but for what perfflow keeps of its runs."""
+    """Return all files of a project and its .git, with times, except those of perfflow's runs."""
     (root / ".perfflow").mkdir(exist_ok=True)
     return {path: facts for path, facts in fingerprint(root).items() if ".perfflow" not in Path(path).parts}
 
@@ -87,7 +87,7 @@ def test_the_commit_among_forty_is_found_in_eight_builds(around: Path) -> None:
     assert found["outcome"] == "found"
     first = found["first_bad"]
     assert (first["revision"], first["files"]) == (ids[AT], ["rounds.h"])
-    # A true change of 26%, less what starting the process takes.
+    # The true change is 26%, minus the time to start the process.
     assert 0.1 < first["change"]["low"] <= first["change"]["value"] <= first["change"]["high"]
     (parent,) = first["parents"]
     assert parent["revision"] == ids[AT - 1]
@@ -132,7 +132,7 @@ def test_exact_counts_tell_a_small_change_and_same_files_are_not_built_twice(aro
     flow = FLOW.replace("uses: command", "uses: callgrind").replace("scale: 200000", "scale: 1000")
 
     def change(number: int) -> Commit | None:
-        # A change and its reversal: the files are those of the commit before.
+        # A change and its reversal: the files are the same as before both commits.
         text = {3: "one\n", 4: "two\n", 5: "one\n"}.get(number)
         return slower_at(number, 8, 107) or ({"notes/all.txt": text} if text else {"notes/all.txt": "one\n"})
 

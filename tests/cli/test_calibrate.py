@@ -1,4 +1,4 @@
-"""``perfflow calibrate`` with real programs, and what later runs make of it."""
+"""``perfflow calibrate`` with real programs, and how later runs use the result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ stages:
   verify:
     - {id: tests, run: exit 3}
 """
-# What it prints has known noise, whatever the machine does meanwhile.
+# Its printed figures have known noise, independent of the machine.
 NOISY = """
 name: noisy
 stages:
@@ -58,7 +58,7 @@ def noisy(folder: Path, spread: float, other: float) -> str:
 
 
 def test_each_step_is_compared_with_itself_and_what_is_found_is_kept(tmp_path: Path) -> None:
-    """The candidate and the correctness step fail; a calibration runs neither."""
+    """The candidate and the correctness step fail, but a calibration runs neither."""
     flow = write(tmp_path, FLOW)
     done = perfflow("calibrate", str(flow), "--trials", "3", "--seed", "5", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -80,7 +80,7 @@ def test_each_step_is_compared_with_itself_and_what_is_found_is_kept(tmp_path: P
     assert found["count", ""]["exact"]
     for entry in said["entries"]:
         assert (entry["workflow"], entry["params"], entry["version"]) == ("demo", {"size": 10}, "0.1.0")
-    # The folder in which the steps ran is gone; the runs are none of its business.
+    # The folder in which the steps ran is removed. The runs are kept.
     names = {path.suffix: path.name for path in (tmp_path / ".perfflow" / "calibration").iterdir()}
     assert set(names) == {".json", ".html"}
     page = tmp_path / ".perfflow" / "calibration" / names[".html"]
@@ -111,7 +111,7 @@ def test_a_calibration_waits_for_the_machine_as_long_as_it_is_told(
 def test_a_later_run_expects_it_and_is_judged_again_with_the_same_bytes(tmp_path: Path) -> None:
     assert perfflow("calibrate", noisy(tmp_path, 0.002, 0.002), "--trials", "3", cwd=tmp_path).returncode == 0
     (entry,) = stored(tmp_path)
-    # Much noisier than it was: nothing is proven, and the report says why and what to expect.
+    # Much noisier than at calibration: nothing is proven, and the report shows why and what to expect.
     done = perfflow("run", noisy(tmp_path, 0.5, 0.5), "--json", cwd=tmp_path)
     (row,) = json.loads(done.stdout)["benchmarks"]
     assert row["expected"] == {
@@ -123,7 +123,7 @@ def test_a_later_run_expects_it_and_is_judged_again_with_the_same_bytes(tmp_path
     assert row["decision"] == "unproven"
     assert "on this machine changes from " in (run / "report.md").read_text()
     before = {name: (run / name).read_bytes() for name in ("result.json", "report.md")}
-    # Calibrated again in between: what the run expected is in its events.
+    # Calibrated again in between: the expectation of the run is in its events.
     assert perfflow("calibrate", noisy(tmp_path, 0.1, 0.1), "--trials", "2", cwd=tmp_path).returncode == 0
     perfflow("report", cwd=tmp_path)
     assert {name: (run / name).read_bytes() for name in before} == before
@@ -178,7 +178,7 @@ stages:
 
 
 def test_expensive_commands_stop_at_the_budget(tmp_path: Path) -> None:
-    """Two runs to warm up and ten to compare take 5 s; the budget pays for some of them."""
+    """Two warm-up runs and ten measured runs take 5 s. The budget covers some of them."""
     flow = str(write(tmp_path, "stages: {baseline: [{id: nap, uses: command, with: {command: sleep 0.4}}]}"))
     done = perfflow("calibrate", flow, "--budget", "200ms", cwd=tmp_path)
     assert done.returncode == 3

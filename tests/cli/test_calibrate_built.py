@@ -1,4 +1,4 @@
-"""``perfflow calibrate`` of a tool that builds what it measures: the budget is for comparing."""
+"""``perfflow calibrate`` of a tool that builds its program: the budget is only for comparisons."""
 
 from __future__ import annotations
 

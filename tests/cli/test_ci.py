@@ -1,4 +1,4 @@
-"""In a CI log nothing that comes from outside acts as a command of the service."""
+"""Outside text in a CI log never acts as a command of the service."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ stages:
 
 
 def acted_on(log: str) -> list[str]:
-    """The commands that a runner obeys in a log, by the rules it has: none but the token's end while it is stopped."""
+    """Return the commands that a runner executes in a log. While commands are stopped, only the token ends that."""
     found, token = [], ""
     for line in re.split(r"\r\n|\r|\n", log):
         match = re.match(r"\s*::(?P<name>[^ :]+)(?: [^:]*)?::(?P<data>.*)", line) or re.search(
@@ -85,7 +85,7 @@ def test_off_says_nothing_in_github_either(tmp_path: Path) -> None:
 def test_gitlab_gets_a_section_around_a_failure_and_none_from_the_program(tmp_path: Path) -> None:
     write(tmp_path, FLOW)
     done = perfflow("run", "flow.yaml", cwd=tmp_path, env={"GITLAB_CI": "true", "GITHUB_ACTIONS": ""})
-    # Python reads a carriage return as the end of a line.
+    # Python treats a carriage return as a line end.
     marks = re.findall(r"\x1b\[0Ksection_(start|end):\d+:([\w.-]+)\n\x1b\[0K", done.stderr)
     assert [word for word, _ in marks] == ["start", "end"]
     assert marks[0][1] == marks[1][1]

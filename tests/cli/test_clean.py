@@ -1,4 +1,4 @@
-"""``perfflow clean`` on real runs and trees: what is old goes, what is new, in use or kept on purpose stays."""
+"""``perfflow clean`` on real runs and trees: removes old ones, keeps those that are new, in use or saved."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def project(tmp_path: Path, env: dict[str, str]) -> Path:
 
 
 def runs(project: Path) -> list[Path]:
-    """Oldest first; names tell of seconds alone."""
+    """Return the runs, the oldest first. Their names only have a resolution of seconds."""
     found = [path for path in (project / ".perfflow" / "runs").iterdir() if not path.is_symlink()]
     return sorted(found, key=lambda path: ((path / "events.jsonl").stat().st_mtime, path.name))
 
@@ -90,7 +90,7 @@ def test_a_run_that_goes_on_stays(project: Path, env: dict[str, str]) -> None:
 def test_a_patch_goes_with_the_last_run_that_judged_it(project: Path, env: dict[str, str]) -> None:
     submitted = {}
     for name in ("judged", "kept", "fresh"):
-        # As the server for agents writes it, and runs it.
+        # Written and run as by the MCP server.
         limits = Limits(project, 60, may_run=True)
         steps = [{"id": "nap", "stage": "baseline", "role": "measure"}]
         submitted[name] = patches.submit(limits, "flow.yaml", steps, f"--- {name}\n", name, "io").workflow.parent
@@ -102,7 +102,7 @@ def test_a_patch_goes_with_the_last_run_that_judged_it(project: Path, env: dict[
         age(submitted[name])
     judged, kept = runs(project)[-2:]
     age(judged)
-    # The newest run needs its patch to be resumed; what was submitted just now may be about to run.
+    # The newest run needs its patch to be resumed. A new patch may be about to run.
     done = perfflow("clean", "runs", "--keep=0", "-n", cwd=project, env=env)
     assert [path for path in submitted.values() if str(path) in done.stdout] == [submitted["judged"]]
     assert all(path.is_dir() for path in submitted.values())
@@ -110,7 +110,7 @@ def test_a_patch_goes_with_the_last_run_that_judged_it(project: Path, env: dict[
     assert (done.returncode, f"patch  {submitted['judged']}" in done.stdout) == (0, True)
     assert [name for name, path in submitted.items() if path.is_dir()] == ["kept", "fresh"]
     assert (judged.is_dir(), kept.is_dir()) == (False, True)
-    # A run that is going on is not removed, and neither is what it runs.
+    # Neither a running run nor its patch is removed.
     with (kept / "events.jsonl").open("rb") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         perfflow("clean", "runs", "--keep=0", "--older-than=0", cwd=project, env=env)
@@ -124,7 +124,7 @@ def test_trees_go_when_they_are_old_or_their_project_is_gone(
     assert perfflow("clean", "trees", cwd=project, env=env).returncode == 0
     assert homes(tmp_path) == [home]
     age(home)
-    # Another project's clean-up leaves them alone, unless it is asked to go everywhere.
+    # Cleaning another project keeps them, except with --everywhere.
     other = tmp_path / "other"
     other.mkdir()
     assert perfflow("clean", cwd=other, env=env).stdout == "nothing to remove\n"

@@ -1,4 +1,4 @@
-"""The wall clock is set while a run goes on: no figure, no order and no verdict depends on it."""
+"""Changes of the wall clock during a run do not affect figures, order or verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.shell import ROOT, write
 
-# perfflow whose clock is off until a program of the workflow sets it right, while it is being measured.
+# perfflow with a wrong clock, which a measured program of the workflow corrects.
 CLOCK = """
 import os, sys, time
 real, off = time.time, float(sys.argv.pop(1))

@@ -1,4 +1,4 @@
-"""``perfflow compare A B`` on stored results, end to end: what words mean, what is said, what is refused."""
+"""``perfflow compare A B`` on stored results, end to end: arguments, output and errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stored(folder: Path, name: str, edit: Callable[[dict[str, Any]], None] | Non
 
 
 def exported(folder: Path, name: str, **commands: list[float]) -> str:
-    """What hyperfine would have written of these times."""
+    """Return hyperfine's JSON for these times."""
     results = [{"command": command, "times": times} for command, times in commands.items()]
     (folder / name).write_text(json.dumps({"results": results}))
     return name
@@ -98,7 +98,7 @@ def test_the_decision_table_and_the_page(tmp_path: Path) -> None:
     status, stdout, _ = compare(tmp_path, "--json", old, new)
     assert status == 0
     decisions = {row["name"]: row["decision"] for row in json.loads(stdout)["benchmarks"]}
-    # Six values a side with 3 times the standard error prove a factor of two, and cannot exclude 5%.
+    # Six values per side with 3 times the standard error prove a factor of two, but cannot exclude 5%.
     assert decisions == {"a": "improved", "b": "unproven", "c": "regressed"}
     _, shown, _ = compare(tmp_path, old, new)
     assert "unpaired: 1 improved, 1 unproven, 1 regressed; nothing is judged" in shown
@@ -360,7 +360,7 @@ def test_a_comparison_of_stored_sets_is_itself_a_stored_set(tmp_path: Path) -> N
 
 
 def folded(data: dict[str, Any], **marks: str) -> None:
-    """Have every value be a figure of many, as a suite's is; without marks as 0.1.0 wrote it."""
+    """Make every value a summary of many, as in a suite. Without marks: as 0.1.0 wrote it."""
     for side in ("baseline", "candidate"):
         sample = data["benchmarks"][0][side]
         if sample:

@@ -1,4 +1,4 @@
-"""What the shells are given behind a command, as the scripts that click writes for them ask for it."""
+"""Shell completions, requested as by the scripts that click generates."""
 
 from __future__ import annotations
 

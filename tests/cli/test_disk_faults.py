@@ -1,4 +1,4 @@
-"""A disk that fills up, a folder that may only be read: exit status, remedy, and what is kept, on real mounts."""
+"""Full disks and read-only folders on real mounts: exit status, hint, and kept samples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.namespace import script
 
-# Each process adds a line to a file on another disk and says which one it was.
+# Each process appends a line to a file on another disk and prints its number.
 FLOW = """
 perfflow: 1
 name: faults
@@ -126,7 +126,7 @@ def test_a_project_that_may_only_be_read_is_measured_with_out_and_refused_withou
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:7] == ["= 2"] * 4 + ["= 0"] * 3, done.stdout + done.stderr
     assert {"events.jsonl", "result.json", "report.md", "receipt.json"} <= set(done.stdout.splitlines())
-    # The run that goes elsewhere is measured, and says that it is not in the project's history.
+    # The run in another folder is measured, and reports that it is not in the project's history.
     assert done.stderr.count("Read-only file system") == 5 + 1
     assert "/out` adds it" in done.stderr
     assert done.stderr.count("hint: ") == 4
@@ -148,7 +148,7 @@ def test_a_limit_of_file_sizes_stops_a_run_as_a_full_disk_does(place: Path) -> N
     assert (first, second) == ("= 3", "= 0"), done.stderr + said
     assert "File too large" in said
     assert "ulimit -f" in said
-    # Both sides are warmed up once more, and at most one pair was in flight.
+    # Both sides get one more warm-up, and at most one pair was being measured.
     assert 42 <= int(counted) <= 46
 
 

@@ -89,7 +89,7 @@ def test_classes(findings: list[Finding], test: SelfTest, kind: NoiseClass) -> N
 
 
 def test_the_self_test_sees_what_disturbs_it() -> None:
-    """A clock that moves by 4 ms at each look, and by 40 ms at every seventh."""
+    """A clock that advances by 4 ms per call, and by 40 ms at every seventh call."""
     times = itertools.accumulate(0.04 if look % 7 == 0 else 0.004 for look in itertools.count(1))
     disturbed = self_test(now=lambda: next(times), cpu=lambda: 0.0)
     assert disturbed.spread > 1.1
@@ -108,7 +108,7 @@ def test_fix_and_restore_put_back_exactly_what_was_there(tmp_path: Path) -> None
     changed = tuning.fix(root, state)
     assert [path.name for path, _, _ in changed] == ["scaling_governor", "perf_event_paranoid"]
     assert governors[0].read_text() == "performance"
-    # A crash, then somebody fixes again: the original stays what is restored.
+    # A crash, then another --fix: --restore still restores the original.
     governors[0].write_text("ondemand")
     tuning.fix(root, state)
     restored = dict(tuning.restore(state))
@@ -130,7 +130,7 @@ BARE = {"proc__cpuinfo": "flags\t: fpu lm\n"}
 
 
 def test_nothing_is_ok_on_a_machine_that_tells_nothing(tmp_path: Path) -> None:
-    """What is left as ok was seen by other ways than the kernel's files."""
+    """The remaining ok findings do not come from the kernel's files."""
     fine = {item.name for item in examine(tmp_path, pause=lambda _: None) if item.state is State.OK}
     assert fine <= {"cores", "timer step"}
 
@@ -251,7 +251,7 @@ def test_the_self_test_ends_early_on_a_clock_that_says_so() -> None:
 
 
 def test_a_glance_does_not_blame_the_machine_for_its_own_work(tmp_path: Path) -> None:
-    """Half a second of own work on one of two cores, seen as 50 of 100 ticks."""
+    """Half a second of own work on one of two cores is 50 of 100 ticks."""
     root = fake_root(tmp_path, proc__stat="cpu 100 0 0 1000 0 0 0 5 0 0\n")
 
     def test() -> SelfTest:
@@ -269,7 +269,7 @@ def test_a_glance_does_not_blame_the_machine_for_its_own_work(tmp_path: Path) ->
 
 
 def test_fix_sets_huge_pages_and_leaves_what_is_fine(tmp_path: Path) -> None:
-    """A real file would show the choice in brackets again; this one shows what was written."""
+    """A real file would show the choice in brackets. This one shows the written text."""
     root = fake_root(
         tmp_path / "root",
         sys__kernel__mm__transparent_hugepage__enabled="[always] madvise never\n",

@@ -12,7 +12,7 @@ from tests.cli.shell import perfflow, write
 from tests.repositories import git
 
 FILES = ["summary.md", "comment.md", "check_run.json", "junit.xml", "metrics.txt", "codequality.json", "evidence.txt"]
-# Programs that print figures of a clock of their own: 20% slower, whatever the machine does meanwhile.
+# Programs that print made-up times: 20% slower, independent of the machine.
 SLOWER = """
 name: slower
 stages:

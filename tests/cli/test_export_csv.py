@@ -85,7 +85,7 @@ def test_names_stay_on_their_lines_and_command_no_terminal(project: Path, tmp_pa
     assert len(done.stdout.splitlines()) == 21
     rows = read(done.stdout)
     assert {row["benchmark"] for row in rows} == {'a,"b" c\\u001b[2J'}
-    # A result alone does not say in which order they were taken.
+    # A result alone does not contain the order of the samples.
     assert {row["order"] for row in rows} == {""}
 
 

@@ -1,4 +1,4 @@
-"""A program that fails is shown with its own last words and its log, in every command that runs programs."""
+"""Every command that runs programs shows the last output and the log of a failed program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAILING = f'echo "{CAUSE}" >&2; exit 2'
 
 
 def require_told(text: str, folder: Path, *, cause: str = CAUSE) -> None:
-    """The cause stands in the text, and so does a log that is there and holds it."""
+    """The text contains the cause, and the path of a log with the cause."""
     assert f"| {cause}" in text, text
     logs = re.findall(r"log: +(\S+)", text)
     assert logs, text

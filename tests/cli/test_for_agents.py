@@ -1,4 +1,4 @@
-"""The page for agents: short, and every workflow, tool and command on it is one that perfflow takes."""
+"""The page for agents is short, and its workflows, tools and commands are valid."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_first_one_runs(tmp_path: Path) -> None:
         cwd=tmp_path,
         measured=True,
     )
-    # How much faster it is says this machine; that both print the same number, the check.
+    # The speedup depends on the machine. The check ensures that both print the same number.
     assert done.returncode in (0, 1, 4), done.stdout + done.stderr
     assert "same-output" not in done.stdout or "failed" not in done.stdout
 

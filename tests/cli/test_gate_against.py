@@ -1,4 +1,4 @@
-"""``perfflow gate --against best-Nd``: the base that the history of this machine chooses, measured afresh."""
+"""``perfflow gate --against best-Nd``: the history of this machine chooses the base, which is measured again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def chosen(root: Path, *words: str) -> tuple[str, str]:
-    """The base that a gate would take, as much of it as is shown, and all that is said of it."""
+    """Return the short id of the base that a gate would use, and the messages about it."""
     done = gate(root, *words, "--dry-run")
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stderr.split())
@@ -53,7 +53,7 @@ def test_a_slow_drift_that_each_gate_lets_pass_fails_against_the_best(root: Path
     base = found["trees"]["baseline"]
     assert (base["revision"], base["name"]) == (commits[0], "best-30d")
     assert (base["best"]["benchmark"], base["best"]["value"], base["best"]["commits"]) == ("cost", 1000, 4)
-    # What is typed to do it again names the revision, which stays what it is.
+    # The command to repeat it names the revision, which does not change.
     assert found["run"]["command"] == ["perfflow", "gate", "flow.yaml", f"--base={commits[0]}"]
     (row,) = found["benchmarks"]
     assert (row["baseline"]["value"], row["candidate"]["value"]) == (1000, 1160)
@@ -121,7 +121,7 @@ def test_head_is_never_its_own_base(root: Path) -> None:
     commits = past.make(root, [100, 90], past.NOISY)
     remember(root, commits, {"cost": [100, 90]})
     assert chosen(root, "--against", "best-30d")[0] == commits[0][:12]
-    # With changes that are not committed, its commit is another state of the code.
+    # With uncommitted changes, its commit is not the measured code.
     (root / "costs").write_text("95\n")
     assert chosen(root, "--against", "best-30d")[0] == commits[1][:12]
     assert chosen(root, "--against", "best-30d", "--head", "HEAD")[0] == commits[0][:12]

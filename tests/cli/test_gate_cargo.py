@@ -1,7 +1,7 @@
 """A gate on a cargo workspace with cargo's default profiles: which function, where, and by which commit.
 
-The workspace of the examples has its benchmarks build criterion, which takes minutes; its trees, and what is built in
-them, are kept. That of CI depends on nothing.
+The benchmarks of the example workspace need criterion, whose build takes minutes, so its trees and builds are cached.
+The workspace for CI has no dependencies.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ stages:
   profile:
     - {id: hotspots, uses: auto, benchmark: "**"}
 """
-# More of the work of `encode`, in the function that sums the bytes up: about a quarter where it does it for a sixth.
+# More work in the function that sums up the bytes for `encode`: about 25% with one more pass over a sixth of them.
 SUM = "pub fn fletcher(bytes: &[u8]) -> u32 {\n"
 SLOWER = f"""{SUM}    for _ in 0..TIMES {{
         let part = std::hint::black_box(&bytes[..bytes.len() / PART]);
@@ -44,7 +44,7 @@ SLOWER = f"""{SUM}    for _ in 0..TIMES {{
 """
 PACKAGE = '[package]\nname = "NAME"\nversion = "0.1.0"\nedition = "2021"\n\n[lib]\nbench = false\n\n'
 PACKAGE += '[[bench]]\nname = "NAME"\nharness = false\n'
-# Libtest's own repeats itself for three seconds on a busy machine; tests/tools/test_real_cargo.py has that one.
+# Real libtest benchmarks take three seconds on a busy machine; tests/tools/test_real_cargo.py tests them.
 BENCH = """
 fn main() {
     let words: Vec<String> = std::env::args().collect();
@@ -78,7 +78,7 @@ SMALL: Mapping[str, str] = {
 """,
     "index/benches/index.rs": BENCH.replace("NAME", "build").replace("CALL", "index::build"),
 }
-"""A workspace whose benchmarks print what those of libtest do."""
+"""A workspace whose benchmarks print the output of libtest."""
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in SMALL.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    # As few processes as can prove a change, and no code layouts: tests/execute/layouts has those of cargo.
+    # The fewest processes that can prove a change, and no code layouts: tests/execute/layouts tests those with cargo.
     few = FLOW.replace('benchmark: "*"', 'benchmark: "*"\n      runs: 8\n      layouts: off')
     (root / "flow.yaml").write_text(few.replace(', locked: true, filter: "encode|build"', ""))
     return committed(root, "target/\nCargo.lock\n.perfflow/\n")
@@ -153,14 +153,14 @@ def of_encode(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def programs(folder: Path, perf: str) -> str:
-    """A PATH with a `perf` of one's own before the others."""
+    """Return a PATH with a fake `perf` first."""
     folder.mkdir()
     (folder / "perf").write_text(f"#!/bin/sh\n{perf}\n")
     (folder / "perf").chmod(0o700)
     return f"{folder}:{os.environ['PATH']}"
 
 
-# As where it dies on inlined frames, and as where it may not sample.
+# Like perf when it crashes on inlined frames, and like perf without permission to sample.
 DIES = 'case "$*" in script*srcline*) kill -s PIPE $$ ;; esac; exec REAL "$@"'
 DENIED = 'echo "No permission to enable cpu-clock event." >&2; exit 255'
 
@@ -168,7 +168,7 @@ DENIED = 'echo "No permission to enable cpu-clock event." >&2; exit 255'
 @pytest.mark.parametrize(
     ("workspace", "part", "times", "perf", "tool"),
     [
-        # What perf does where it dies on inlined frames is in tests/tools/test_perf_text.py, too.
+        # See also tests/tools/test_perf_text.py for perf crashing on inlined frames.
         pytest.param("small", 1, 5, DENIED, "callgrind", id="small"),
         pytest.param("clone", 6, 1, DIES, "perf", id="perf-without-srcline", marks=pytest.mark.long),
         pytest.param("clone", 6, 1, DENIED, "callgrind", id="callgrind", marks=pytest.mark.long),
@@ -185,14 +185,14 @@ def test_a_slower_function_is_named_with_its_place_and_commit(
     result = gate(clone, programs(tmp_path / "bin", perf.replace("REAL", real)))
     blamed = of_encode(result)
     assert blamed["tool"] == tool
-    # The compiler puts what is that small into what calls it.
+    # The compiler inlines functions this small.
     assert blamed["function"] in ("codec::encode", "codec::checksum::fletcher")
     assert blamed["file"].startswith("codec/src/")
     assert blamed["line"] > 0
     assert blamed["crate"] == "codec"
     assert [item["subject"] for item in blamed["commits"]] == ["Sum up twice"]
     assert not [item for item in result["attributions"] if item["benchmark"].startswith("build")]
-    # What is measured has none of the lines that what is profiled has.
+    # The measured program has no line numbers, unlike the profiled one.
     places = clone / ".perfflow/runs/latest/steps/bench/prepared"
     for side in ("baseline", "candidate"):
         assert [told(places / name) for name in (side, f"{side}-with-lines")] == [False, True]

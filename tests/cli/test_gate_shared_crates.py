@@ -1,4 +1,4 @@
-"""How often a gate has a crate compiled: from elsewhere once for both sides, of the tree once a side."""
+"""How often a gate compiles a crate: external crates once for both sides, crates of the tree once per side."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def package(folder: Path, name: str, dependencies: str, source: str, file: str =
 
 
 class Workspace:
-    """A program that depends on a crate of its tree and on one from elsewhere, which has a build script."""
+    """A program that depends on a crate of its tree and on an external crate with a build script."""
 
     def __init__(self, root: Path, elsewhere: Path) -> None:
         self.root, self.log = root, root.parent / "compiled"
@@ -95,7 +95,7 @@ def test_a_crate_from_elsewhere_is_compiled_once(compiled: Path) -> None:
     workspace.print("120")
     workspace.commit()
     assert of(workspace.compiled("HEAD~1", 1)) == {"leaf": 1, "build_script_build": 1, "near": 2, "app": 2}
-    # Both sides' programs are there, and what is up to date stays so.
+    # The programs of both sides exist, and nothing up to date is built again.
     assert of(workspace.compiled("HEAD~1", 1)) == {"leaf": 0, "build_script_build": 0, "near": 0, "app": 0}
 
 
@@ -104,7 +104,7 @@ def test_a_crate_that_the_tree_holds_is_compiled_on_both_sides(compiled: Path) -
     config = workspace.root / ".cargo/config.toml"
     config.write_text(SOURCES.replace("FOLDER", "vendor"))
     workspace.commit()
-    # The same version, and not the same code.
+    # The same version with different code.
     source = workspace.root / "vendor/leaf/build.rs"
     source.write_text(source.read_text().replace("u32 = 1", "u32 = 2"))
     workspace.commit()

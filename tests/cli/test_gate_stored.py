@@ -1,4 +1,4 @@
-"""``perfflow gate --base-results``: head alone is measured, and compared unpaired with what is stored."""
+"""``perfflow gate --base-results``: only head is measured, and compared unpaired with stored results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_head_alone_is_measured_and_nothing_is_judged(root: Path) -> None:
     (row,) = found["benchmarks"]
     assert (row["paired"], row["gating"], row["leading"], row["decision"]) == (False, False, True, "regressed")
     assert (row["baseline"]["value"], row["candidate"]["value"]) == (1000, 1300)
-    # The run of head is one like any other, and its values are in the history; those of the baseline are there once.
+    # The run of head is a normal run with its values in the history. The values of the baseline are there once.
     (shown,) = json.loads(perfflow("history", "show", "cost", "--json", cwd=root).stdout)
     assert [point["value"] for point in shown["points"]] == [1000, 1300]
     report = (root / ".perfflow/runs/latest/report.md").read_text()

@@ -1,6 +1,6 @@
-"""The gate on many benchmarks of true work: one is made slower by a quarter, the others are left alone.
+"""The gate on many benchmarks with real work: one gets 25% slower, the others do not change.
 
-CI measures fewer benchmarks, still more than are compared without screening. All thirty, and ten gates of an unchanged
+CI measures fewer benchmarks, but enough for screening. All thirty, and ten gates of an unchanged
 repository, with PERFFLOW_GATE_FULL=1.
 """
 
@@ -36,9 +36,9 @@ def gate(root: Path, *words: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
-@pytest.mark.long  # tests/session/test_screening.py has it with costs that are known
+@pytest.mark.long  # tests/session/test_screening.py tests this with known costs
 def test_exactly_the_one_that_got_slower_is_named(project: Path) -> None:
-    # Half of the time is spent in each function, so half as much again of one is a quarter of the whole.
+    # Each function takes half of the time, so 50% more work in one function is 25% of the total.
     gated.edit(project, "b05", "stir_b05(7, STIRRED)", "stir_b05(7, STIRRED + STIRRED / 2)")
     status, result = gate(project)
     assert status == 1
@@ -48,24 +48,24 @@ def test_exactly_the_one_that_got_slower_is_named(project: Path) -> None:
     assert confirmed["b05"] == "confirmed"
     gating = [row for row in result["benchmarks"] if row["gating"]]
     assert len(gating) == COUNT
-    # What was confirmed by fresh pairs is confirmed over code layouts as well, where a linker can draw them.
+    # Changes confirmed by fresh pairs are also confirmed over code layouts, if the linker supports them.
     built = [row["layouts"]["built"]["design"] if row["layouts"] else row["design"] for row in gating]
     assert set(built) == {"screen", "confirm"}
     assert {row["name"] for row in gating if row["level"] == "action"} == {"b05"}
 
 
-@pytest.mark.long  # tests/session/test_screening.py has it with costs that are known
+@pytest.mark.long  # tests/session/test_screening.py tests this with known costs
 def test_an_unchanged_repository_never_fails(project: Path) -> None:
     (project / "README").write_text("nothing that is measured\n")
     gated.commit(project)
     statuses = [gate(project)[0] for _ in range(REPEATS)]
     assert 1 not in statuses, statuses
-    # A machine that is disturbed for a while may leave one gate unproven.
+    # A temporary disturbance may leave one gate unproven.
     assert statuses.count(0) >= 0.8 * REPEATS or (REPEATS == 1 and statuses == [4]), statuses
 
 
 def test_what_crashes_or_is_lost_on_head_is_named_and_the_rest_is_judged(project: Path) -> None:
-    # Few enough to be compared without screening: what cannot be measured is no matter of that.
+    # Few enough to be compared without screening. Failures to measure do not depend on screening.
     names = [f"b{number:02}" for number in range(4)]
     gated.flow(project, names)
     gated.commit(project)

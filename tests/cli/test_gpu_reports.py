@@ -1,6 +1,6 @@
-"""Reports of kernels on GPUs through the real command: what the architect finds in the report and in result.json.
+"""Reports of GPU kernels through the real command: the report and result.json.
 
-The pages of Nsight Compute are real ones; a second GPU is the same page under another name, which its tests say.
+The pages of Nsight Compute are real. Tests with a second GPU use the same page under another name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ A2000, L4 = "NVIDIA RTX A2000", "NVIDIA L4"
 
 
 def run(folder: Path, tool: str, report: str, more: str = "", *, status: int = 0) -> dict[str, Any]:
-    """The result of a run that reads a report, whose receipt holds and which judged again says the same."""
+    """Return the result of a run that reads a report. Check its receipt, and that judging it again changes nothing."""
     step = f"{{id: kernels, uses: {tool}, with: {{report: {report}}}}}"
     write(folder, f"{more}stages: {{profile: {{steps: [{step}]}}}}\n")
     done = perfflow("run", "flow.yaml", "--out", "run", "--allow-unproven", "--progress", "off", cwd=folder)
@@ -40,7 +40,7 @@ def page(folder: Path) -> str:
 
 
 def real_page(folder: Path, name: str, device: str = A2000, **cells: str) -> str:
-    """The real page, or the same one as if it were of another GPU."""
+    """Return the real page, or the same page for another GPU."""
     text = (NCU / "ncu.csv").read_text().replace(A2000, device)
     for before, after in cells.items():
         text = text.replace(before, after)
@@ -58,7 +58,7 @@ def test_a_report_of_ncu_says_what_bounds_a_kernel_and_why_its_warps_wait(tmp_pa
         "memory",
         "f64",
     )
-    # The model agrees with what ncu says of the same launch: 6 blocks of 8 warps fill the 48 places.
+    # The model agrees with ncu for the same launch: 6 blocks of 8 warps fill the 48 slots.
     assert kernel["model"] == {"occupancy": 1.0, "blocks": 6, "limiters": [], "lifts": []}
     assert (kernel["occupancy_theoretical"], kernel["warnings"]) == (1.0, [])
     # 3145728 of 4718592 sectors, by the columns memory_l2_theoretical_sectors_global and _ideal.
@@ -91,7 +91,7 @@ def test_a_database_of_nsys_tells_launches_that_the_model_works_out(tmp_path: Pa
     saxpy = result["kernels"][0]
     assert (saxpy["device"], saxpy["capability"], saxpy["grid"], saxpy["threads"]) == ("Model GPU", "7.5", 256, 128)
     assert saxpy["registers"] == 24
-    # On 7.5 an SM has 32 places for warps: 8 blocks of 4.
+    # On 7.5 an SM has 32 slots for warps: 8 blocks of 4.
     assert (saxpy["model"]["blocks"], saxpy["model"]["occupancy"]) == (8, 1.0)
     assert saxpy["bound"] is None
     assert {peak["device"] for peak in result["peaks"]} == {"Model GPU"}
@@ -125,7 +125,7 @@ def stored(folder: Path, name: str, device: str = A2000, **cells: str) -> str:
 
 def test_kernels_on_two_gpus_are_compared_by_their_roofs_and_nothing_is_decided(tmp_path: Path) -> None:
     first = stored(tmp_path, "first")
-    # As if the L4 took ten times as long; its peaks stay those of the page.
+    # As if the L4 took ten times as long, with the peaks of the page.
     slower = {'"294336"': '"2943360"', '"166440095672.97"': '"16644009567.30"'}
     second = stored(tmp_path, "second", L4, **slower)
     done = perfflow("compare", first, second, "--json", "--out", "both", cwd=tmp_path)

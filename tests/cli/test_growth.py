@@ -1,4 +1,4 @@
-"""``scaling`` as a user's shell runs it: programs that are linear and quadratic by construction."""
+"""``scaling`` as a user's shell runs it: with linear and quadratic programs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("kind", "sizes", "klass", "status", "best"),
     [
-        # The largest size is 64 times the least, and the start of a process a percent of it.
+        # The largest size is 64 times the smallest, and starting a process takes 1% of it.
         ("linear", "[50, 200, 800, 3200]", "<quadratic", "met", "linear"),
         ("quadratic", "[50, 100, 200, 400]", "≤linear", "not met", "quadratic"),
         ("quadratic", "[50, 100, 200, 400]", "<cubic", "met", "quadratic"),

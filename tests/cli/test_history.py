@@ -1,4 +1,4 @@
-"""``perfflow history`` as it is typed: real runs, files of real tools, a store that is damaged or away."""
+"""``perfflow history`` end to end: real runs, files of real tools, damaged or unreachable stores."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_filters(project: Path) -> None:
 
 def test_adding_a_run_again_changes_nothing(project: Path, tmp_path: Path) -> None:
     done = perfflow("history", "add", "latest", cwd=project)
-    assert done.stdout == "0 runs added, 1 known already\n"
+    assert done.stdout == "0 runs added, 1 already known\n"
     other = tmp_path / "other"
     other.mkdir()
     run = next(path for path in sorted((project / ".perfflow/runs").iterdir()) if not path.is_symlink())
@@ -129,7 +129,7 @@ def test_files_of_every_tool_are_imported_once(case: str, tmp_path: Path) -> Non
     file = str(source(folder))
     done = perfflow("history", "import", file, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "1 set added\n"), done.stderr
-    assert perfflow("history", "import", file, cwd=tmp_path).stdout == "0 sets added, 1 known already\n"
+    assert perfflow("history", "import", file, cwd=tmp_path).stdout == "0 sets added, 1 already known\n"
     rows = _json(tmp_path)
     assert rows
     assert all(row["runs"] == 1 and row["measured"] for row in rows)

@@ -1,4 +1,4 @@
-"""Which function a change of a history lies in, by real profiles of the runs on both sides."""
+"""The function that caused a change in the history, from real profiles of the runs on both sides."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FLOW = (
 """
 )
 EACH = 20
-"""Of the newest 15, a change is only a suspicion."""
+"""Among the newest 15 runs, a change is only a suspicion."""
 
 
 @pytest.mark.skipif(not (shutil.which("valgrind") and shutil.which("cc")), reason="needs valgrind and a C compiler")
@@ -46,7 +46,7 @@ def test_a_change_names_the_function_that_the_profiles_show(tmp_path: Path, monk
         git(root, "checkout", "-q", commits[at])
         done = perfflow("run", "flow.yaml", "--progress", "off", cwd=root)
         assert done.returncode == 0, done.stdout + done.stderr
-        # By their order: names of one second are not sorted by it.
+        # By their order, since names do not sort runs within one second.
         runs.append((root / ".perfflow" / "runs" / "latest").resolve().name)
     others: list[float | None] = [cost * (1 + 0.002 * (at % 3)) for at, cost in enumerate(costs)]
     others[EACH - 1] = others[EACH] = None

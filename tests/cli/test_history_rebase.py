@@ -1,4 +1,4 @@
-"""Values of a machine that was replaced, on the scale of the new one: by shared revisions, and marked everywhere."""
+"""Values of a replaced machine are scaled to the new one by shared revisions, and marked everywhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHARED = range(20, 26)
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """26 revisions on the old machine, 20 on a new one that is twice as fast, and 6 of them on both."""
+    """26 revisions on the old machine, 20 on a new one that is twice as fast, 6 of them on both."""
     luck = random.Random(4)
     (tmp_path / ".perfflow").mkdir()
     history = History(SqliteConnection(tmp_path / ".perfflow" / "history.sqlite"))

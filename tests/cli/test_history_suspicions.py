@@ -1,4 +1,4 @@
-"""What ``perfflow history changes`` suspects of the newest runs, and how a run in pairs settles it."""
+"""Suspicions of ``perfflow history changes`` about the newest runs, and how measuring in pairs settles them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUIET, MOVED = 60, 3
 
 
 def project(root: Path, cost: int) -> list[str]:
-    """A history of which the newest values are 30% higher, and whose newest revisions cost that much."""
+    """A history whose newest values are 30% higher, with revisions that really cost that much."""
     commits = past.make(root, [*[1000] * QUIET, *[cost] * MOVED])
     remember(root, commits, {"cost": around([1000] * QUIET + [1300] * MOVED)}, exact=True, width=0)
     return commits
@@ -49,7 +49,7 @@ def listed(root: Path, *words: str) -> list[dict[str, Any]]:
 def test_a_suspicion_stands_apart_from_changes_with_the_command_that_settles_it(root: Path) -> None:
     commits = project(root, 1300)
     base, head = commits[QUIET - 3], commits[-1]
-    # The list of changes is of changes alone.
+    # The list of changes only contains changes.
     assert json.loads(changes(root, "--json")) == []
     assert "suspicion" not in changes(root, "--csv")
     text = changes(root)
@@ -60,14 +60,14 @@ def test_a_suspicion_stands_apart_from_changes_with_the_command_that_settles_it(
     assert abs(found["change"] - 0.3) < 0.01
     assert abs(found["before"] - 1000) < 5
     assert found["at"] == QUIET
-    # It is one suspicion, however often somebody looks.
+    # It stays one suspicion, however often it is shown.
     assert listed(root) == [found]
 
 
 def test_a_change_among_the_newest_runs_is_one_until_it_is_settled(root: Path) -> None:
     commits = past.make(root, [*[1000] * 40, *[1300] * 8])
     remember(root, commits, {"cost": around([1000] * 40 + [1300] * 8)}, exact=True, width=0)
-    # Whatever reads the list finds it there, marked as it always was.
+    # Programs that read the list find it there, with the same mark as before.
     (change,) = json.loads(changes(root, "--json"))
     assert change["at"] == 40
     text = changes(root)
@@ -91,7 +91,7 @@ def test_pairs_confirm_it_and_it_is_told_once(root: Path) -> None:
     assert {row["name"] for row in run["benchmarks"]} == {"cost"}
     assert "suspicion" not in changes(root).lower()
     done = perfflow("history", "changes", "--confirm", "flow.yaml", cwd=root)
-    assert "note: nothing is open of costs" in done.stderr
+    assert "note: costs has no open suspicion" in done.stderr
 
 
 def test_pairs_are_measured_with_the_parameters_and_the_budget_that_are_asked_for(root: Path) -> None:
@@ -105,7 +105,7 @@ def test_pairs_are_measured_with_the_parameters_and_the_budget_that_are_asked_fo
     assert (done.returncode, done.stdout) == (2, "")
     assert "--budget is about measuring" in done.stderr
     done = perfflow("history", "changes", "--confirm", "flow.yaml", cwd=root)
-    assert "note: nothing is open of costs" in done.stderr
+    assert "note: costs has no open suspicion" in done.stderr
     words = ("--confirm", "flow.yaml", "--set", "file=costs", "--budget", "9m", "--trust")
     assert "confirmed" in changes(root, *words)
     run = past.result_of(root)["run"]
@@ -119,7 +119,7 @@ def test_pairs_withdraw_what_was_the_machine(root: Path) -> None:
     assert "withdrawn" in text
     assert "measured in pairs: +0.0%, same" in text
     assert [item["state"] for item in listed(root)] == ["withdrawn"]
-    # A few more points of the same kind are the same suspicion.
+    # More points at the same level are the same suspicion.
     remember(root, commits[-2:], {"cost": around([1300] * 2, 2)}, ago=[0.2, 0.1], exact=True, width=0)
     assert [item["state"] for item in listed(root)] == ["withdrawn"]
 
@@ -149,7 +149,7 @@ def test_a_suspicion_of_another_machine_stays_open(root: Path) -> None:
     remember(root, commits, {"cost": values}, exact=True, width=0, machine="another")
     done = perfflow("history", "changes", "--confirm", "flow.yaml", "--suspicions", cwd=root)
     assert done.returncode == 0, done.stderr
-    assert "note: nothing is open of costs that this machine can measure in pairs" in done.stderr
+    assert "note: costs has no open suspicion that this machine can measure in pairs" in done.stderr
     assert "open" in done.stdout
 
 

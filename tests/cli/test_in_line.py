@@ -1,4 +1,4 @@
-"""Runs in line for the machine: served in the order in which they asked, told where they stand, killed without harm."""
+"""Runs that wait for the machine: served in order of arrival, with their place shown; killing one does no harm."""
 
 from __future__ import annotations
 

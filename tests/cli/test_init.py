@@ -78,7 +78,7 @@ def test_a_default_name_hides_no_workflow_of_the_library(tmp_path: Path) -> None
     folder = tmp_path / "two-commands"
     folder.mkdir()
     assert begin(folder, "--command", "true")[-1] == "  perfflow run two-commands-perf"
-    # Who asks for that name gets it.
+    # A name given by the user is used.
     assert begin(folder, "--command", "true", "--name", "two-commands")[-1] == "  perfflow run two-commands"
 
 
@@ -126,7 +126,7 @@ def test_a_library_crate_is_measured_by_its_example(tmp_path: Path) -> None:
 def test_a_workspace_of_which_members_have_criterion_benchmarks(tmp_path: Path) -> None:
     (tmp_path / "Cargo.toml").write_text('[workspace]\nmembers = ["crates/*"]\n')
     shutil.copytree(CRATE / "second", tmp_path / "crates" / "second")
-    # A workspace of its own, whose packages are not this one's.
+    # A separate workspace, whose packages do not belong to this one.
     shutil.copytree(CRATE, tmp_path / "apart", ignore=shutil.ignore_patterns("target"))
     (tmp_path / "crates" / "bare").mkdir()
     (tmp_path / "crates" / "bare" / "Cargo.toml").write_text('[package]\nname = "bare"\n')
@@ -160,7 +160,7 @@ def test_a_cargo_project_with_criterion_benchmarks(tmp_path: Path) -> None:
     shown = json.loads(perfflow("show", "hot-loop", "--json", cwd=tmp_path / "crate").stdout)
     assert [step["tool"] for step in shown["steps"]] == ["cargo-bench", "run"]
     assert shown["steps"][0]["argv"]["baseline"][-3:] == ["--bench=conductor", "--bench=odd", "--bench=lies"]
-    # A command of its own is measured instead.
+    # With --command, the command is measured instead.
     begin(tmp_path / "crate", "--command", "target/release/hot-loop 10", "--name", "program")
 
 
@@ -196,7 +196,7 @@ def test_what_is_there_is_not_overwritten(suffix: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "arguments", "said"),
     [
-        ({}, (), "nothing here says what to measure"),
+        ({}, (), "the files here do not show what to measure"),
         ({}, ("--command", "echo ${{ nope }}"), "unknown name `nope`"),
         ({}, ("--command", "true", "--name", "../up"), "is not a name for a workflow"),
         ({}, ("--command", "true", "--name", ".yaml"), "is not a name for a workflow"),
@@ -206,7 +206,7 @@ def test_what_is_there_is_not_overwritten(suffix: str, tmp_path: Path) -> None:
         ({"Cargo.toml": "[package\n"}, (), "cannot read"),
         ({}, ("--kind", "cargo"), "Cargo.toml: no such file"),
         ({"test_x.py": "def test_x(): pass\n"}, ("--kind", "pytest-benchmark"), "no test here uses the fixture"),
-        ({}, ("--kind", "google-benchmark"), "nothing says which program to run"),
+        ({}, ("--kind", "google-benchmark"), "the files do not show which program to run"),
     ],
 )
 def test_what_cannot_run_is_not_written(

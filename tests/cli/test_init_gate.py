@@ -40,13 +40,13 @@ PROJECTS: Mapping[str, tuple[Mapping[str, str], str, str]] = {
     "asv": ({"shop.py": TOTAL, "asv.conf.json": "{}", "benchmarks/speed.py": SUITE}, "shop.py", ""),
     "make": ({"Makefile": MAKE_BENCH, "bench.cpp": BENCH}, "bench.cpp", ""),
 }
-"""Files, the one that a commit changes, and the command that is given."""
+"""Files of the project, the file that a commit changes, and the value of --command."""
 ALIKE = ("command", "pyperf", "asv")
-"""Which are left to the long tests: a program that is built, and two more suites of Python."""
+"""Cases for the long tests: a built program, and two more Python suites."""
 
 
 def environment(folder: Path) -> None:
-    """A virtual environment that has what the one of these tests has."""
+    """A virtual environment with the packages of the environment of these tests."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / ".venv"], check=True)
     (site,) = (folder / ".venv").glob("lib/python*/site-packages")
     entries = [sysconfig.get_path("purelib"), *(path for path in sys.path if path.endswith("site-packages"))]
@@ -85,7 +85,7 @@ def test_a_fresh_project_gets_a_verdict(kind: str, tmp_path: Path, monkeypatch: 
     git(folder, "commit", "-qam", "two")
     gated = perfflow("gate", "first", "--base", "HEAD~1", *quick, cwd=folder, measured=True)
     result = json.loads(gated.stdout)
-    # The same code twice: what noise makes of that in two seconds is no error, and no step may fail.
+    # The same code twice: noise may give any verdict in two seconds, but no error, and no step may fail.
     assert result["verdict"] in ("pass", "unproven", "fail"), gated.stderr
     assert [step["id"] for step in result["steps"] if step["status"] in ("failed", "timeout")] == []
     assert any(row["decision"] for row in result["benchmarks"])

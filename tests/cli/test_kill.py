@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.shell import perfflow, start
 
-# Each process adds a line to a file and says which one it was.
+# Each process appends a line to a file and prints its number.
 FLOW = """
 perfflow: 1
 name: killed
@@ -61,7 +61,7 @@ def test_killed_at_random_moments_a_run_loses_nothing_and_takes_nothing_twice(
         begun = run.exists() and any(event["event"] == "run" for event in events_of(run.resolve()))
         arguments = ["run", "flow.yaml", "--progress", "off", *(["--resume"] if begun else [])]
         process = start(*arguments, cwd=tmp_path)
-        # Some are killed before the run has begun; where the machine is slow, not all of them.
+        # Some may be killed before the run starts, but not all, even on a slow machine.
         deadline = time.monotonic() + (10 if number > kills // 4 else 0)
         while not run.exists() and time.monotonic() < deadline:
             time.sleep(0.02)

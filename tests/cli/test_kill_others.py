@@ -1,4 +1,4 @@
-"""kill -9 of every command that measures or saves: no program is left, hidden daemons neither, no file is half."""
+"""kill -9 of every command that measures or saves: no program or hidden daemon is left, and no file is partial."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_left(word: str) -> bool:
 @pytest.mark.parametrize("name", ["run", "compare", "calibrate"])
 def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: str, kills: int) -> None:
     chance = random.Random(f"20261120 {name}")
-    # Its own session, no environment, no parent: the daemon is found by its odd number of seconds alone.
+    # Its own session, no environment, no parent: the daemon is only identified by its odd number of seconds.
     nap = f"sleep 30{chance.randrange(10**8, 10**9)}"
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntest -e quiet || env -i setsid -f {nap}\nsleep 0.0$(($$ % 10))\n")
@@ -50,7 +50,7 @@ def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: s
         process = start(*arguments, cwd=tmp_path)
         time.sleep(chance.uniform(0.2, 1.5))
         if number == kills - 1 and not ran:
-            # On a machine with much else to do, none of them may have come far enough.
+            # On a busy machine, none of them may have started a program yet.
             wait_until(lambda: is_left(nap), "no program was started")
         ran = ran or is_left(nap)
         process.kill()

@@ -1,4 +1,4 @@
-"""A run on a real terminal: what is on it afterwards, and that it is told what is timed only between its rounds."""
+"""A run on a real terminal: the final screen, and no output about a timed step except between its rounds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ stages:
 
 
 class OnTerminal:
-    """perfflow with all of its streams on a pseudo-terminal, whose output is kept."""
+    """perfflow with all streams on a pseudo-terminal, whose output is recorded."""
 
     def __init__(self, *arguments: str, cwd: Path, width: int = 80) -> None:
         self.output = b""
@@ -54,7 +54,7 @@ class OnTerminal:
         self._terminal = ours
 
     def read_until(self, enough: Callable[[str], bool], seconds: float = 60) -> str:
-        """Read until the text is enough, or the terminal is closed."""
+        """Read until the text fulfils the condition, or the terminal is closed."""
         os.set_blocking(self._terminal, False)
         ends = time.monotonic() + seconds
         while time.monotonic() < ends and not enough(self.text):
@@ -63,7 +63,7 @@ class OnTerminal:
             except BlockingIOError:
                 time.sleep(0.01)
                 continue
-            except OSError:  # EIO: nobody has the other end
+            except OSError:  # EIO: the other end is closed
                 break
             self.output += part
         return self.text
@@ -90,7 +90,7 @@ def test_a_terminal_shows_steps_and_the_verdict_and_no_leftovers(tmp_path: Path,
     write(tmp_path, FLOW)
     run = OnTerminal("run", "flow.yaml", cwd=tmp_path, width=width)
     assert run.finish() == 0, run.text
-    assert "frozen while it is timed; as of" in run.text
+    assert "not updated while it is measured; as of" in run.text
     terminal = shown(run.text, width)
     assert [line.split()[:3] for line in terminal.lines[:2]] == [["✓", "build", "make"], ["✓", "baseline", "nap"]]
     assert terminal.lines[2].startswith("✓ PASS  flow")
@@ -109,7 +109,7 @@ def test_an_interruption_leaves_a_clean_terminal(tmp_path: Path, number: signal.
     lines = shown(run.text).lines
     assert lines[0].startswith("✓ build     make")
     assert lines[1].startswith("✗ ERROR  flow")
-    assert lines[-1].startswith("interrupted; to go on: ")
+    assert lines[-1].startswith("interrupted; to resume: ")
 
 
 def test_lines_of_several_steps_at_once_stay_whole(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ include perf.mk
 all:
 \t@echo all is built
 """
-# What a step sees of the make around it.
+# Variables of make that a step sees.
 CLEAN = "env | grep -E '^(MAKEFLAGS|MFLAGS|MAKEOVERRIDES|MAKELEVEL|CARGO_MAKEFLAGS)=' && exit 1; true"
 
 
@@ -58,7 +58,7 @@ def make(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProc
 
 
 def ran(folder: Path) -> list[str]:
-    """What the workflows did since the last time this was asked."""
+    """Return the workflows that ran since the last call."""
     log = folder / "ran"
     found = sorted(log.read_text().split()) if log.exists() else []
     log.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ def test_a_folder_below_the_top_has_a_makefile_of_its_own(project: Path) -> None
     done = make(below, "-j8", "perf")
     assert done.returncode == 0, done.stdout + done.stderr
     assert ran(project) == ["good", "heir", "short"]
-    # Both Makefiles know what passed.
+    # Both Makefiles see which workflows passed.
     assert make(project, "-q", "perf", "PERF_SOURCES=").returncode == 0
     assert not (below / ".perfflow").exists()
 
@@ -213,7 +213,7 @@ stages:
 
 @pytest.fixture
 def unable(tmp_path: Path) -> Path:
-    """Three workflows that this machine cannot run, and one that it can."""
+    """Three workflows that this machine cannot run, and one that it can run."""
     (tmp_path / "workflows").mkdir()
     (tmp_path / "programs").mkdir()
     for name, there, requires in (
@@ -246,10 +246,10 @@ def test_what_this_machine_cannot_run_is_left_out_and_said_in_one_line_each(unab
     again = make(unable, "perf", PATH=path)
     assert (again.returncode, again.stdout, again.stderr) == (0, "make: Nothing to be done for 'perf'.\n", "")
     assert make(unable, "-q", "perf", PATH=path).returncode == 0
-    # By its name it is asked for, and what cannot be measured is no pass.
+    # Requested by name, a workflow that cannot be measured does not pass.
     assert make(unable, "perf-tool", PATH=path).returncode == 2
     assert make(unable, "perf-package", PATH=path).returncode == 2
-    # A program is installed, and what was left out is tried again.
+    # After a program was installed, skipped workflows are tried again.
     program = unable / "programs" / "a-program-that-is-not-there"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -270,7 +270,7 @@ def test_a_workflow_that_was_added_is_named_and_not_run(project: Path) -> None:
     done = make(project, "perf")
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()
-    assert line.startswith("new, and not run: ")
+    assert line.startswith("new workflows, not run: ")
     assert "workflows/later.yaml" in line
     assert "perfflow make > perf.mk" in line
     assert not (project / "made").exists()

@@ -1,4 +1,4 @@
-"""``perfflow migrate``: what was written for 0.1.0 is rewritten, and nothing else."""
+"""``perfflow migrate``: rewrites keys of 0.1.0 and nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Perfflow = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def perfflow(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Perfflow:
-    """The command in this process, since there are many small files to try."""
+    """Run the command in this process, since there are many small files to test."""
 
     def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         monkeypatch.chdir(cwd)

@@ -1,4 +1,4 @@
-"""^C and kill -9 in the middle of a candidate: the project is as before, and the run can be gone on with."""
+"""^C and kill -9 during a candidate: the project is unchanged, and the run can be resumed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ stages:
 
 
 def fingerprint(root: Path) -> dict[str, str]:
-    """Hash of every file of the project but the runs, .git included."""
+    """Return the hash of every file of the project and .git, except runs."""
     files = (path for path in sorted(root.rglob("*")) if path.is_file() and ".perfflow" not in path.parts)
     return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
@@ -57,7 +57,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(root, "commit", "-qm", "one")
     (root / "costs").write_text("100\n\n")
     (root / "untracked").write_text("x")
-    # What the user's own build leaves, so that nothing differs later but what perfflow did.
+    # Build first, so that later differences can only come from perfflow.
     (root / "built").write_text("100\n\n")
     return root
 
@@ -75,13 +75,13 @@ def test_killed_in_the_middle_nothing_of_it_is_in_the_project_and_it_goes_on(pro
         begun = events.exists() and '"event":"run"' in events.read_text()
         process = start("run", "flow.yaml", "--progress", "off", *(["--resume"] if begun else []), cwd=project)
         if number:
-            # The first may be killed before its run has begun; where the machine is slow, not all of them.
+            # The first may be killed before its run starts, but not all, even on a slow machine.
             wait_until(events.exists, "the run did not begin")
         time.sleep(chance.uniform(0.3, 2.5))
         finished = process.poll() is not None
         process.kill()
         process.communicate()
-        # Once the branch is made, all that is left is to write the report.
+        # After the branch is created, only the report is left to write.
         if finished or (events.exists() and '"event":"branch"' in events.read_text()):
             break
         assert fingerprint(project) == before, f"after kill {number}"
@@ -117,7 +117,7 @@ def test_interrupted_in_a_candidate_it_ends_with_130_and_the_project_as_it_was(p
 
 
 def interrupted_at(project: Path, sign: str, *more: str) -> None:
-    """Run until the events hold a sign, and kill it."""
+    """Run until the events contain a text, then kill it."""
     events = project / ".perfflow" / "runs" / "latest" / "events.jsonl"
     process = start("run", "flow.yaml", "--progress", "off", *more, cwd=project)
     deadline = time.monotonic() + 60

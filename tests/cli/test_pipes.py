@@ -1,4 +1,4 @@
-"""Streams that nobody reads, and programs that say too much."""
+"""Streams without a reader, and programs that print too much."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ stages:
 
 @pytest.fixture
 def full() -> Iterator[tuple[int, int]]:
-    """Both ends of a pipe that takes nothing more."""
+    """Return both ends of a full pipe."""
     out, into = os.pipe()
     os.set_blocking(into, False)
     try:
@@ -92,7 +92,7 @@ def test_a_verdict_waits_for_its_reader_and_holds_nothing_meanwhile(
 def test_a_program_that_prints_100_mb_and_fails_shows_its_end_and_fills_no_memory(tmp_path: Path) -> None:
     text = "yes a line | head -c 100000000; echo the reason; exit 3"
     write(tmp_path, f'name: much\nstages: {{verify: [{{id: loud, run: "{text}"}}]}}\n')
-    # exec hands down the high-water mark of who starts a program, and that of these tests may be anything.
+    # A program inherits the high-water mark of its parent through exec, and that of these tests is arbitrary.
     small = (
         "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL); "
         "print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"

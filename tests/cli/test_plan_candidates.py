@@ -1,4 +1,4 @@
-"""``perfflow plan`` of an optimize stage: what each candidate would change; nothing of it is run."""
+"""``perfflow plan`` of an optimize stage shows what each candidate would change, and runs nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told while a run goes on: by a clock of its own, on a terminal that remembers."""
+"""Progress of a run, with a fake clock and a terminal that records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STEPS = [BUILD, BENCH, TESTS]
 
 
 def cell(name: str, **changed: Any) -> Planned:
-    """A step of any name, as cells of a matrix have them."""
+    """A step with any name, as in cells of a matrix."""
     return replace(item("cell", **changed), id=name)
 
 
@@ -78,7 +78,7 @@ def test_finished_steps_scroll_up_and_the_block_stays_below_them() -> None:
             "perfflow decode  1/3 steps  elapsed 20s  about 33s left",
             "▶ build     bench                    12s of ~40s, encode/json: 34 pairs",
             "· build     tests                    ~5s",
-            "  frozen while it is timed; as of 06:11:58",
+            "  not updated while it is measured; as of 06:11:58",
         ]
         told.ended(done(BENCH, 40.2))
         told.ended(StepRun(TESTS, StepStatus.SKIPPED, "needs a GPU"))
@@ -148,7 +148,7 @@ def test_waiting_is_shown_as_it_changes_and_is_in_no_other_time() -> None:
         assert terminal.lines == [
             "perfflow decode  0/1 steps  elapsed 2s  waited 9m50s  about 38s left",
             "▶ build     bench                    waiting 9m50s for the machine, next in line: held by bob",
-            "  drawn every 10 s until it has the machine; as of 06:11:58",
+            "  updated every 10 s until it has the machine; as of 06:11:58",
         ]
         clock.now += 10
         told.granted(BENCH)
@@ -203,7 +203,7 @@ def test_a_silent_run_that_waits_for_10_s_says_so_once() -> None:
 
 
 def test_a_terminal_made_narrower_has_no_leftovers() -> None:
-    """Its lines were wrapped, so the block takes more rows than it had lines."""
+    """Lines of the block were wrapped, so it takes more rows than lines."""
     assert rows_of("x" * 79, 40) == 2
     assert rows_of("x" * 80, 40) == 2
     assert rows_of("", 40) == 1
@@ -242,7 +242,7 @@ def test_the_block_fits(width: int, height: int, unicode: bool) -> None:
 
 @pytest.mark.parametrize(("width", "unicode"), [(60, True), (80, False), (160, True)])
 def test_golden_block(width: int, unicode: bool) -> None:
-    """To accept a change: look at the .got file, then move it over the golden one."""
+    """To accept a change, check the .got file, then move it over the golden file."""
     name = f"block-{width}{'' if unicode else '-ascii'}"
     golden, got = GOLDEN / f"{name}.txt", GOLDEN / f"{name}.txt.got"
     text = "".join(f"{line}\n" for line in block_lines(view(), width, 24, unicode=unicode, colored=False))

@@ -1,4 +1,4 @@
-"""``perfflow publish github`` against a server that plays the part of GitHub's interface that is used."""
+"""``perfflow publish github`` against a fake server for the used part of GitHub's API."""
 
 from __future__ import annotations
 
@@ -35,10 +35,9 @@ Reply = tuple[int, dict[str, str], bytes]
 
 
 class Hub:
-    """What the server holds, and what it was asked. ``closed`` maps a method and path to a status that refuses.
+    """The state and the requests of the server. ``closed`` maps a method and path to an error status.
 
-    ``scripted`` maps them to what is answered instead, one after the other; of those in ``lost`` the answer is lost
-    once they are done.
+    ``scripted`` maps them to answers, used one after the other. Requests in ``lost`` are executed, but not answered.
     """
 
     def __init__(self) -> None:
@@ -144,7 +143,7 @@ def publish(result: Result, folder: Path, url: str, *words: str, **env: str) -> 
 
 
 def publish_at_once(result: Result, folder: Path, url: str, *words: str) -> CompletedProcess[str]:
-    """The same in this process, with short pauses before what is tried again."""
+    """Run it in this process, with short pauses before retries."""
     (folder / "perf.json").write_text(to_text(result))
     argv = ["publish", "github", "--run", str(folder / "perf.json"), *words]
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
@@ -190,7 +189,7 @@ def test_when_pass_turns_into_fail_there_is_a_new_comment(hub: tuple[Hub, str], 
     assert publish(gated(), tmp_path, url).stdout.startswith("comment: u1001\n")
     assert state.folded == ["N1000"]
     assert "- `run-0` at" in state.comments[1]["body"]
-    # Once more, such as a job that is started again: that one is changed.
+    # Publish again, as a restarted job does: the check run is updated.
     assert publish(gated(), tmp_path, url).stdout.startswith("comment updated: u1001\n")
     assert len(state.comments) == 2
     assert publish(as_run(gated(), "run-2", "pass"), tmp_path, url).stdout.startswith("comment updated: u1001\n")
@@ -319,7 +318,7 @@ def test_a_comment_whose_answer_is_lost_is_not_made_twice(hub: tuple[Hub, str], 
     done = publish_at_once(gated(), tmp_path, url, "--only", "comment")
     assert (done.returncode, done.stdout) == (0, "comment: u1000\n")
     assert len(state.comments) == 1
-    # The same beside one of an earlier run that passed.
+    # The same with a comment of an earlier run that passed.
     state.comments.clear()
     state.add(comment(as_run(gated(), "run-0", "pass")))
     state.lost = [COMMENTS]
@@ -329,7 +328,7 @@ def test_a_comment_whose_answer_is_lost_is_not_made_twice(hub: tuple[Hub, str], 
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> type[GitHub]:
-    """The interface with short pauses and little patience."""
+    """The API client with short pauses and time limits."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(github_api, "_PAUSES", (0.01, 0.01, 0.01, 0.01))
     monkeypatch.setattr(github_api, "_TIMEOUT", 0.3)
@@ -346,7 +345,7 @@ def test_errors_that_stay_end_after_a_few_tries(hub: tuple[Hub, str], api: type[
 
 @contextmanager
 def raw_server(*parts: bytes, endless: bytes = b"", pause: float = 0.0) -> Iterator[str]:
-    """Answers each request with the same bytes, then with ``endless`` ones, for as long as somebody listens."""
+    """Answers each request with the same bytes, then sends ``endless`` bytes until the client disconnects."""
 
     class Handler(StreamRequestHandler):
         def handle(self) -> None:

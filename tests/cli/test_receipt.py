@@ -1,4 +1,4 @@
-"""``perfflow receipt verify`` on real runs: what was changed is found, and secrets are in none of them."""
+"""``perfflow receipt verify`` on real runs: finds changes, and receipts contain no secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfflow report`` end to end: from events, from result.json alone, by other thresholds, and what it writes."""
+"""``perfflow report`` end to end: from events, from result.json alone, with other thresholds, and its files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.shell import perfflow, write
 
-# Programs that print figures of a clock of their own: 7% slower, whatever the machine does meanwhile.
+# Programs that print made-up times: 7% slower, independent of the machine.
 SLOWER = """
 thresholds: {"other/*": {action: 50%}}
 stages:
@@ -47,7 +47,7 @@ def latest(project: Path) -> Path:
 
 @pytest.fixture
 def artifact(project: Path, tmp_path: Path) -> Path:
-    """The result file alone, under another name, outside any project."""
+    """Only the result file, under another name, outside any project."""
     folder = tmp_path / "artifact"
     folder.mkdir()
     return Path(shutil.copy(latest(project) / "result.json", folder / "perf.json"))

@@ -1,4 +1,4 @@
-"""The commands under "How to reproduce it" do what they say, typed as they are printed."""
+"""The commands under "How to reproduce it" work as printed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def printed(report: Path) -> list[str]:
 
 
 def typed(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """What a shell does with the line, where ``perfflow`` is on PATH."""
+    """Run the line in a shell, with ``perfflow`` on PATH."""
     program = folder.parent / "bin" / "perfflow"
     program.parent.mkdir(exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m perfflow "$@"\n')

@@ -1,4 +1,4 @@
-"""Routes and advice as a user's shell sees them, on real repositories and real programs."""
+"""Routes and advice in real repositories with real programs."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_malloc_in_a_loop_is_advised_on_with_what_two_profilers_measured(tmp_pat
     assert perf.startswith("perf: ")
     assert "dispatch (tasks.c:" in perf
     assert "of it allocating and freeing, by " in perf
-    # callgrind counts instructions, so nothing of the machine is in its share.
+    # callgrind counts instructions, so its shares do not depend on the machine.
     assert int(callgrind.partition("%")[0]) > 50
     assert "malloc" in callgrind
 

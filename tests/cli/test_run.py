@@ -143,7 +143,7 @@ def test_a_failing_step_shows_its_last_lines_and_its_log(tmp_path: Path) -> None
 
 
 def test_unproven_exits_4_unless_it_is_allowed(tmp_path: Path) -> None:
-    """Four samples can bound no median at 95%, so the target can be neither met nor missed."""
+    """Four samples give no 95% interval of the median, so the target is neither met nor missed."""
     write(tmp_path, "targets: {nap: {time: <10s}}\n" + SLEEPY.replace("runs: 400", "runs: 4").lstrip())
     assert perfflow("run", "flow.yaml", cwd=tmp_path).returncode == 4
     assert perfflow("run", "flow.yaml", "--allow-unproven", cwd=tmp_path).returncode == 0
@@ -279,7 +279,7 @@ def test_no_colour_and_no_cursor_movement_in_a_pipe(tmp_path: Path) -> None:
     for env in ({"FORCE_COLOR": "1"}, {"CLICOLOR_FORCE": "1", "CI": "1"}):
         done = perfflow("run", "flow.yaml", cwd=tmp_path, env=env)
         assert "\x1b[1;32m" in done.stdout
-        # Colours alone: nothing moves the cursor or erases what is there.
+        # Only colours: nothing moves the cursor or erases text.
         assert not re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr).count("\x1b")
 
 
@@ -304,7 +304,7 @@ def test_sigterm_is_an_interruption(tmp_path: Path) -> None:
 def test_skipped_steps_are_named_at_the_end(tmp_path: Path) -> None:
     write(tmp_path, "stages:\n  verify:\n    - {id: gpu-check, run: 'false', requires: {tool: nosuchtool}}\n")
     done = perfflow("run", "flow.yaml", cwd=tmp_path)
-    # The only step that would have found something out did not run.
+    # The only step with a result did not run.
     assert done.returncode == 3
     assert "why: nothing was measured" in done.stdout
     assert "skipped: gpu-check: nosuchtool is not on PATH" in done.stdout
@@ -326,7 +326,7 @@ def test_a_selection_without_any_step_runs_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("step", "said"),
     [
-        # The candidate writes nothing, so what the baseline wrote must not count as its figure.
+        # The candidate writes nothing, so the output of the baseline must not be used as its figure.
         (
             (
                 "      run: echo '{\"t\":1.5}' > o.json\n      runs: 4\n"

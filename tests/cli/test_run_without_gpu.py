@@ -1,4 +1,4 @@
-"""Steps that need a GPU, where there is none: named, and never taken for a success."""
+"""Steps that need a GPU on a machine without one are listed, and never count as success."""
 
 from __future__ import annotations
 

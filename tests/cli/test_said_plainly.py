@@ -1,4 +1,4 @@
-"""What a user meant and did not get: each is told what it is and what to write instead."""
+"""Common mistakes of users: each message names the mistake and the correct form."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_two_misspelt_names_are_not_run_as_programs(words: tuple[str, str], tmp_
     stored_names(tmp_path, "lat", "olbb")
     done = perfflow("compare", *words, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "'lta' is not a baseline, a run or a result file, and no program on PATH" in done.stderr
+    assert "'lta' is not a baseline, a run or a result file, and not a program on PATH" in done.stderr
     assert "did you mean 'lat'?" in done.stderr
     assert "commands go after a `--`" in done.stderr
 
@@ -98,7 +98,7 @@ def test_after_nohup_a_hang_up_changes_nothing(tmp_path: Path) -> None:
 
 
 def started(folder: Path, *, as_nohup: bool = False) -> subprocess.Popen[str]:
-    """A run with its first samples taken; what is ignored here is ignored in what is started."""
+    """A run with its first samples. Signals ignored here are also ignored in its child processes."""
     earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN if as_nohup else signal.SIG_DFL)
     try:
         process = start("run", "flow.yaml", "--out", "out", cwd=folder)
@@ -239,7 +239,7 @@ def test_a_missing_pytest_is_the_reason_of_the_step(tmp_path: Path) -> None:
 
 
 def test_a_long_comparison_shows_that_it_goes_on_and_a_short_one_says_nothing(tmp_path: Path) -> None:
-    # A lock of its own: who waits for another test's says so.
+    # A separate lock: a run that waits for another test would print that.
     alone = {"PERFFLOW_LOCK_FILE": str(tmp_path / "lock")}
     done = perfflow("compare", "--runs", "4", "--", "sleep 0.5", "sleep 0.5 ", cwd=tmp_path, env=alone)
     assert "measuring: " in done.stderr

@@ -1,4 +1,4 @@
-"""What is to be seen on a real terminal, from the start of a run to its end, in three widths and through ^Z and ^C."""
+"""Screens of a real terminal from start to end of a run, in three widths, with ^Z and ^C."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ stages:
 
 
 def same(name: str, lines: list[str]) -> None:
-    """To accept a change: look at the .got file, then move it over the golden one."""
+    """To accept a change, check the .got file, then move it over the golden file."""
     golden, got = GOLDEN / f"{name}.txt", GOLDEN / f"{name}.txt.got"
     text = settled(lines)
     if golden.exists() and golden.read_text(encoding="utf-8") == text:
@@ -63,7 +63,7 @@ def test_the_screens_of_a_run_that_fails(width: int, tmp_path: Path) -> None:
         term.type("perfflow run flow.yaml", "Enter")
         start = term.wait(lambda lines: any(line.startswith("▶ build") for line in lines))
         (tmp_path / "made").touch()
-        timed = term.wait(lambda lines: any("frozen while" in line for line in lines))
+        timed = term.wait(lambda lines: any("not updated while" in line for line in lines))
         (tmp_path / "measured").touch()
         same(f"screen-fail-{width}", term.prompt())
     same(f"screen-start-{width}", start)

@@ -1,4 +1,4 @@
-"""No file of a run, no page and no message holds what a secret of the environment is."""
+"""No file of a run, page or message contains the value of a secret in the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shell syntax in a command that no shell reads: nothing is measured, and the remedy works."""
+"""Shell syntax in a command without a shell: nothing is measured, and the hint works."""
 
 from __future__ import annotations
 

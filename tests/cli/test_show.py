@@ -1,4 +1,4 @@
-"""``perfflow show`` and what ``list`` says of origins."""
+"""``perfflow show``, and the origins in ``perfflow list``."""
 
 from __future__ import annotations
 

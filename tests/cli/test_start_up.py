@@ -1,4 +1,4 @@
-"""Start-up is a feature: what --help and --version import is guarded."""
+"""Start-up time: the imports of --help and --version are limited."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_nobody_looks_for_plugins_of_pydantic(tmp_path: Path) -> None:
 
 
 def modules_of(*words: str) -> set[str]:
-    """Names of the modules that a command has loaded when it ends."""
+    """Return the names of the modules that a command has loaded when it ends."""
     probe = _PROBE.format(words=words)
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     return set(json.loads(done.stderr.splitlines()[-1]))
@@ -56,7 +56,7 @@ def test_the_version_names_the_commit_of_a_clone(tmp_path: Path) -> None:
     git(clone, "add", ".")
     git(clone, "commit", "-qm", "one")
     assert shown_version(clone) == f"perfflow {VERSION} ({git(clone, 'rev-parse', 'HEAD')[:7]})"
-    # Refs that git packed away, a worktree, and a commit without a branch.
+    # Packed refs, a worktree, and a detached HEAD.
     git(clone, "pack-refs", "--all")
     git(clone, "worktree", "add", "-q", "--detach", "../other")
     git(clone, "commit", "-qm", "two", "--allow-empty")
@@ -93,7 +93,7 @@ def test_the_version_starts_no_program(tmp_path: Path) -> None:
 
 
 def copied(folder: Path) -> Path:
-    """The package and its pyproject.toml in a folder of their own."""
+    """The package and its pyproject.toml in a separate folder."""
     clone = folder / "clone"
     shutil.copytree(ROOT / "perfflow", clone / "perfflow", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", clone)

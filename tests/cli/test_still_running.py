@@ -1,4 +1,4 @@
-"""A run that goes on is no stored run yet: its report and its baseline wait until it ends."""
+"""A running run is not a stored run: report and baseline refuse it until it ends."""
 
 from __future__ import annotations
 

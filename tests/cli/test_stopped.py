@@ -1,4 +1,4 @@
-"""^Z and fg: what runs stands still with perfflow, and no sample is taken across the stop."""
+"""^Z and fg: child processes stop together with perfflow, and no sample includes the stop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.execute.test_child import DEADLINE, wait_until
 from tests.execute.test_leftovers import state, with_parent
 
 STOP = 1.8
-"""With the 0.4 s that the first step takes, longer than it may take."""
+"""Together with the 0.4 s of the first step, longer than the time limit."""
 FLOW = """
 name: stopped
 stages:
@@ -61,7 +61,7 @@ def test_what_runs_stands_still_and_the_sample_is_taken_again(tmp_path: Path, co
             process.send_signal(signal.SIGCONT)
         out, err = process.communicate(timeout=3 * DEADLINE)
     finally:
-        # One that is left stopped would hold the machine, and what is tried after it would wait for that.
+        # A stopped process would hold the machine, and later tests would wait for it.
         process.kill()
         process.wait()
     assert process.returncode in (0, 1, 4), err
@@ -79,7 +79,7 @@ def test_what_runs_stands_still_and_the_sample_is_taken_again(tmp_path: Path, co
 
 
 def test_the_live_view_stops_what_runs_too(tmp_path: Path) -> None:
-    """It takes ^Z first, to leave a clean terminal. Twice, since each stop puts the handlers back."""
+    """The live view handles ^Z first, to clear the terminal. Twice, since each stop restores the handlers."""
     write(tmp_path, "stages: {build: [{id: slow, run: 'while [ ! -e enough ]; do echo >> ticks; sleep 0.1; done'}]}")
     ours, theirs = pty.openpty()
     env = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR")}
@@ -133,7 +133,7 @@ def test_a_stopped_run_in_line_keeps_nobody_waiting(tmp_path: Path, monkeypatch:
 
 
 def all_still(pid: int) -> bool:
-    """Whether the children of perfflow's spawners are stopped, or have ended."""
+    """Return whether the children of perfflow's spawners are stopped or have ended."""
     spawners = with_parent(pid)
     children = [child for spawner in spawners for child in with_parent(spawner)]
     return bool(spawners) and all(state(child) in ("T", "Z", "") for child in children)

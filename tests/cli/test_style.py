@@ -1,4 +1,4 @@
-"""How a stream is written: decided by what it is, and by what the user said of it."""
+"""The style of a stream, chosen from the stream, the flags and the environment."""
 
 from __future__ import annotations
 

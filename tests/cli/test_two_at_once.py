@@ -1,4 +1,4 @@
-"""Several perfflows in one project at the same time: each has its own run, and nothing of the other is lost."""
+"""Several perfflow processes in one project at the same time: each has its own run, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perfflow.store.run_calibration import Entry, Finding
 from tests.cli.shell import perfflow, start, write
 
 AT_ONCE = 4
-# Whoever measures beside another one finds its file.
+# A process that measures at the same time as another finds its file.
 FLOW = """
 name: beside
 stages:

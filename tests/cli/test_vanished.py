@@ -1,4 +1,4 @@
-"""What is removed or moved while a run goes on: it stops by name, and what was measured is still there."""
+"""Files removed or moved during a run: it stops with their name, and the samples are kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.shell import perfflow
 
-# After the sixth pair, while the next one is taken, something of the run is removed.
+# After the sixth pair, during the next one, a part of the run is removed.
 FLOW = """
 perfflow: 1
 name: vanished
@@ -44,7 +44,7 @@ def samples_in(folder: Path) -> list[dict[str, Any]]:
 
 
 def word_after(option: str, text: str) -> str:
-    """The shell word that a hint gives after an option."""
+    """Return the shell word after an option in a hint."""
     return shlex.split(text[text.index(option) + len(option) :].split(" goes on", maxsplit=1)[0])[0]
 
 
@@ -115,7 +115,7 @@ def test_a_folder_that_is_gone_before_the_start_is_bad_usage(project: Path) -> N
     text = f"rm -rf {project}; PYTHONPATH={ROOT} {sys.executable} -m perfflow compare -- true false"
     done = subprocess.run(["bash", "-c", text], cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
-    assert done.stderr == "error: the current folder was removed\n  hint: change to one that is there\n"
+    assert done.stderr == "error: the current folder was removed\n  hint: change to an existing folder\n"
 
 
 def test_a_comparison_whose_folder_vanishes_says_where_its_samples_are(tmp_path: Path) -> None:

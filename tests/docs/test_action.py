@@ -157,7 +157,7 @@ def test_where_nothing_was_run_the_gate_says_why_and_there_are_no_files(project:
     assert not job.files["GITHUB_STEP_SUMMARY"].exists()
     job.values["github.base_ref"] = ""
     done = job.step("Gate")
-    assert (done.returncode, done.stdout) == (2, "::error::this is no pull request: name a revision as `base`\n")
+    assert (done.returncode, done.stdout) == (2, "::error::this is not a pull request: name a revision as `base`\n")
 
 
 def test_it_installs_its_own_commit_unless_told_otherwise(project: Path, tmp_path: Path) -> None:

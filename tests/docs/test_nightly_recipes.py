@@ -127,7 +127,7 @@ def test_nights_of_small_steps_fail_when_they_add_up(service: str, costs: list[i
         done = night(service, number, project)
         assert done.returncode == status, done.stdout + done.stderr
         assert "review:gate:perf = " in done.stdout
-    assert "1 known already" in done.stdout
+    assert "1 already known" in done.stdout
     words = ["perfflow", "baseline", "list"]
     shown = subprocess.run(words, cwd=project, capture_output=True, text=True, check=True).stdout
     assert shown.splitlines()[1].split()[:2] == ["main", "main"]

@@ -1,7 +1,7 @@
-"""Stand-ins for nvidia-smi and nvcc, by which GPU workflows are walked through on a machine that has neither.
+"""Stand-ins for nvidia-smi and nvcc, to run GPU workflows on a machine without a GPU.
 
-They are no GPU: nvidia-smi prints what NVIDIA documents of it, with figures that were made up, and nvcc hands the
-source to the C++ compiler. What is measured is the example's program for the CPU, which is real.
+They do not emulate a GPU: nvidia-smi prints its documented output with made-up figures, and nvcc passes the source to
+the C++ compiler. The measured program is the real CPU program of the example.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ exec c++ $words
 
 @dataclass(frozen=True)
 class StandIns:
-    """``path`` finds them first; ``asked`` is where nvidia-smi notes how it was called."""
+    """``path``: PATH with the stand-ins first. ``asked``: file in which nvidia-smi logs its calls."""
 
     path: str
     asked: Path
 
     def calls(self, word: str) -> list[str]:
-        """The calls of nvidia-smi that hold a word."""
+        """Return the calls of nvidia-smi that contain a word."""
         return [line for line in self.asked.read_text().splitlines() if word in line] if self.asked.exists() else []
 
 
@@ -67,6 +67,6 @@ def stand_ins(folder: Path) -> StandIns:
 
 
 def copy_program(folder: Path) -> None:
-    """The example's program for the CPU, which takes the flags of the CUDA one."""
+    """The CPU program of the example, which accepts the flags of the CUDA program."""
     for name in ("kernels_cpu.cpp", "suite.hpp"):
         shutil.copy(ROOT / "examples/gpu-kernels" / name, folder)

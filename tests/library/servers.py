@@ -1,4 +1,4 @@
-"""Servers that git fetches from: git's own program behind https, and an sshd of the test's own."""
+"""Servers for git to fetch from: git http-backend behind https, and an sshd for the test."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from typing import Any
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
 PRIVATE = "/private/"
-"""Repositories below it are given to who says ``USER`` and ``PASSWORD``."""
+"""Repositories below this folder require ``USER`` and ``PASSWORD``."""
 USER, PASSWORD = "reader", "opensesame"
 
 
 def has_http_backend() -> bool:
-    """Whether git's server program is there, and openssl to make a certificate: apt-get install git openssl."""
+    """Return whether git http-backend and openssl are installed: apt-get install git openssl."""
     return bool(shutil.which("openssl")) and _backend().is_file()
 
 
@@ -34,13 +34,13 @@ def _backend() -> Path:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Gives each request to ``git http-backend`` by CGI."""
+    """Passes each request to ``git http-backend`` by CGI."""
 
     protocol_version = "HTTP/1.1"
     top: Path
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def do_GET(self) -> None:
         self._serve(b"")
@@ -97,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def https(top: Path, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Serve the repositories below ``top``; yields the address and the certificate that signs for it."""
+    """Serve the repositories below ``top``. Yields the address and the certificate."""
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     words = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
@@ -119,7 +119,7 @@ def https(top: Path, folder: Path) -> Iterator[tuple[str, Path]]:
 
 @contextmanager
 def silent() -> Iterator[tuple[str, threading.Event]]:
-    """A server that takes a connection and says nothing; yields its address, and whether the other side hung up."""
+    """Start a server that accepts a connection but never answers. Yields its address, and whether the client left."""
     hung_up = threading.Event()
 
     def wait() -> None:
@@ -136,7 +136,7 @@ def silent() -> Iterator[tuple[str, threading.Event]]:
 
 @contextmanager
 def ssh(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Start sshd for the user of the tests alone; yields the address, and a configuration of ssh that gets in."""
+    """Start sshd for the user of the tests. Yields the address and an ssh configuration with access."""
     folder.mkdir(parents=True)
     for name in ("host", "user", "other"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
@@ -155,7 +155,7 @@ def ssh(folder: Path) -> Iterator[tuple[str, Path]]:
         f"  UserKnownHostsFile {folder}/known\n  GlobalKnownHostsFile none\n  StrictHostKeyChecking yes\n"
     )
     if os.getuid() == 0:
-        # sshd gives up its rights in it; Debian's service makes it, and a container has no services.
+        # sshd drops its privileges in this folder. Debian's service creates it, but containers have no services.
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     assert SSHD
     with (folder / "log").open("wb") as log:

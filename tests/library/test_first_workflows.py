@@ -1,4 +1,4 @@
-"""What ``perfflow init`` makes of a project's files: the kind that is told, and a workflow that can be planned."""
+"""``perfflow init`` for files of a project: the detected kind, and a workflow that can be planned."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_of_several_go_packages_with_benchmarks_the_others_are_named(tmp_path: P
     make(tmp_path, GO_SUITE)
     text = begun(tmp_path).text
     assert 'run: "go test -c -o build/bench.test ."' in text
-    assert "Benchmarks are in ./deep, too." in text
+    assert "More benchmarks are in ./deep." in text
     (tmp_path / "sum_test.go").unlink()
     assert "go test -c -o build/bench.test ./deep" in begun(tmp_path).text
 

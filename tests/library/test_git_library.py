@@ -27,7 +27,7 @@ def test_two_projects_use_the_workflows_of_a_team(team: Team) -> None:
     assert f"perfflow library add '{team.reference()}'" in refused.stderr
     added = team.run("library", "add", team.reference(), cwd=one)
     assert added.returncode == 0, added.stderr
-    # All that can be run is shown, also the command in the tool file.
+    # All commands are shown, also the command in the tool file.
     assert "'<params.command>'" in added.stdout
     assert "echo $# words" in added.stdout
     assert "1 item pinned and fetched" in added.stdout
@@ -35,7 +35,7 @@ def test_two_projects_use_the_workflows_of_a_team(team: Team) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     result = json.loads(done.stdout)
     assert {row["name"] for row in result["benchmarks"]} == {"program", "words"}
-    # What was run is known by its commit, also to who has just the run's files.
+    # The files of the run alone contain the commit of the workflow.
     (pin,) = json.loads(team.run("library", "list", "--json", cwd=one).stdout)["items"]
     used = [{key: pin[key] for key in ("reference", "commit", "sha256")}]
     folder = one / ".perfflow/runs/latest"
@@ -43,7 +43,7 @@ def test_two_projects_use_the_workflows_of_a_team(team: Team) -> None:
     assert json.loads((folder / "receipt.json").read_text())["run"]["library"] == used
     (line,) = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("- library: ")]
     assert line.endswith(f"workflows/command.yaml at {pin['commit'][:12]}")
-    # It is of the run, so judging it again keeps it, and a workflow without any has none.
+    # The items belong to the run, so judging again keeps them. A workflow without items has none.
     assert team.run("report", "--rules=current", cwd=one).returncode == 0
     assert json.loads((folder / "result.json").read_text())["run"]["library"] == used
     (one / "workflows/plain.yaml").write_text(
@@ -51,7 +51,7 @@ def test_two_projects_use_the_workflows_of_a_team(team: Team) -> None:
     )
     alone = json.loads(team.run("run", "plain", "--progress=off", "--json", cwd=one).stdout)
     assert alone["run"]["library"] == []
-    # The other project is cloned with its lock, and the machine is another one.
+    # The other project is cloned with its lock, on another machine.
     shutil.copy(one / "perfflow.lock", two)
     shutil.rmtree(team.top / "cache")
     shutil.rmtree(team.top / "state")
@@ -92,7 +92,7 @@ def test_what_was_never_shown_is_run_only_if_it_is_trusted(team: Team) -> None:
     assert "--trust" in refused.stderr
     assert not (root / ".perfflow").exists()
     assert team.run(*words, "--trust", cwd=root).returncode == 0
-    # Trust is for one run: the next one is asked for again.
+    # --trust applies to one run only.
     assert team.run(*words, cwd=root).returncode == 2
 
 
@@ -112,7 +112,7 @@ def test_a_tag_that_was_moved_keeps_its_pin_unless_that_is_allowed(team: Team) -
     assert "the tag v1 was moved" in moved.stderr
     assert "--allow-moved" in moved.stderr
     assert "curl evil" not in moved.stdout
-    # A branch is meant to move.
+    # Branches may move.
     assert f"{branch}: {old[:12]} -> {new[:12]}, its files changed" in moved.stdout
     assert "concern: 3%" in moved.stdout
     assert f'commit: "{old}"' in (root / "perfflow.lock").read_text()
@@ -161,7 +161,7 @@ def test_a_vendored_item_is_a_part_of_the_project(team: Team) -> None:
     copy = root / "workflows/vendor/file" / str(team.folder).lstrip("/")
     copy = copy.with_name(f"{copy.name}@v1")
     assert sorted(path.name for path in copy.rglob("*.yaml")) == ["command.yaml", "limits.yaml", "words.yaml"]
-    # On another machine nothing is fetched, and the project's reviewers have seen what runs.
+    # On another machine nothing is fetched, and reviewers of the project have seen the commands.
     for name in ("cache", "state", "team"):
         shutil.move(team.top / name, team.top / f"{name}-gone")
     assert team.run("validate", cwd=root).returncode == 0
@@ -173,13 +173,13 @@ def test_a_vendored_item_is_a_part_of_the_project(team: Team) -> None:
     changed = team.run("run", "own", cwd=root)
     assert changed.returncode == 2
     assert "tools/words.yaml was changed" in changed.stderr
-    assert "put it back: perfflow library vendor" in changed.stderr
+    assert "restore it: perfflow library vendor" in changed.stderr
     unreachable = team.run("library", "vendor", cwd=root)
     assert unreachable.returncode == 3
     shutil.move(team.top / "team-gone", team.folder)
     assert team.run("library", "vendor", cwd=root).returncode == 0
     assert words.read_text() == WORDS
-    # What the next version does not have any more goes.
+    # Files that the next version no longer has are removed.
     team.write("workflows/command.yaml", COMMAND.replace("extends: ../parts/limits.yaml\n", ""))
     team.commit("v1")
     assert team.run("library", "update", "--allow-moved", cwd=root).returncode == 0
@@ -193,7 +193,7 @@ def test_copies_of_one_repository_share_a_folder(team: Team) -> None:
     team.run("library", "add", *words, cwd=root)
     assert team.run("library", "vendor", cwd=root).returncode == 0
     assert team.run("validate", cwd=root).returncode == 0
-    # What no item pins is no part of one, though it lies beside its files.
+    # A file that no item pins does not belong to an item, even in the same folder.
     (limits,) = root.glob("workflows/vendor/**/parts/limits.yaml")
     (limits.parent / "other.yaml").write_text(LIMITS)
     assert team.run("library", "verify", cwd=root).returncode == 0
@@ -264,7 +264,7 @@ def test_repositories_that_extend_each_other_are_refused(team: Team) -> None:
     assert done.returncode == 2
     assert "`extends` comes back to itself" in done.stderr
     assert not (root / "perfflow.lock").exists()
-    # Of one that ends, both are pinned.
+    # Without a cycle, both are pinned.
     other.write("b.yaml", LIMITS)
     other.commit()
     assert team.run("library", "add", team.reference("main", "a.yaml"), cwd=root).returncode == 0
@@ -299,7 +299,7 @@ def test_what_cannot_be_reached_or_read_has_its_remedy(team: Team) -> None:
 
 
 def test_nothing_of_a_repository_is_run_by_fetching(team: Team) -> None:
-    """Neither its hooks and filters, nor what a project's own configuration names."""
+    """Neither hooks and filters of the repository nor commands in the configuration of the project are run."""
     root = team.project("one")
     bad = team.top / "bad"
     bad.write_text(f"#!/bin/sh\ntouch {team.top}/was-run\ncat\n")

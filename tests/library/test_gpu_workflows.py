@@ -1,4 +1,4 @@
-"""The library's GPU workflows, walked through with stand-ins for nvidia-smi and nvcc; what is measured is a CPU's."""
+"""The GPU workflows of the library, run with stand-ins for nvidia-smi and nvcc; a CPU program is measured."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _timed(result: dict[str, Any]) -> set[str]:
 
 
 def test_gpu_kernel(project: Path, gpu: StandIns) -> None:
-    """Where there is a GPU, `requires` lets steps run; what slowed it down is said."""
+    """With a GPU, steps with `requires` run, and slowdowns of the GPU are reported."""
     steps = _only("program", "kernels", "device", "answers")
     status, result = _run("run", "gpu-kernel", *SMALL, *BENCH, *BUSY, *steps, project=project, gpu=gpu)
     assert status == 0, result
@@ -90,7 +90,7 @@ def test_a_program_that_uses_no_gpu_is_not_called_clean(project: Path, gpu: Stan
 
 
 def test_gpu_occupancy(project: Path, gpu: StandIns) -> None:
-    """The source has no such macro, so all builds are the same: each is built, measured and checked on its own."""
+    """The source has no such macro, so all builds are equal. Each is built, measured and checked separately."""
     values = ("--set", "macro=BLOCK", "--set", "values=64,128")
     steps = _only("program", "kernels", "answers")
     status, result = _run("run", "gpu-occupancy", *SMALL, *BENCH, *values, *steps, project=project, gpu=gpu)
@@ -113,7 +113,7 @@ def _gate(*words: str, project: Path, gpu: StandIns, **env: str) -> tuple[int, d
 
 
 def test_gpu_regression(project: Path, gpu: StandIns) -> None:
-    """One architecture's label is there: its cells run on both sides, the other's are skipped and named."""
+    """With the label of one architecture, its cells run on both sides. The other cells are skipped and listed."""
     source = project / "kernels_cpu.cpp"
     loop = "for (std::size_t i = 0; i < count; ++i) sum += {};"
     slower = f"{loop.format('in[i]')} {loop.format('0 * in[i]')}"
@@ -161,7 +161,7 @@ def test_clocks_are_reset_however_the_run_ends(ending: signal.Signals, project: 
     )
     try:
         _await(lambda: bool(gpu.calls("-lgc")), "the clocks to be locked")
-        # The service is ready once it has said so.
+        # The service is ready after it printed so.
         time.sleep(0.5)
         assert gpu.calls("-rgc") == []
         running.send_signal(ending)

@@ -1,4 +1,4 @@
-"""A workflow's name -> its file, and what ``extends`` means."""
+"""Finding a workflow by name, and resolving ``extends``."""
 
 from __future__ import annotations
 

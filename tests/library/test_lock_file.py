@@ -1,4 +1,4 @@
-"""perfflow.lock: what is written is read again, and a damaged one is refused with its remedy."""
+"""perfflow.lock: written data is read back, and a damaged file is rejected with a hint."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_sum_of_several_files_is_that_of_sha256sum() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("perfflow-lock: 1", "perfflow-lock: 2", "is of version 2, and this perfflow knows 1"),
+        ("perfflow-lock: 1", "perfflow-lock: 2", "has version 2, but this perfflow supports version 1"),
         ("perfflow-lock: 1", "", "perfflow-lock"),
         ("items:", "items: [", "perfflow.lock:"),
         ("items:", "<<<<<<< HEAD\nitems:", "perfflow.lock:"),
@@ -51,9 +51,9 @@ def test_the_sum_of_several_files_is_that_of_sha256sum() -> None:
         ('path: "a.yaml"', 'path: "b.yaml"', "its file b.yaml is not among `files`"),
         ('path: "a.yaml"', 'path: "../a.yaml"', "'..' cannot be a part of its path"),
         ('"b/c d.yaml"', '"/etc/passwd"', "cannot be a part of its path"),
-        ('"a.yaml": "c', '"a.yaml": "d', "`sha256` does not fit the sums"),
+        ('"a.yaml": "c', '"a.yaml": "d', "`sha256` does not match the checksums"),
         (NAME, "git+https://example.org/acme/perf@-v1#a.yaml", "is not a revision"),
-        (NAME, "acme/perf/a@v1", "is written as git+https://github.com/acme/perf@v1#a"),
+        (NAME, "acme/perf/a@v1", "must be written as git+https://github.com/acme/perf@v1#a"),
     ],
 )
 def test_a_damaged_lock_is_refused(old: str, new: str, said: str, tmp_path: Path) -> None:

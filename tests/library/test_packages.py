@@ -1,4 +1,4 @@
-"""Workflows of installed packages: found by their metadata, and nothing of them is imported."""
+"""Workflows of installed packages: found by metadata, without importing the package."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS = "perfflow-tool: 1\nargv: [echo, 3 words]\nparse: {regex: '(?P<words>\\d+
 
 @pytest.fixture
 def installed(tmp_path: Path) -> dict[str, str]:
-    """A folder as pip leaves it, on the path of Python; its package complains of being imported."""
+    """A folder as installed by pip, on PYTHONPATH. Importing its package raises an error."""
     site = tmp_path / "site"
     for name, text in {
         "acme_perf/__init__.py": "raise SystemExit('imported')\n",
@@ -60,7 +60,7 @@ def test_a_workflow_of_a_package_is_extended_and_run(installed: dict[str, str], 
         ("pkg:acme/latancy", "it has: latency"),
         ("pkg:acmee/latency", "installed here: pkg:acme/..."),
         ("pkg:acme/../__init__.py", "'..' cannot be a part of its path"),
-        ("pkg:acme", "which file of the repository?"),
+        ("pkg:acme", "names no file"),
     ],
 )
 def test_a_wrong_name_has_its_remedy(name: str, said: str, installed: dict[str, str], tmp_path: Path) -> None:

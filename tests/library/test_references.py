@@ -1,4 +1,4 @@
-"""What names a file in a git repository, and what is refused before git sees it."""
+"""References to files in git repositories, and texts rejected before git gets them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_paths_and_names_are_no_references(text: str) -> None:
         ("git+http://example.org/o/r@v1#a", "may not be used over 'http'"),
         ("git+https://example.org/o/r#a", "does not name a repository, a revision and a path"),
         ("git+https://example.org/o/r@v1", "does not name a repository, a revision and a path"),
-        ("git+https://example.org/o/r@v1#", "which file of the repository?"),
+        ("git+https://example.org/o/r@v1#", "names no file"),
         ("git+https://example.org/o/r@#a", "'' is not a revision"),
         ("git+https://example.org/o/r@--upload-pack=x#a", "is not a revision"),
         ("git+https://example.org/o/r@a..b#a", "is not a revision"),
@@ -66,7 +66,7 @@ def test_paths_and_names_are_no_references(text: str) -> None:
         ("git+ssh://-oProxyCommand=x/o/r@v1#a", "is not a host"),
         ("git+ssh://-x@host/o/r@v1#a", "is not a host"),
         ("git+https://user:token@example.org/o/r@v1#a", "is not a host"),
-        ("git+https://user@example.org/o/r@v1#a", "a user or a token does not belong into a reference"),
+        ("git+https://user@example.org/o/r@v1#a", "a reference must not contain a user or a token"),
         ("git+file://host/o/r@v1#a", "a file has no host"),
         ("git+https://example.org/o/r@v1#a\nb", "is not a reference"),
         ("git+https://example.org/o/r@v1#\u202ea", "is not a reference"),

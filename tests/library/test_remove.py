@@ -1,4 +1,4 @@
-"""``perfflow library remove``: the lock and the copies lose an item, unless something here still uses it."""
+"""``perfflow library remove``: removes an item from the lock and the copies, unless it is still used."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_last_item_takes_the_lock_and_its_copies_with_it(team: Team) -> None
     team.run("library", "add", team.reference(), cwd=root)
     assert team.run("library", "vendor", cwd=root).returncode == 0
     (root / "workflows/own.yaml").unlink()
-    # The repository need not be there.
+    # The repository is not needed.
     team.folder.rename(team.top / "gone")
     done = team.run("library", "remove", team.reference(), cwd=root)
     assert (done.returncode, done.stdout) == (0, f"{team.reference()}: removed\n"), done.stderr

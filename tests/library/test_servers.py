@@ -1,4 +1,4 @@
-"""Items that come over https and ssh, from real servers: git's own program behind TLS, and sshd."""
+"""Items fetched over https and ssh from real servers: git http-backend behind TLS, and sshd."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ needs_ssh = pytest.mark.skipif(not SSHD, reason="no sshd: apt-get install openss
 
 @pytest.fixture
 def team(tmp_path: Path) -> Team:
-    """A team whose projects have a git configuration of their own."""
+    """A team whose projects have their own git configuration."""
     team = Team(tmp_path)
     (tmp_path / "home").mkdir()
     team.env |= {"HOME": str(tmp_path / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
@@ -37,7 +37,7 @@ def configure(team: Team, key: str, value: str) -> None:
 
 @pytest.fixture
 def address(team: Team, tmp_path: Path) -> Iterator[str]:
-    """The https server of the folder that the team's repository lies in."""
+    """The https server for the folder with the team's repository."""
     with https(tmp_path, tmp_path) as (address, certificate):
         team.env["GIT_SSL_CAINFO"] = str(certificate)
         yield address
@@ -66,7 +66,7 @@ def test_over_ssh(team: Team) -> None:
 
 @needs_ssh
 def test_a_commit_that_only_the_lock_remembers(team: Team) -> None:
-    """A plain ssh server sends what branches and tags have, also of their history, and nothing else."""
+    """A plain ssh server sends the commits of branches and tags, with their history, and nothing else."""
     root = team.project("one")
     with ssh(team.top / "sshd") as (address, config):
         configure(team, "core.sshCommand", f"ssh -F {config}")
@@ -84,7 +84,7 @@ def test_a_commit_that_only_the_lock_remembers(team: Team) -> None:
 
 
 def walk(team: Team, reference: Callable[[str, str], str], folder: str) -> None:
-    """Pin, run, update, verify and vendor, as a user does; ``folder`` is that of the copies."""
+    """Pin, run, update, verify and vendor, as a user does. ``folder``: the folder of the copies."""
     tag, branch = reference("v1", "workflows/command.yaml"), reference("main", "parts/limits.yaml")
     root = team.project("one", f"[{branch}, {tag}]")
     added = team.run("library", "add", tag, branch, cwd=root)
@@ -102,7 +102,7 @@ def walk(team: Team, reference: Callable[[str, str], str], folder: str) -> None:
     assert vendored.returncode == 0, vendored.stderr
     assert (root / f"workflows/vendor/{folder}@v1/workflows/command.yaml").read_text() == COMMAND
     assert "concern: 3%" in (root / f"workflows/vendor/{folder}@main/parts/limits.yaml").read_text()
-    # Without the server, the cache and what was shown before.
+    # Without the server, the cache and the record of shown commands.
     for name in ("team", "cache", "state"):
         shutil.move(team.top / name, team.top / f"{name}-gone")
     ran = team.run("run", "own", "--budget=1s", "--progress=off", "--only=words", "--json", cwd=root)
@@ -126,7 +126,7 @@ def _move(team: Team, root: Path, old: str) -> None:
 
 
 def _tamper(team: Team, root: Path, tag: str) -> None:
-    """A changed byte in the cache stops a run, and adding puts it back by fetching the commit that is pinned."""
+    """A changed byte in the cache stops a run. `add` restores the file by fetching the pinned commit."""
     items = json.loads(team.run("library", "list", "--json", cwd=root).stdout)["items"]
     words = next(Path(item["folder"], "tools/words.yaml") for item in items if item["kind"] == "tag")
     words.write_text(words.read_text().replace("echo", "Echo"))
@@ -141,7 +141,7 @@ def test_a_server_that_asks_for_a_password(team: Team, address: str) -> None:
     shutil.copytree(team.folder, team.top / "private/team")
     root = team.project("one")
     reference = f"git+{address}/private/team@v1#parts/limits.yaml"
-    # Without a helper git has nobody to ask, and a terminal is not used.
+    # Without a helper, git fails: it does not ask on the terminal.
     refused = team.run("library", "add", reference, cwd=root)
     assert refused.returncode == 3
     assert f"asking {address}/private/team for its tags and branches: " in refused.stderr
@@ -184,7 +184,7 @@ def test_a_server_that_never_answers_is_left(monkeypatch: pytest.MonkeyPatch, tm
         with pytest.raises(UserError, match=r"asking .* took more than 1 s") as raised:
             remote.tip(f"{address}/o/r", "v1", tmp_path)
         assert raised.value.exit is Exit.UNMEASURED
-        # Nothing that git started for it is left behind.
+        # No process that git started is left running.
         assert hung_up.wait(10)
 
 
@@ -224,7 +224,7 @@ def test_what_is_too_large_as_a_user_sees_it(team: Team, address: str) -> None:
         assert (done.returncode, "more than 128 MiB" in done.stderr) == (2, True), done.stderr
         assert "keep the workflows in a repository of their own" in done.stderr
     assert not (root / "perfflow.lock").exists()
-    # Of the commit before, nothing of it is sent.
+    # The previous commit has nothing of it to send.
     assert team.run("library", "add", f"git+{address}/team@v1#parts/limits.yaml", cwd=root).returncode == 0
 
 

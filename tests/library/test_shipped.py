@@ -1,4 +1,4 @@
-"""Every workflow of the library, run for real in a tiny project that is not this one."""
+"""Every workflow of the library, run in a tiny separate project."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.tools.harness import PROGRAMS, compiler
 SHIPPED = sorted(path.stem for path in search_path.SHIPPED.glob("*.yaml"))
 needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)")
 SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
-# Less work, the same output: which of the two is faster is no matter of luck.
+# Less work for the same output, so that the result does not depend on luck.
 LOOP = "import sys\nfor _ in range(int(sys.argv[1])): pass\nprint('done')\n"
 SUITE = "import shapes\n\ndef test_area(benchmark):\n    assert benchmark(shapes.area) == 3\n"
 
@@ -121,7 +121,7 @@ def test_python_optimize(project: Path) -> None:
 
 
 def test_python_optimize_takes_candidates(project: Path) -> None:
-    """The least that a user writes: the candidates, and what they are compared with."""
+    """The minimal workflow of a user: candidates and a comparison."""
     write(
         project,
         f"""
@@ -182,7 +182,7 @@ def test_torch_training_says_that_pytorch_is_missing(project: Path) -> None:
 
 
 def test_pytest_benchmark_suite(project: Path) -> None:
-    # Time for a few pairs: how many prove a change is no matter of the workflow.
+    # Time for a few pairs. The workflow does not determine how many pairs prove a change.
     sides = {"base": "before", "head": "now"}
     result = run("pytest-benchmark-suite", project, "3s", module="shapes", python=sys.executable, **sides)
     found = rows(result)["test_shapes.py::test_area", "time"]
@@ -229,7 +229,7 @@ def test_rust_hotpath(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_cargo
 def test_regression_gate(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One crate in two feature sets; a long test has a workflow like it with all crates of the example."""
+    """One crate in two feature sets. A long test runs a similar workflow with all crates of the example."""
     chosen = {"packages": "second", "features": "none,default", "filter": "second", "budget": "2s"}
     with hot_workspace(monkeypatch) as workspace:
         result = run("regression-gate", project, "4s", workspace=str(workspace), **chosen)
@@ -269,7 +269,7 @@ def test_python_service(project: Path) -> None:
 
 
 def test_all_of_them_are_run_here() -> None:
-    """Those of GPUs in a file of their own."""
+    """GPU workflows are tested in their own file."""
     here = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     assert SHIPPED
     assert all(re.search(rf'"{name}",\s+(?:project|\*SMALL|"--base")', here) for name in SHIPPED)
@@ -277,7 +277,7 @@ def test_all_of_them_are_run_here() -> None:
 
 @pytest.fixture(scope="module")
 def listed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What `list` says of each workflow; it asks all programs for their versions, too."""
+    """Return what `list` prints for each workflow. It also queries the versions of all programs."""
     done = perfflow("list", "--json", cwd=tmp_path_factory.mktemp("listed"))
     return {row["name"]: row for row in json.loads(done.stdout)["workflows"]}
 

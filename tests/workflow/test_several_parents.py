@@ -134,7 +134,7 @@ def test_what_is_not_inherited_cannot_be_removed(tmp_path: Path) -> None:
     [
         ("[one.yaml, nowhere.yaml]", "nowhere.yaml: no such file"),
         ("[one.yaml, child.yaml]", "circular `extends`: child.yaml -> child.yaml"),
-        ("https://example.org/a.yaml", "is an address, and not a workflow"),
+        ("https://example.org/a.yaml", "is an address, not a workflow"),
         ("pkg:no-such/a", "no installed package provides workflows called 'no-such'"),
     ],
 )

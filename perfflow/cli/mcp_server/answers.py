@@ -1,6 +1,7 @@
-"""What the tools of the server return, as JSON with a schema: parts of result.json, without samples and diffs.
+"""JSON answers of the server's tools, with schemas: parts of result.json, without samples and diffs.
 
-Numbers are in base units, shares of 1. Keys mean what they mean in result.json, of which each answer names the file.
+Numbers are in base units, shares are fractions of 1. Keys have the same meaning as in result.json, whose folder each
+answer names.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from perfflow.model.result_samples import Bounds
 
 
 class Answer(BaseModel):
-    """Base of every answer; keys that a later version of perfflow adds are left out."""
+    """Base of every answer. Keys that a later version of perfflow adds are dropped."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class WorkflowEntry(Answer):
-    """A workflow that can be run by name. ``origin`` is ``project``, ``lib:NAME``, or where else it is from."""
+    """A workflow that can be run by name. ``origin`` is ``project``, ``lib:NAME``, or another source."""
 
     name: str
     path: str
@@ -39,7 +40,7 @@ class WorkflowEntry(Answer):
 
 
 class ToolEntry(Answer):
-    """A tool that ``uses:`` can name. ``note`` says how to install one that is not ``available``."""
+    """A tool for ``uses:``. ``note`` explains how to install it if it is not ``available``."""
 
     name: str
     available: bool
@@ -48,14 +49,14 @@ class ToolEntry(Answer):
 
 
 class Listing(Answer):
-    """What can be run here."""
+    """Workflows and tools that can be run here."""
 
     workflows: list[WorkflowEntry]
     tools: list[ToolEntry]
 
 
 class PlannedStep(Answer):
-    """A step as it would run: its commands by side, and what is missing for it."""
+    """A step as it would run: its commands by side, and what it needs but is missing."""
 
     id: str
     stage: str
@@ -71,7 +72,7 @@ class PlannedStep(Answer):
 
 
 class PlanAnswer(Answer):
-    """The steps of a workflow in order; ``expected`` is what is known of the time that it takes."""
+    """The steps of a workflow in order. ``expected``: the expected duration."""
 
     workflow: str
     steps: list[PlannedStep]
@@ -79,7 +80,7 @@ class PlanAnswer(Answer):
 
 
 class ProblemEntry(Answer):
-    """One mistake, where it is, and what to do about it."""
+    """One mistake, its place, and a hint how to fix it."""
 
     severity: str
     message: str
@@ -91,7 +92,7 @@ class ProblemEntry(Answer):
 
 
 class CheckedFile(Answer):
-    """One workflow file; ``steps`` is null where none could be planned."""
+    """One workflow file. ``steps`` is null if the file could not be planned."""
 
     file: str
     valid: bool
@@ -100,13 +101,13 @@ class CheckedFile(Answer):
 
 
 class Validation(Answer):
-    """Every mistake of some workflow files."""
+    """All mistakes in some workflow files."""
 
     files: list[CheckedFile]
 
 
 class Side(Answer):
-    """One side of a row; ``n`` samples."""
+    """One side of a row, with its number of samples ``n``."""
 
     value: Number
     low: Number
@@ -115,7 +116,7 @@ class Side(Answer):
 
 
 class Row(Answer):
-    """One metric of one benchmark. ``gating``: the verdict rests on it. ``more``: pairs that would settle it."""
+    """One metric of one benchmark. ``gating``: it decides the verdict. ``more``: further pairs that would settle it."""
 
     name: str
     metric: str
@@ -137,7 +138,7 @@ class Row(Answer):
 
 
 class FailedStep(Answer):
-    """A step that did not do its work, and the last lines that it wrote."""
+    """A step that failed, and the last lines of its output."""
 
     id: str
     stage: str
@@ -147,7 +148,7 @@ class FailedStep(Answer):
 
 
 class Tried(Answer):
-    """One try of the optimize stage; ``effect`` is a share of what it was measured against, up is better."""
+    """One candidate of the optimize stage. ``effect``: relative improvement over its baseline; larger is better."""
 
     id: str
     technique: str
@@ -171,9 +172,9 @@ class Tried(Answer):
 class RunAnswer(Answer):
     """A run that ended or was interrupted.
 
-    ``folder`` holds its files, ``report.md`` and ``result.json`` among them. ``text`` is the report as a human sees it.
-    ``branch`` holds the commits of candidates that were kept. ``resume`` is the id to resume it by, where it was
-    interrupted. ``notes`` are about the call.
+    ``folder``: contains its files, such as ``report.md`` and ``result.json``. ``text``: the report for humans.
+    ``branch``: has a commit for each accepted candidate. ``resume``: the id to resume an interrupted run.
+    ``notes``: remarks about the call.
     """
 
     id: str
@@ -200,10 +201,10 @@ class RunAnswer(Answer):
 
 
 class Judgement(Answer):
-    """What became of a patch: ``kept`` if its checks pass, its effect is proven, and nothing else got worse.
+    """The decision on a patch: ``kept`` if its checks pass, its effect is proven, and nothing else got worse.
 
-    ``not judged``: the run did not come to it; ``run`` says why. ``reason`` and ``tried`` have the figures.
-    A patch that is kept is a commit, ``revision``; nothing is changed in the working tree. ``patch_file`` holds a copy.
+    ``not judged``: the run ended before the patch; ``run`` has the reason. ``reason`` and ``tried`` have the figures.
+    A patch that is kept becomes the commit ``revision``. The working tree is not changed. ``patch_file`` has a copy.
     """
 
     decision: Literal["kept", "rejected", "not judged"]
@@ -216,9 +217,9 @@ class Judgement(Answer):
 
 
 class Hotspot(HotspotResult):
-    """A place in the code with its share, and the lines around it as they are now.
+    """A place in the code with its share, and its current source lines.
 
-    ``lines`` are those from number ``first_line`` on; ``lines_note`` says why there are none.
+    ``lines`` start at line number ``first_line``. ``lines_note`` explains why there are none.
     """
 
     first_line: int
@@ -227,7 +228,7 @@ class Hotspot(HotspotResult):
 
 
 class Hotspots(Answer):
-    """The hotspots of a run, the largest first; ``note`` says why there are none, or that there are more."""
+    """The hotspots of a run, the largest first. ``note`` explains why there are none, or that there are more."""
 
     run: str
     folder: str
@@ -245,14 +246,14 @@ class Commit(Answer):
 
 
 class FirstBad(Commit):
-    """The commit that brought the regression: the files that it touched, and how much it changed."""
+    """The commit that introduced the regression, the files that it changed, and the size of the regression."""
 
     files: list[str]
     change: Bounds | None
 
 
 class TriedRevision(Answer):
-    """One revision of a bisection, and its change from the good one."""
+    """One measured revision of a bisection, and its change from the good revision."""
 
     revision: str
     subject: str
@@ -264,7 +265,7 @@ class TriedRevision(Answer):
 
 
 class Regressed(Answer):
-    """What got worse between good and bad."""
+    """A regression between good and bad."""
 
     benchmark: str
     metric: str
@@ -274,7 +275,7 @@ class Regressed(Answer):
 
 
 class Bisection(Answer):
-    """bisect.json: ``first_bad`` is null unless ``outcome`` is ``found``; ``left`` are the commits that it may be."""
+    """bisect.json. ``first_bad`` is null unless ``outcome`` is ``found``. ``left``: the remaining candidates."""
 
     outcome: Literal["found", "narrowed", "same", "unproven", "not measured", "interrupted"]
     why: str

@@ -1,8 +1,8 @@
-"""A tool's call as a ``perfflow`` command in a process of its own, with its progress and its end.
+"""Runs the call of a tool as a ``perfflow`` command in its own process, and reports its progress.
 
-Not in this process, for four reasons: ^C and SIGTERM reach the main thread alone, which serves the protocol; standard
-output belongs to the protocol; what measures is started by a process that does nothing else meanwhile; and a client
-gets what a user of the command gets, since it is the same command.
+A separate process has four reasons. Only the main thread gets ^C and SIGTERM, and it serves the protocol. The protocol
+uses standard output. A process that starts measured programs must do nothing else meanwhile. And the client gets the
+same results as a user of the command.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from perfflow.cli.mcp_server.limits import Limits
 from perfflow.model.errors import UserError
 
 Say = Callable[[str], Awaitable[None]]
-"""Tells the client how far a call is."""
+"""Reports the progress of a call to the client."""
 BEAT = 10.0
-"""Seconds of silence after which a client is told that a call still goes on; many give up on one that says nothing."""
+"""Seconds between progress reports of a silent call. Many clients give up on calls without progress."""
 _GRACE = 60.0
-"""Seconds in which an interrupted command writes what it measured."""
-_MOST_SAID = 200
-"""Lines of a failed command that its error repeats."""
+"""Seconds that an interrupted command has to write its samples."""
+_MOST_LINES = 200
+"""Lines of a failed command that its error contains."""
 
 
 class Calls:
-    """Starts commands, one that measures at a time, and ends those that nobody waits for any more."""
+    """Starts commands, and ends commands whose caller was cancelled. Only one command measures at a time."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -43,41 +43,41 @@ class Calls:
         self._running: set[Process] = set()
 
     async def look(self, words: Sequence[str]) -> Any:
-        """Return what a command that executes nothing prints as JSON. Raises UserError with its message."""
-        return await self._perform(words, _say_nothing)
+        """Return the JSON output of a command that executes nothing. Raises UserError with its message."""
+        return await self._perform(words, _discard)
 
     async def measure(self, words: Sequence[str], say: Say) -> Any:
-        """Return what a command that measures prints as JSON; ``say`` gets its lines of progress.
+        """Return the JSON output of a command that measures. ``say`` gets its lines of progress.
 
-        Where the caller is cancelled, the command is interrupted as by ^C: it keeps what it measured, and ends all that
-        it started. Raises UserError with the command's message where it prints no JSON.
+        If the caller is cancelled, the command is interrupted as by ^C: it stores its samples and ends all processes
+        that it started. Raises UserError with the message of the command if it prints no JSON.
         """
         if self._measuring.locked():
-            await say("waiting: another call of this session measures")
+            await say("waiting: another call of this session is measuring")
         async with self._measuring:
             return await self._perform(words, say)
 
     async def end(self) -> None:
-        """Interrupt all commands, and wait until they have ended."""
+        """Interrupt all commands, and wait for them to end."""
         async with anyio.create_task_group() as group:
             for process in self._running:
                 group.start_soon(_interrupt, process)
 
     async def _perform(self, words: Sequence[str], say: Say) -> Any:
-        # A file, so that nobody has to read it for the command to end.
+        # Write output to a file. With a pipe, the command could block until somebody reads it.
         with tempfile.TemporaryFile() as output:
-            status, said = await self._ended(words, output, say)
+            status, lines = await self._ended(words, output, say)
             output.seek(0)
             text = output.read()
         try:
             return json.loads(text)
         except ValueError:
-            message = "\n".join(said[-_MOST_SAID:]) or f"perfflow {words[0]} ended with exit status {status}"
+            message = "\n".join(lines[-_MOST_LINES:]) or f"perfflow {words[0]} ended with exit status {status}"
             raise UserError.of(message.removeprefix("error: ")) from None
 
     async def _ended(self, words: Sequence[str], output: BinaryIO, say: Say) -> tuple[int, list[str]]:
-        """Start a command and wait for it; returns its exit status, and the lines that it wrote to stderr."""
-        # -P: what lies in the project is not to be taken for a module of Python.
+        """Run a command. Return its exit status and the lines that it wrote to stderr."""
+        # -P: do not import Python modules from the project.
         argv = [sys.executable, "-P", "-m", "perfflow.cli.mcp_server.child", str(os.getpid()), *words]
         process = await anyio.open_process(
             argv,
@@ -88,13 +88,13 @@ class Calls:
             start_new_session=True,
         )
         self._running.add(process)
-        said = _Said(say)
+        relay = _StderrRelay(say)
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(said.beat)
-                await said.listen(process)
+                group.start_soon(relay.beat)
+                await relay.listen(process)
                 group.cancel_scope.cancel()
-            return await process.wait(), said.lines
+            return await process.wait(), relay.lines
         finally:
             with anyio.CancelScope(shield=True):
                 await _interrupt(process)
@@ -102,15 +102,15 @@ class Calls:
             self._running.discard(process)
 
 
-class _Said:
-    """What a command says on stderr, line by line, and that it goes on where it says nothing."""
+class _StderrRelay:
+    """Passes on the stderr of a command line by line, and repeats the last line while the command is silent."""
 
     def __init__(self, say: Say) -> None:
         self.lines: list[str] = []
         self._say, self._silent = say, 0.0
 
     async def listen(self, process: Process) -> None:
-        """Pass on each line, until the stream ends."""
+        """Pass on each line until the stream ends."""
         rest = ""
         if process.stderr is None:
             return
@@ -122,7 +122,7 @@ class _Said:
             await self._pass_on(rest)
 
     async def beat(self) -> None:
-        """Say again what was said last, where that was long ago."""
+        """Repeat the last line, with the time since then, while the command is silent."""
         while True:
             await anyio.sleep(BEAT)
             self._silent += BEAT
@@ -137,12 +137,12 @@ class _Said:
             await self._say(line)
 
 
-async def _say_nothing(_: str) -> None:
-    """Say nothing."""
+async def _discard(_: str) -> None:
+    """Discard progress."""
 
 
 async def _interrupt(process: Process) -> None:
-    """End a command as ^C does, and by force where it takes too long; nothing where it has ended."""
+    """Interrupt a command as ^C does, and kill it if it takes too long. Does nothing if it has ended."""
     if process.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError):
@@ -150,7 +150,7 @@ async def _interrupt(process: Process) -> None:
     with anyio.move_on_after(_GRACE):
         await process.wait()
     if process.returncode is None:
-        # perfflow's own small process sees it go, and ends what it had started.
+        # perfflow's spawner notices that the command was killed, and ends the processes that it started.
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()

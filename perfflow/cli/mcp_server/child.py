@@ -1,8 +1,8 @@
-"""A ``perfflow`` command that a server started, and that does not outlive it.
+"""A ``perfflow`` command that a server starts, and that ends with the server.
 
-Run as ``python -P -m perfflow.cli.mcp_server.child WORDS``. A server that is killed cannot end what it started, so the
-kernel is asked to do it: the command gets SIGHUP, which ends it as ^C does. Not SIGTERM: the kernel sends the signal
-once for each thread of the server that goes, and a command takes a second SIGHUP for the first.
+Started as ``python -P -m perfflow.cli.mcp_server.child SERVER_PID WORDS``. A killed server cannot end its commands, so
+the kernel does: it sends SIGHUP, which ends the command as ^C does. SIGTERM would not do: the kernel sends the signal
+once for each thread of the server that ends, and a command ignores a second SIGHUP, but not a second SIGTERM.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from perfflow.machine import orphans
 
 
 def main() -> None:
-    """Run the command, where the server is still there."""
+    """Run the command if the server is still running."""
     server = int(sys.argv.pop(1))
     if sys.platform == "linux":
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # of a server that was started by nohup it would be ignored
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under a server started with nohup, it would be ignored
         orphans.end_with_parent(signal.SIGHUP)
-    if os.getppid() == server:  # else it went before it could be asked to be told
+    if os.getppid() == server:  # else the server ended before end_with_parent took effect
         runpy.run_module("perfflow", run_name="__main__")
 
 

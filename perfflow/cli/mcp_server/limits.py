@@ -1,4 +1,4 @@
-"""What whoever starts the server allows: which tools, for how long, and in which folder."""
+"""Limits of a server, set when it is started: the allowed tools, the budget and the folder."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from perfflow.model.units import UnitError, duration
 
 ALLOW_RUN, ALLOW_COMMANDS = "--allow-run", "--allow-commands"
 MOST_PATCH = 1_000_000
-"""Bytes of a patch that is judged."""
+"""Largest patch, in bytes."""
 MOST_TEXT = 10_000
-"""Characters of a name, a command or a parameter."""
+"""Longest name, command or parameter, in characters."""
 _NAME = re.compile(r"(?:lib:)?[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _RUN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -25,10 +25,10 @@ Scalar = str | bool | int | float
 
 @dataclass(frozen=True)
 class Limits:
-    """What a session may do.
+    """The limits of a session.
 
-    ``root``: the project's top, without links. ``budget``: seconds that one call may measure.
-    ``may_run``: workflows of the project, and patches. ``may_command``: any command as well.
+    ``root``: top folder of the project, with links resolved. ``budget``: longest time that one call may measure, in
+    seconds. ``may_run``: run workflows of the project, and patches. ``may_command``: also run any command.
     """
 
     root: Path
@@ -37,19 +37,19 @@ class Limits:
     may_command: bool = False
 
     def require_run(self, tool: str) -> None:
-        """Raise UserError where nothing may be run."""
+        """Raise UserError if the server may not run anything."""
         if not (self.may_run or self.may_command):
-            raise _not_allowed(f"{tool} runs commands of the project, and this server may only read", ALLOW_RUN)
+            raise _not_allowed(f"{tool} runs commands of the project, but this server is read-only", ALLOW_RUN)
 
     def require_commands(self, what: str) -> None:
-        """Raise UserError where commands that the client chooses may not be run."""
+        """Raise UserError if the server may not run commands that the client chooses."""
         if not self.may_command:
-            raise _not_allowed(f"{what}, and this server does not run commands that its client chooses", ALLOW_COMMANDS)
+            raise _not_allowed(f"{what}, but this server does not run commands that the client chooses", ALLOW_COMMANDS)
 
     def time(self, asked: str | None, usual: float | None = None) -> tuple[str, str]:
-        """Return the budget of a call as an option's value, and a note where that is less than was asked for.
+        """Return the budget of a call as an option's value, and a note if it is less than the requested one.
 
-        ``usual``: seconds, where the call asks for none. Raises UserError for a text that is not a duration.
+        ``usual``: seconds, if the call requests none. Raises UserError for a text that is not a duration.
         """
         try:
             wanted = duration(asked) if asked is not None else usual
@@ -57,18 +57,20 @@ class Limits:
             raise UserError.of(f"budget: {error}", "write 90s, 10m or 1h 30m") from error
         if wanted is None or wanted <= self.budget:
             return f"{wanted or self.budget:g}s", ""
-        note = f"the budget of {wanted:g} s was cut to {self.budget:g} s, the server's own (perfflow mcp --budget)"
+        note = (
+            f"the budget of {wanted:g} s was cut to {self.budget:g} s, the limit of the server (perfflow mcp --budget)"
+        )
         return f"{self.budget:g}s", note if asked is not None else ""
 
     def inside(self, text: str) -> Path:
-        """Return the file or folder of the project that a path names, without links.
+        """Return the file or folder of the project that a path names, with links resolved.
 
-        Raises UserError for a path that leads out of the project, also by way of a link.
+        Raises UserError for a path that leads out of the project, also through a link.
         """
         require_text("a path", text)
         try:
             path = (self.root / text).resolve()
-        except (OSError, RuntimeError) as error:  # a circle of links
+        except (OSError, RuntimeError) as error:  # a loop of links
             raise UserError.of(f"{text}: {error}", "name a file of the project") from error
         if not path.is_relative_to(self.root):
             raise UserError.of(f"{text} leads out of the project {self.root}", "name a file of the project")
@@ -92,23 +94,25 @@ class Limits:
     def _file(self, path: str, name: str) -> str:
         found = self.inside(path)
         if not found.is_file():
-            hint = "list_workflows has their names; a workflow is one of them, or a file of the project"
+            hint = "name a workflow of list_workflows, or a file of the project"
             raise UserError.of(f"no workflow called {name!r}", hint)
         return str(found.relative_to(self.root))
 
     def run_name(self, run: str) -> str:
-        """Return the id of a stored run. Raises UserError for what is not an id, such as a path."""
+        """Return the id of a stored run. Raises UserError for any other text, such as a path."""
         if not _RUN.fullmatch(run):
             raise UserError.of(f"{run[:100]!r} is not the id of a run", "give an id that a tool returned, or latest")
         return run
 
 
 def settings(params: Mapping[str, Scalar] | None) -> list[str]:
-    """Return options that set parameters. Raises UserError for a name that no parameter can have."""
+    """Return options that set parameters. Raises UserError for an invalid name of a parameter."""
     found = []
     for name, value in (params or {}).items():
         if not _PARAMETER.fullmatch(name):
-            raise UserError.of(f"{name[:100]!r} is not the name of a parameter", "`plan` names those of a workflow")
+            raise UserError.of(
+                f"{name[:100]!r} is not the name of a parameter", "`plan` shows the parameters of a workflow"
+            )
         text = str(value).lower() if isinstance(value, bool) else str(value)
         require_text(f"the parameter {name}", text, empty=True)
         found.append(f"--set={name}={text}")
@@ -122,7 +126,7 @@ def require_text(what: str, text: str, *, empty: bool = False) -> None:
     if len(text) > MOST_TEXT:
         raise UserError.of(f"{what} has {len(text):,} characters; {MOST_TEXT:,} are allowed")
     if "\0" in text:
-        raise UserError.of(f"{what} holds a NUL character")
+        raise UserError.of(f"{what} contains a NUL character")
 
 
 def _not_allowed(what: str, flag: str) -> UserError:

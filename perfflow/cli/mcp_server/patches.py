@@ -1,4 +1,4 @@
-"""A patch as the only candidate of a workflow: the workflow that says so, kept beside the patch for a human to read."""
+"""Writes a patch, and a workflow that has it as its only candidate. Both files are kept for humans to read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COMPUTE_FIRST = "compute-first"
 
 @dataclass(frozen=True)
 class Submitted:
-    """A patch as perfflow runs it: the files that were written, the candidate's id, and the stages to run."""
+    """A patch that perfflow can run: the written files, the id of the candidate, and the stages to run."""
 
     workflow: Path
     patch: Path
@@ -46,8 +46,8 @@ def submit(
 ) -> Submitted:
     """Write the patch, and a workflow that extends ``workflow`` with it as the only candidate.
 
-    ``steps``: those of the workflow's plan. The same patch is written to the same place, so that its run can be
-    resumed. Raises UserError for a patch that is empty or too large.
+    ``steps``: the steps of the workflow's plan. The same patch is always written to the same place, so that its run can
+    be resumed. Raises UserError for a patch that is empty or too large.
     """
     data = _data(patch)
     candidates = list(dict.fromkeys(_plain(step["id"]) for step in steps if step["role"] == "candidate"))
@@ -60,7 +60,7 @@ def submit(
         rundir.write_bytes(folder / "change.patch", [data])
         candidate = {"id": name, "technique": technique, "why": why, "patch": "change.patch"}
         if technique == "compute":
-            # The order is a rule for who plans several candidates; this one is judged alone.
+            # The rule orders several candidates. Here there is only one.
             candidate["allow"] = {_COMPUTE_FIRST: "one patch is judged on its own"}
         text = {
             "perfflow": 1,
@@ -74,10 +74,10 @@ def submit(
 
 
 def require_stage(workflow: str, resolved: Mapping[str, Any]) -> None:
-    """Raise UserError for a workflow, as ``perfflow show --resolved`` has it, that says nothing of candidates."""
+    """Raise UserError for a workflow, as printed by ``perfflow show --resolved``, without an optimize stage."""
     if CANDIDATES_STAGE not in resolved["workflow"]["stages"]:
-        hint = "`plan` shows its stages; a human can add `optimize`, with or without candidates of its own"
-        text = f"{workflow} has no stage {CANDIDATES_STAGE!r}, so it does not say what a patch must achieve"
+        hint = "`plan` shows its stages; a human can add an `optimize` stage, with or without candidates"
+        text = f"{workflow} has no stage {CANDIDATES_STAGE!r}, so it does not define when a patch is accepted"
         raise UserError.of(text, hint)
 
 
@@ -96,7 +96,7 @@ def _data(patch: str) -> bytes:
 
 
 def _plain(step: str) -> str:
-    """The id of a step as it is written; cells of a matrix add theirs in brackets."""
+    """Return the id of a step as written in the file, without the matrix cell in brackets."""
     return step.partition("[")[0]
 
 
@@ -109,13 +109,13 @@ def _names() -> Any:
 
 
 def _reference(root: Path, workflow: str, folder: Path) -> str:
-    """How a file in ``folder`` names the workflow."""
+    """Return the reference to the workflow for a file in ``folder``."""
     if (root / workflow).is_file():
         return os.path.relpath(root / workflow, folder)
     return f"{search_path.LIB}{workflow.removeprefix(search_path.LIB)}"
 
 
 def _stages(steps: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """All stages but those that profile alone: nothing is decided by a profile of the code as it was."""
+    """Return all stages except those that only profile: profiles of the unpatched code decide nothing."""
     working = dict.fromkeys(str(step["stage"]) for step in steps if step["role"] != "profile")
     return (*(name for name in working if name != CANDIDATES_STAGE), CANDIDATES_STAGE)

@@ -1,4 +1,4 @@
-"""The server: the tools with their schemas, over standard input and output, until the client or a signal ends it."""
+"""The server: offers the tools with their schemas over standard input and output."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from perfflow.model.errors import Exit, UserError
 from perfflow.model.version import VERSION
 
 INSTRUCTIONS = """\
-perfflow measures programs, and decides in pairs of runs what got faster or slower.
+perfflow measures programs in pairs of runs, and decides what got faster or slower.
 Measure first: plan and run a workflow, look at its hotspots, change one thing, and submit the change as a unified diff
 to judge_patch. Only `kept` is a gain, and only the verdict `pass` is a pass: `unproven` is neither. Never edit a check,
-a target, a threshold or a benchmark to make a verdict pass. Calls that measure may take minutes; they report progress,
-and what they measured before they were cancelled is kept."""
+a target, a threshold or a benchmark to make a verdict pass. Calls that measure may take minutes. They report progress,
+and samples taken before a call was cancelled are kept."""
 
 
 def serve(limits: Limits) -> None:
-    """Serve one client on standard input and output. Returns when it closes its end; a signal ends the process."""
+    """Serve one client on standard input and output. Returns when the client disconnects. A signal ends the process."""
     anyio.run(_serve, limits)
 
 
 def server_of(limits: Limits, calls: Calls) -> MCPServer[Any]:
-    """The server with all tools; those that are not allowed say so when they are called."""
+    """Return the server with all tools. Tools that are not allowed return an error when called."""
     tools = Tools(limits, calls)
     looking = (tools.list_workflows, tools.plan, tools.validate, tools.hotspots, tools.explain)
     running = (tools.run, tools.judge_patch, tools.bisect)
@@ -48,23 +48,23 @@ def server_of(limits: Limits, calls: Calls) -> MCPServer[Any]:
 
 
 def _tool(function: Callable[..., Any], flag: str = "", *, allowed: bool = True) -> Tool:
-    """A tool with its schemas. ``flag``: of the server, which the tool needs; '' for one that starts nothing."""
+    """Return a tool with its schemas. ``flag``: option of the server that the tool needs, '' if it starts nothing."""
     about = inspect.getdoc(function) or ""
     if not allowed:
         about += f"\n\nNot allowed in this session: a human can start the server with `perfflow mcp {flag}`."
     hints = ToolAnnotations(read_only_hint=not flag, destructive_hint=bool(flag), open_world_hint=bool(flag))
-    tool = Tool.from_function(_told(function), description=about, annotations=hints, structured_output=True)
+    tool = Tool.from_function(_with_tool_errors(function), description=about, annotations=hints, structured_output=True)
 
     given = tool.fn_metadata.arg_model
-    # A misspelt limit must not go unnoticed, and the SDK leaves out what it does not know.
+    # The SDK ignores unknown arguments, so a misspelt limit would go unnoticed.
     strict = cast(type[ArgModelBase], types.new_class(given.__name__, (given,), {"extra": "forbid"}))
     tool.fn_metadata.arg_model = strict
     tool.parameters = strict.model_json_schema(by_alias=True)
     return tool
 
 
-def _told(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with errors that its client can read."""
+def _with_tool_errors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with UserError turned into an error that the client can read."""
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
@@ -97,7 +97,7 @@ async def _serve(limits: Limits) -> None:
         try:
             await server_of(limits, calls).run_stdio_async()
         except* BrokenPipeError:
-            pass  # the client is gone before it has read the last answer; what it called was interrupted
+            pass  # the client left before it read the last answer; its calls were interrupted
         group.cancel_scope.cancel()
 
 

@@ -1,4 +1,4 @@
-"""Answers from stored runs: nothing is started, and nothing is written."""
+"""Answers from stored runs. Starts nothing and writes nothing."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from perfflow.tools import regular_files
 WIDTH = 100
 _MOST_ROWS = 100
 _MOST_SOURCE = 2_000_000
-"""Bytes of a file whose lines are shown."""
+"""Largest source file whose lines are shown, in bytes."""
 _COMPARISONS = "compare"
-"""Folder of the user's cache with the runs of compared commands."""
+"""Folder with the runs of compared commands, in the user's cache."""
 
 
 def folder_named(limits: Limits, name: str) -> Path:
-    """Return the folder of a run of the project, or of two commands, by its id.
+    """Return the folder of a run of the project, or of a comparison of two commands, by its id.
 
-    Raises UserError where there is none, and while it is still running.
+    Raises UserError if there is no such run, or if it is still running.
     """
     name = limits.run_name(name)
     for place in (limits.root / rundir.HOME / "runs" / name, _comparisons() / name):
@@ -51,16 +51,16 @@ def folder_of(limits: Limits, result: Result) -> Path:
 
 
 def result_of(folder: Path) -> Result:
-    """Return a stored result. Raises UserError where there is none."""
+    """Return a stored result. Raises UserError if there is none."""
     return read_result(folder)
 
 
 def run_answer(result: Result, folder: Path, notes: Sequence[str] = ()) -> RunAnswer:
-    """Return a result without its samples and diffs, the rows that decide first."""
+    """Return a result without samples and diffs. Rows that decide the verdict come first."""
     rows = sorted(result.benchmarks, key=lambda row: (not row.gating, row.decision in (None, "same")))
     notes = list(notes)
     if len(rows) > _MOST_ROWS:
-        notes.append(f"{len(rows) - _MOST_ROWS} rows that decide nothing are left out; result.json has them")
+        notes.append(f"{len(rows) - _MOST_ROWS} rows that do not decide the verdict are left out; result.json has them")
     run, text = result.run, terminal.render(result, width=WIDTH, color=False, unicode=True, where=str(folder))
     return RunAnswer(
         id=folder.name,
@@ -88,7 +88,7 @@ def run_answer(result: Result, folder: Path, notes: Sequence[str] = ()) -> RunAn
 
 
 def hotspots(limits: Limits, folder: Path, benchmark: str, most: int, context: int) -> Hotspots:
-    """Return the hotspots of a run with their lines as they are in the project now.
+    """Return the hotspots of a run with the current source lines of the project.
 
     ``benchmark``: only of this one, '' for all. ``context``: lines before and after. Raises UserError.
     """
@@ -117,14 +117,14 @@ def _with_lines(limits: Limits, item: HotspotResult, context: int) -> Hotspot:
             first, lines = _lines(limits.inside(item.file), item.line, context)
             note = "" if lines else f"{item.file} has fewer lines now than when it was profiled"
         except UserError:
-            note = f"{item.file} is outside of the project"
+            note = f"{item.file} is outside the project"
         except OSError as error:
             note = f"{item.file}: {error.strerror}"
     return Hotspot(**item.model_dump(), first_line=first, lines=lines, lines_note=note)
 
 
 def _lines(path: Path, line: int, context: int) -> tuple[int, list[str]]:
-    """The lines around one, and the number of the first; none where the file is too short, or too large to show."""
+    """Return the lines around a line, and the number of the first. Empty if the file is too short."""
     text = regular_files.read(path, _MOST_SOURCE).decode("utf-8", "replace").splitlines()
     first = max(1, line - context)
     return (first, text[first - 1 : line + context]) if line <= len(text) else (0, [])

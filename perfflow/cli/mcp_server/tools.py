@@ -1,6 +1,6 @@
-"""The tools: what each takes, which ``perfflow`` command it is, and what it returns.
+"""The tools of the server: their arguments, their ``perfflow`` commands, and their answers.
 
-Docstrings and annotations of the tools are what a client shows to an agent.
+Clients show the docstrings and annotations of the tools to agents.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ from perfflow.cli.mcp_server.calls import Calls, Say
 from perfflow.cli.mcp_server.limits import Limits, Scalar, require_text, settings
 from perfflow.model.result import Result
 
-Workflow = Annotated[str, Field(description="Name of a workflow (list_workflows has them), or its file in the project")]
+Workflow = Annotated[
+    str, Field(description="Name of a workflow from list_workflows, or a workflow file of the project")
+]
 Params = Annotated[dict[str, Scalar] | None, Field(description="Values for parameters of the workflow")]
-Budget = Annotated[
-    str | None, Field(description="Longest time to measure, such as 30s or 5m; the server cuts it to its own limit")
-]
+Budget = Annotated[str | None, Field(description="Longest time to measure, such as 30s or 5m; limited by the server")]
 Resume = Annotated[
-    str | None, Field(description="Id of an interrupted run of the same call, or `latest`: finished steps are kept")
+    str | None,
+    Field(description="Id of an interrupted run of the same call, or `latest`. Finished steps are not repeated"),
 ]
-RunId = Annotated[str, Field(description="Id of a run, as other tools return it, or `latest`")]
+RunId = Annotated[str, Field(description="Id of a run that another tool returned, or `latest`")]
 Names = list[str] | None
 _QUIET = ("--progress=plain", "--json")
 _COMPARED = 20.0
-"""Seconds that `perfflow compare` measures unless told otherwise."""
+"""Default budget of `perfflow compare`, in seconds."""
 
 
 class Tools:
@@ -54,16 +55,16 @@ class Tools:
     async def plan(
         self, workflow: Workflow, params: Params = None, stages: Names = None, only: Names = None
     ) -> PlanAnswer:
-        """Show what a run of a workflow would do: steps in order, their commands, what is missing. Starts nothing."""
+        """Show the steps of a workflow in order, with their commands and what is missing. Starts nothing."""
         words = [*settings(params), *_each("stage", stages), *_each("only", only)]
         return PlanAnswer.model_validate(await self._plan(self._limits.workflow(workflow), words))
 
     async def validate(
         self,
-        workflows: Annotated[Names, Field(description="Names or files; without any, all in ./workflows")] = None,
+        workflows: Annotated[Names, Field(description="Names or files (default: all in ./workflows)")] = None,
         params: Params = None,
     ) -> Validation:
-        """Check workflow files: every mistake with its line and a remedy. Starts nothing."""
+        """Check workflow files: return every mistake with its line and a hint how to fix it. Starts nothing."""
         names = [self._limits.workflow(name) for name in workflows or ()]
         words = ["validate", "--format=json", *settings(params), "--", *names]
         return Validation.model_validate(await self._calls.look(words))
@@ -74,7 +75,7 @@ class Tools:
         ctx: Context[Any, Any],
         params: Params = None,
         stages: Names = None,
-        only: Annotated[Names, Field(description="Ids of steps to run alone")] = None,
+        only: Annotated[Names, Field(description="Ids of the only steps to run")] = None,
         base: Annotated[
             str | None, Field(description="Compare the working tree with this revision, as `perfflow gate` does")
         ] = None,
@@ -83,11 +84,11 @@ class Tools:
     ) -> RunAnswer:
         """Run a workflow: build, measure, profile, check, judge. Only the verdict `pass` is a pass.
 
-        Where the call is cancelled, what was measured is kept; `resume` goes on with it.
+        If the call is cancelled, its samples are kept. Use `resume` to continue.
         """
         self._limits.require_run("run")
         if params:
-            self._limits.require_commands("parameters of a workflow may hold commands")
+            self._limits.require_commands("parameters of a workflow may contain commands")
         name = self._limits.workflow(workflow)
         words = [*settings(params), *_each("stage", stages), *_each("only", only), *_option("base", base)]
         return await self._run(name, words, ctx, budget, resume)
@@ -103,32 +104,32 @@ class Tools:
     ) -> RunAnswer:
         """Compare two commands in pairs of fresh processes, until the difference is settled: at most 20 s by default.
 
-        `old` is the baseline. `text` has the answer in words; `fail` says that the new one is slower by more than 10%.
+        `old` is the baseline. `text` has the answer in words. `fail` means that `new` is slower by more than 10%.
         """
         self._limits.require_commands("compare runs two commands")
         for what, text in (("old", old), ("new", new)):
             require_text(what, text)
         allowed, note = self._limits.time(budget, _COMPARED)
         words = ["compare", "--json", f"--budget={allowed}", f"--metric={metric}", *_option("runs", runs)]
-        return self._answer(await self._calls.measure([*words, "--", old, new], _telling(ctx)), note)
+        return self._answer(await self._calls.measure([*words, "--", old, new], _progress_of(ctx)), note)
 
     async def judge_patch(
         self,
         workflow: Annotated[str, Field(description="Name or file of a workflow with an `optimize` stage")],
         patch: Annotated[str, Field(description="A unified diff against the working tree, such as `git diff` prints")],
         why: Annotated[
-            str, Field(description="What the patch does and why that is faster, in one line", max_length=500)
+            str, Field(description="What the patch changes and why that is faster, in one line", max_length=500)
         ],
         ctx: Context[Any, Any],
-        technique: Annotated[patches.Technique, Field(description="What kind of change it is")] = "algorithm",
+        technique: Annotated[patches.Technique, Field(description="The kind of change")] = "algorithm",
         budget: Budget = None,
         resume: Resume = None,
     ) -> Judgement:
-        """Judge a patch as a candidate in a tree of its own: apply it, build it, check it, measure it in pairs.
+        """Judge a patch as a candidate: apply it in a separate tree, build it, check it, and measure it in pairs.
 
-        It is kept if every check of the workflow passes, its whole confidence interval is beyond what the workflow
-        accepts (10% by default), and nothing else got worse. The working tree is not touched: a patch that is kept
-        becomes a commit on a branch of its own, for a human to merge.
+        The patch is kept if all checks of the workflow pass, its whole confidence interval is beyond the threshold of
+        the workflow (10% by default), and nothing else got worse. The working tree is not changed. A patch that is kept
+        becomes a commit on a separate branch, for a human to merge.
         """
         self._limits.require_run("judge_patch")
         require_text("why", why.strip())
@@ -144,11 +145,11 @@ class Tools:
     def hotspots(
         self,
         run: RunId = "latest",
-        benchmark: Annotated[str, Field(description="Only those of this benchmark")] = "",
+        benchmark: Annotated[str, Field(description="Only hotspots of this benchmark")] = "",
         limit: Annotated[int, Field(ge=1, le=50)] = 5,
-        context: Annotated[int, Field(ge=0, le=50, description="Lines to show before and after each")] = 5,
+        context: Annotated[int, Field(ge=0, le=50, description="Source lines before and after each hotspot")] = 5,
     ) -> Hotspots:
-        """Show where the time (or memory) of a run went: function, share, and the source lines. Starts nothing."""
+        """Show where a run spent time or allocated memory: function, share, and source lines. Starts nothing."""
         return stored.hotspots(self._limits, stored.folder_named(self._limits, run), benchmark, limit, context)
 
     async def bisect(
@@ -157,13 +158,13 @@ class Tools:
         good: Annotated[str, Field(description="A revision without the regression")],
         ctx: Context[Any, Any],
         bad: Annotated[str, Field(description="A revision with the regression")] = "HEAD",
-        only: Annotated[Names, Field(description="Ids of steps to measure alone")] = None,
-        benchmark: Annotated[str, Field(description="The benchmark to look for")] = "",
+        only: Annotated[Names, Field(description="Ids of the only steps to measure")] = None,
+        benchmark: Annotated[str, Field(description="The benchmark that regressed")] = "",
         metric: str = "",
         budget: Budget = None,
         resume: Resume = None,
     ) -> Bisection:
-        """Find the commit that brought a regression: revisions are built and measured in trees of their own."""
+        """Find the commit that introduced a regression. Revisions are built and measured in separate trees."""
         self._limits.require_run("bisect")
         name = self._limits.workflow(workflow)
         require_text("good", good)
@@ -171,11 +172,11 @@ class Tools:
         allowed, _ = self._limits.time(budget)
         words = ["bisect", *_QUIET, f"--budget={allowed}", f"--good={good}", f"--bad={bad}", *_each("only", only)]
         words += [*_option("benchmark", benchmark), *_option("metric", metric), *self._resumed(resume)]
-        found = await self._calls.measure([*words, "--", name], _telling(ctx))
+        found = await self._calls.measure([*words, "--", name], _progress_of(ctx))
         return Bisection.model_validate(found)
 
     def explain(self, run: RunId = "latest") -> RunAnswer:
-        """Explain the verdict of a stored run: what it rests on, what failed, which functions. Starts nothing."""
+        """Explain the verdict of a stored run: its reasons, failed steps and functions. Starts nothing."""
         folder = stored.folder_named(self._limits, run)
         return stored.run_answer(stored.result_of(folder), folder)
 
@@ -187,7 +188,7 @@ class Tools:
     ) -> RunAnswer:
         allowed, note = self._limits.time(budget)
         words = ["run", *_QUIET, f"--budget={allowed}", *words, *self._resumed(resume)]
-        return self._answer(await self._calls.measure([*words, "--", workflow], _telling(ctx)), note)
+        return self._answer(await self._calls.measure([*words, "--", workflow], _progress_of(ctx)), note)
 
     def _resumed(self, run: str | None) -> list[str]:
         return [] if run is None else [f"--resume={self._limits.run_name(run)}"]
@@ -234,8 +235,8 @@ def _option(option: str, value: str | int | None) -> list[str]:
     return [f"--{option}={value}"]
 
 
-def _telling(ctx: Context[Any, Any]) -> Say:
-    """Pass lines on as progress; nobody knows how many there will be."""
+def _progress_of(ctx: Context[Any, Any]) -> Say:
+    """Return a function that reports lines as progress, without a total number."""
     told = 0
 
     async def say(line: str) -> None:

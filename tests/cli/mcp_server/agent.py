@@ -1,4 +1,4 @@
-"""A client of the protocol, as an agent has one: the SDK's own, over the pipes of a real server."""
+"""An MCP client from the SDK, connected to a real server through pipes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass
 class Said:
-    """What a tool answered: ``data`` where it did what it should, else ``error``; ``progress`` are its lines."""
+    """The answer of a tool: ``data``, or ``error`` if it failed. ``progress``: its lines of progress."""
 
     data: dict[str, Any]
     error: str
@@ -29,7 +29,7 @@ class Said:
 
 
 class Agent:
-    """One session with a server; ``log`` is what the server wrote to stderr."""
+    """One session with a server. ``log``: the stderr of the server."""
 
     def __init__(self, client: Client, log: Path) -> None:
         self.client, self.log = client, log
@@ -38,7 +38,7 @@ class Agent:
         return {tool.name: tool for tool in (await self.client.list_tools()).tools}
 
     async def call(self, name: str, /, **arguments: Any) -> Said:
-        """Call a tool. The client checks the answer against the schema that the server told it."""
+        """Call a tool. The client checks the answer against the schema from the server."""
         said = Said({}, "")
 
         async def note(progress: float, total: float | None, message: str | None) -> None:
@@ -57,7 +57,7 @@ class Agent:
 
 @asynccontextmanager
 async def session(folder: Path, *flags: str, env: dict[str, str] | None = None) -> AsyncIterator[Agent]:
-    """A server in a folder, and a client that is connected to it."""
+    """Start a server in a folder and connect a client to it."""
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "perfflow", "mcp", *flags],
@@ -71,7 +71,7 @@ async def session(folder: Path, *flags: str, env: dict[str, str] | None = None) 
 
 
 def talk(folder: Path, script: Callable[[Agent], Awaitable[T]], *flags: str, env: dict[str, str] | None = None) -> T:
-    """Run an agent's script in a session of its own."""
+    """Run an agent's script in a new session."""
 
     async def talking() -> T:
         async with session(folder, *flags, env=env) as agent:

@@ -38,7 +38,7 @@ stages:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A git project with the workflow ``counted``; each measured process adds a line to ``../starts``."""
+    """A git project with the workflow ``counted``. Each measured process appends a line to ``../starts``."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "project"
     (folder / "workflows").mkdir(parents=True)
@@ -61,10 +61,10 @@ def commit(folder: Path, subject: str, **files: str) -> str:
 
 
 def new_file(name: str, text: str) -> str:
-    """A patch that adds a file of one line."""
+    """Return a patch that adds a file of one line."""
     return f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+{text}\n"
 
 
 def new_cost(cost: int) -> str:
-    """A patch that gives ``costs`` another number."""
+    """Return a patch that changes the number in ``costs``."""
     return f"--- a/costs\n+++ b/costs\n@@ -1 +1 @@\n-100\n+{cost}\n"

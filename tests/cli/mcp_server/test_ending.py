@@ -1,4 +1,4 @@
-"""How a call and a server end: cancelled, interrupted, killed, or left by their client. Nothing measured is lost."""
+"""The end of calls and servers: cancelled, interrupted, killed, or without a client. No sample is lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ stages:
 
 @pytest.fixture
 def mark(project: Path, request: pytest.FixtureRequest) -> str:
-    """How long the second step of the workflow ``long`` sleeps, which no other process does."""
+    """Seconds that the second step of the workflow ``long`` sleeps. No other process sleeps that long."""
     number = f"6{os.getpid()}{abs(hash(request.node.name)) % 1000:03}"
     (project / "workflows" / "long.yaml").write_text(
         LONG.replace("MARK", number).replace("GO", str(project.parent / "go"))
@@ -61,13 +61,13 @@ def is_left(mark: str) -> bool:
 async def until(is_so: Callable[[], bool], what: str) -> None:
     with anyio.move_on_after(60):
         while not is_so():  # noqa: ASYNC110
-            await anyio.sleep(0.05)  # a process somewhere below ends without telling anybody
+            await anyio.sleep(0.05)  # poll, because the end of a descendant process cannot be awaited
         return
     raise AssertionError(what)
 
 
 def ended(project: Path, mark: str) -> Callable[[], bool]:
-    """Whether all that a run started is gone, it says that it was interrupted, and its last file is written."""
+    """Return whether all processes of a run are gone, it is marked as interrupted, and its last file is written."""
     receipt = project / ".perfflow" / "runs" / "latest" / "receipt.json"
     return lambda: not is_left(mark) and events(project)[-1]["event"] == "interrupted" and receipt.is_file()
 
@@ -100,7 +100,7 @@ def test_a_cancelled_run_is_interrupted_and_can_be_resumed(project: Path, mark: 
 
     said = talk(project, script, "--allow-run")
     assert [(row["name"], row["baseline"]["n"]) for row in said.data["benchmarks"]] == [("first", 3), ("second", 1)]
-    # What was measured before is not measured again.
+    # Earlier samples are not measured again.
     assert [(project.parent / "starts").read_text()] == before
 
 
@@ -116,7 +116,6 @@ def test_a_cancelled_judgement_is_resumed_by_the_same_call(project: Path, mark: 
     said = talk(project, script, "--allow-run")
     assert said.data["decision"] == "rejected"
     assert said.data["tried"]["reason"]
-    # Three of the baseline, which are not taken again, and those of the candidate and its rival.
     assert [event["event"] for event in events(project)].count("resumed") == 1
 
 
@@ -147,13 +146,13 @@ def test_calls_that_measure_take_turns(project: Path, mark: str) -> None:
             group.start_soon(first)
             await until(lambda: is_left(mark), "the step never started")
             group.start_soon(second)
-            # Looking does not wait.
+            # Read-only calls do not wait.
             assert (await agent.call("plan", workflow="long")).data["steps"]
             (project.parent / "go").write_text("")
             await anyio.run_process(["pkill", "-f", "-x", mark])
 
     talk(project, script, "--allow-run")
-    assert said[0] == "waiting: another call of this session measures"
+    assert said[0] == "waiting: another call of this session is measuring"
 
 
 def test_a_run_whose_client_leaves_is_interrupted(project: Path, mark: str) -> None:
@@ -166,7 +165,7 @@ def test_a_run_whose_client_leaves_is_interrupted(project: Path, mark: str) -> N
 
 
 class Raw:
-    """A server, and its pipes without a client: what a client would never send can be sent."""
+    """A server with its pipes but no client, so that a test can send anything."""
 
     def __init__(self, folder: Path, *flags: str) -> None:
         argv = [sys.executable, "-m", "perfflow", "mcp", *flags]

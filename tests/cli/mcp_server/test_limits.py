@@ -1,4 +1,4 @@
-"""What a session may do, and what a client cannot make it do: permissions, caps, paths, hostile arguments."""
+"""The limits of a session: permissions, budgets, paths, and hostile arguments."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_session_that_may_run_workflows_takes_no_commands(project: Path) -> No
         said = await agent.call("compare", old="touch a", new="touch b")
         assert "--allow-commands" in said.error
         said = await agent.call("run", workflow="counted", params={"line": "1p; touch a; sed 1"})
-        assert "parameters of a workflow may hold commands" in said.error
+        assert "parameters of a workflow may contain commands" in said.error
         assert "--allow-commands" in said.error
         tools = await agent.tools()
         assert "Not allowed" not in (tools["run"].description or "")
@@ -56,7 +56,9 @@ def test_a_budget_is_cut_to_that_of_the_server(project: Path) -> None:
         return more, usual, await agent.call("run", workflow="counted", budget="soon")
 
     more, usual, wrong = talk(project, script, "--allow-run", "--budget", "7s")
-    assert more.data["notes"] == ["the budget of 7200 s was cut to 7 s, the server's own (perfflow mcp --budget)"]
+    assert more.data["notes"] == [
+        "the budget of 7200 s was cut to 7 s, the limit of the server (perfflow mcp --budget)"
+    ]
     for said in (more, usual):
         events = (Path(said.data["folder"]) / "result.json").read_text()
         assert '"budget": 7.0' in events
@@ -88,7 +90,7 @@ PLACES = [
 
 @pytest.fixture
 def hostile(project: Path) -> Path:
-    """The project, with a workflow outside of it, and links that lead there."""
+    """The project, with a workflow outside it, and links to that workflow."""
     outside = project.parent / "outside.yaml"
     outside.write_text(COUNTED)
     (project / "linked.yaml").symlink_to(outside)
@@ -211,7 +213,7 @@ def test_patches_that_cannot_be_judged_are_refused(project: Path) -> None:
 
 
 def test_lines_outside_of_the_project_are_not_shown(project: Path) -> None:
-    """A profile that names a file elsewhere, as one of a library does, and a file that leads there by a link."""
+    """A profile that names a file outside the project, as for a library, and a link to such a file."""
     secret = project.parent / "secret.py"
     secret.write_text("password = 1\n" * 50)
     (project / "linked.py").symlink_to(secret)
@@ -226,7 +228,7 @@ def test_lines_outside_of_the_project_are_not_shown(project: Path) -> None:
         away, linked, own = said.data["hotspots"]
         for item in (away, linked):
             assert item["lines"] == []
-            assert "outside of the project" in item["lines_note"]
+            assert "outside the project" in item["lines_note"]
         assert own["lines"] == ["100"]
 
     talk(project, script, "--allow-run")

@@ -1,4 +1,4 @@
-"""A session of an agent from the first look to a change that is kept, asserted step by step."""
+"""A session of an agent from the first call to an accepted change, checked step by step."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ stages:
   verify:
     - {id: tests, run: cargo test --release, working-directory: examples/rust-hotpath}
 """
-"""One benchmark: what the patch does to others by its code layout is not what is tested."""
+"""A workflow with one benchmark, so that effects of code layout on others do not matter."""
 
 
 def test_an_agent_finds_the_hotspot_and_only_the_good_patch_is_kept(project: Path) -> None:
@@ -104,12 +104,12 @@ def test_an_agent_finds_the_hotspot_and_only_the_good_patch_is_kept(project: Pat
         assert [item["status"] for item in explained["targets"]] == ["met"]
 
     talk(project, script, "--allow-run", "--budget", "60s")
-    # A human reviews what is on the branch; the tree is as it was.
+    # A human reviews the branch. The tree is unchanged.
     assert (project / "sum.py").read_text() == SUM
 
 
 def changed(project: Path, name: str, change: Callable[[str], str]) -> str:
-    """The patch of a change to a file, as an agent makes one; the file stays as it is."""
+    """Return a patch for a file, as an agent creates it, without changing the file."""
     path = project / name
     before = path.read_text()
     try:

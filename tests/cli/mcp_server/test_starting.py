@@ -17,7 +17,7 @@ INSPECTOR = "@modelcontextprotocol/inspector@0.15.0"
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
-    """In an interpreter that has all but the package."""
+    """Run it in an interpreter without the package."""
     (tmp_path / "mcp").mkdir()
     (tmp_path / "mcp" / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'mcp'\", name='mcp')\n")
     done = perfflow("mcp", cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, fresh=True)
@@ -41,7 +41,7 @@ def test_a_client_that_closes_at_once_ends_it(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def inspector() -> str:
-    """The inspector's command, as ``scripts/install`` puts it beside the environment; skipped where it is not there."""
+    """The inspector installed by ``scripts/install``. Skip if it is missing."""
     place = Path(sys.prefix) / "viewers" / "node_modules" / ".bin" / "mcp-inspector"
     if shutil.which("node") is None or not place.exists():
         pytest.skip(f"{INSPECTOR} is not installed")

@@ -1,4 +1,4 @@
-"""Every tool, asked by the SDK's client; it holds each answer against the schema of the tool."""
+"""Every tool, called by the SDK's client, which checks each answer against the schema."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_run_is_judged_and_explained(project: Path) -> None:
     assert [(item["requirement"], item["status"]) for item in ran.data["targets"]] == [("<200", "met")]
     assert "review:gate:perf = pass" in ran.data["text"]
     assert (Path(ran.data["folder"]) / "report.md").is_file()
-    # One line for each step that ended, in order, each with its number.
+    # One numbered line for each ended step, in order.
     assert [line.split()[2] for line in ran.progress if line.startswith("✓")] == ["make", "cost", "look", "right"]
     assert ran.counts == list(range(1, len(ran.counts) + 1))
     assert explained.data == ran.data
@@ -129,7 +129,7 @@ def test_patches_are_kept_or_rejected_with_figures(project: Path) -> None:
     assert (useless["tried"]["effect"]["value"], small["tried"]["effect"]["value"]) == (0.0, pytest.approx(0.05))
     assert (good["decision"], good["tried"]["before"], good["tried"]["after"]) == ("kept", 100.0, 40.0)
     assert good["tried"]["effect"]["value"] == pytest.approx(0.6)
-    # What was kept is a commit on a branch, and the project's own files are as they were.
+    # The accepted change is a commit on a branch, and the files of the project are unchanged.
     assert git(project, "show", f"{good['branch']}:costs") == "40\n"
     assert git(project, "rev-parse", good["branch"]).strip() == good["revision"]
     assert (git(project, "status", "--porcelain"), (project / "costs").read_text()) == before
