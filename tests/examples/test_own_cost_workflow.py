@@ -17,7 +17,7 @@ from tests.repositories import git
 
 WORKFLOW = "workflows/own-cost.yaml"
 SCRIPT = ROOT / "scripts" / "own-cost"
-COUNTED = {"perfflow --help", "perfflow validate", "perfflow plan", "perfflow run"}
+COUNTED = {"perfflow --help", "perfflow plan", "perfflow run"}
 needs_clone = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
 
 
