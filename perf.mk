@@ -52,7 +52,7 @@ PERF_NEW := $(filter-out workflows/cli-command.yaml workflows/gpu-kernel.yaml wo
 ifneq ($(strip $(PERF_NEW)),)
 .PHONY: perf-new
 perf: perf-new
-perf-new: ; @:$(info new workflows, not run: $(PERF_NEW); add them with: perfflow make > perf.mk)
+perf-new: ; @:$(info new workflows, not run: $(PERF_NEW); to include them: perfflow make > perf.mk)
 endif
 .DEFAULT_GOAL := $(PERF_GOAL)
 endif

@@ -60,7 +60,7 @@ PERF_NEW := $(filter-out @KNOWN@,$(wildcard @ALL@))
 ifneq ($(strip $(PERF_NEW)),)
 .PHONY: perf-new
 perf: perf-new
-perf-new: ; @:$(info new workflows, not run: $(PERF_NEW); add them with: perfflow make > perf.mk)
+perf-new: ; @:$(info new workflows, not run: $(PERF_NEW); to include them: perfflow make > perf.mk)
 endif
 """
 _FOOT = """\

@@ -5,7 +5,7 @@ The row types are here, so that every format renders the same rows. The store ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from perfflow.model.criteria import Thresholds
@@ -191,10 +191,15 @@ def site_index(rows: Sequence[Followed]) -> Table:
         value("Last"),
         mark("Last shift"),
         mark("Newest"),
-        words("Remark"),
     ]
     tones = [row.shifts[-1].shift.tone if row.shifts else Tone.STILL for row in rows]
-    return table(columns, map(_site_cells, rows), tones=tones)
+    return _remarked(columns, list(map(_site_cells, rows)), tones)
+
+
+def _remarked(columns: Sequence[Column], cells: Sequence[Sequence[str]], tones: Iterable[Tone]) -> Table:
+    """Return a table whose rows end with a remark; without a column of remarks if there are none."""
+    remark = words("Remark") if any(row[-1] for row in cells) else None
+    return table([*columns, remark], cells, tones=tones)
 
 
 def _site_cells(row: Followed) -> list[str]:
@@ -236,9 +241,9 @@ def index(rows: Sequence[IndexRow]) -> Table:
         value("Runs", rank=3),
         value("Last"),
         mark("Last shift"),
-        words("Remark"),
     ]
-    return table(columns, map(_index_cells, rows), tones=[row.shift.tone if row.shift else Tone.STILL for row in rows])
+    tones = (row.shift.tone if row.shift else Tone.STILL for row in rows)
+    return _remarked(columns, list(map(_index_cells, rows)), tones)
 
 
 def _index_cells(row: IndexRow) -> list[str]:

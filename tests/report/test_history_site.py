@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -35,6 +36,12 @@ def test_an_index_and_a_page_for_each_benchmark() -> None:
     assert 'href="../index.html"' in page
     assert "changed by +20.0%" in page
     assert "perfflow bisect w --good aaa --bad bbb" in page
+
+
+def test_there_is_a_column_of_remarks_only_if_there_are_any() -> None:
+    assert "Remark" not in site_of("project", [changed("parse", 80)])["index.html"]
+    noisy = replace(changed("parse", 80), is_flaky=True)
+    assert "Remark" in site_of("project", [noisy])["index.html"]
 
 
 def test_the_same_history_gives_the_same_bytes() -> None:
