@@ -40,7 +40,7 @@ def test_memory_by_function(tmp_path: Path) -> None:
     assert causes.keys() >= {"looped", "kept"}
     assert "MB seen allocated" in causes["kept"]
     assert "MB copied a second" in causes["kept"]
-    assert "the program's memory at its largest in line 16, " in causes["kept"]
+    assert "the program's peak memory in line 16, " in causes["kept"]
     assert "allocated" not in causes["looped"]
 
 
@@ -128,7 +128,7 @@ def test_code_on_the_command_line_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"n_cpu_percent_python": 60.0}, "more than the whole"),
+        ({"n_cpu_percent_python": 60.0}, "more than 100%"),
         ({"n_cpu_percent_python": -1.0}, "cannot be"),
         ({"n_cpu_percent_c": "1"}, "not a number"),
         ({"lineno": 1.5}, "whole"),

@@ -145,7 +145,7 @@ def test_pytest_benchmark_finds_modules_of_the_current_folder(suite: Path) -> No
     ("options", "reason"),
     [
         ({"select": "nowhere"}, "none matches"),
-        ({"select": "skipped"}, "all of them were skipped"),
+        ({"select": "skipped"}, "all were skipped"),
         ({"select": "without_timing", "args": ["--benchmark-disable"]}, "none matches"),
         ({"select": "a b"}, "pytest did not start: Wrong expression"),
         ({"paths": "nowhere.py"}, "pytest did not start: file or directory not found"),
@@ -161,7 +161,7 @@ def test_pytest_benchmark_without_benchmarks(options: dict[str, Any], reason: st
 @pytest.mark.parametrize("body", ["assert not benchmark(len, [])  # wrong\n    assert 0", "benchmark(int, 'x')", "1 +"])
 def test_pytest_benchmark_of_a_failing_test(body: str, suite: Path) -> None:
     (suite / "test_bad.py").write_text(f"def test_bad(benchmark):\n    {body}\n")
-    assert "pytest says: " in why("pytest-benchmark", _pytest(suite, paths=["speed.py", "test_bad.py"], args=FAST))
+    assert "pytest reports: " in why("pytest-benchmark", _pytest(suite, paths=["speed.py", "test_bad.py"], args=FAST))
 
 
 def test_pytest_benchmark_without_pytest(suite: Path) -> None:
@@ -281,4 +281,4 @@ def test_pytest_benchmark_by_group(suite: Path) -> None:
     status, names = listed("pytest-benchmark", other)
     assert (status, names) == (5, [])
     assert "marked with a group that is asked for" in (other.folder / "stderr").read_text()
-    assert why("pytest-benchmark", other) == "no benchmark that ran is marked with a group among pasre"
+    assert why("pytest-benchmark", other) == "none of the benchmarks that ran is in the groups of `groups`: pasre"

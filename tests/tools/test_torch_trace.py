@@ -96,10 +96,10 @@ def test_a_trace_that_was_cut_anywhere_is_refused(ending: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{}", "holds no traceEvents"),
-        ('{"traceEvents": []}', "holds no traceEvents"),
+        ("{}", "contains no traceEvents"),
+        ('{"traceEvents": []}', "contains no traceEvents"),
         ('{"traceEvents": [1]}', "not an object"),
-        ('{"traceEvents": [{"ph": "M"}]}', "holds no operator"),
+        ('{"traceEvents": [{"ph": "M"}]}', "contains no operator"),
         ('{"traceEvents": [{"ph": "M"}], "traceEvents": [{"ph": "M"}]}', "twice"),
         ('{"traceEvents": [{"ph": "M"}]} more', "damaged"),
         ('{"traceEvents": ' + "[" * 100_000, "nested|damaged"),
