@@ -1,4 +1,4 @@
-"""What each parser makes of single oddities, and the command lines the adapters build."""
+"""Parsers on unusual output, and the command lines that adapters build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``nsys`` on databases and tables: sums, what overlaps and nests, both generations, what is damaged or hostile."""
+"""``nsys`` on databases and tables: sums, overlap, nesting, both generations, damaged and hostile files."""
 
 # ruff: noqa: S608 (names of tables are constants)
 
@@ -30,13 +30,13 @@ from tests.tools.harness import USAGE, call_of, run, tool, values_of
 from tests.tools.nsys.databases import PLANTED, REAL, SAXPY, Rows, build, kernel
 
 SAMPLES = os.environ.get("PERFFLOW_NSYS_SAMPLES", "")
-"""A folder with exports of nsys 2025.3 from a GPU, which are not part of the project."""
+"""Folder with exports of nsys 2025.3 from a machine with a GPU, which are not part of the project."""
 BARE = f"{Path(sys.executable).parent}:/usr/bin:/bin"
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 
 
 def _read(folder: Path, report: str) -> Parsed:
-    """What the adapter makes of a report that is there."""
+    """Return the parsed result of an existing report."""
     ran = run("nsys", folder / "out", report=report)
     assert ran.status == 0, (folder / "out" / "nsys.json").read_text()
     parsed = ran.parse()
@@ -57,7 +57,7 @@ def test_figures_of_both_generations(version: str, tmp_path: Path) -> None:
     parsed = _read(tmp_path, str(build(tmp_path / "a b#?.sqlite", version=version)).replace("?", "[?]"))
     assert values_of(parsed) == pytest.approx(
         {
-            # 1000..2500 and 3000..3500 of 1000..3500: streams that overlap are united.
+            # 1000..2500 and 3000..3500 of 1000..3500: overlapping streams count once.
             "gpu_time": 2e-6,
             "gpu_idle": 0.2,
             "kernel_time_sum": 2.1e-6,
@@ -173,7 +173,7 @@ def test_a_report_is_read_without_nsys(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "gpu_idle" in done.stdout
     left = {file.name: file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()}
-    # pprof's are packed.
+    # pprof files are compressed.
     unpacked = [gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text for text in left.values()]
     assert not [text for text in unpacked if PLANTED.encode() in text]
     assert {"there-baseline.folded", "there-baseline.speedscope.json", "there-baseline.pb.gz"} <= left.keys()
@@ -247,7 +247,7 @@ def test_a_hostile_database(statement: str, wanted: str, tmp_path: Path) -> None
 
 
 def test_a_damaged_database_is_read_right_or_refused(tmp_path: Path) -> None:
-    """No traceback, no hang, and nothing that cannot be, whatever happened to the bytes."""
+    """Damaged bytes cause no traceback, no hang and no impossible figure."""
     content = build(tmp_path / "a.sqlite").read_bytes()
     chance = random.Random(7)
     reasons = []

@@ -1,4 +1,4 @@
-"""What ``mojo-bench`` makes of single oddities, and the command lines it builds; the compiler is not needed."""
+"""``mojo-bench`` on unusual output, and the command lines it builds. The compiler is not needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parsers of suites make of single oddities, and the command lines they build."""
+"""Parsers of benchmark suites on unusual output, and the command lines that adapters build."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_google_benchmark_of_a_shell(tmp_path: Path) -> None:
 
 
 def test_what_stands_for_a_process() -> None:
-    # A disturbed value counts for 1.5 medians, and a slower part of the operations in full.
+    # A disturbed value counts as 1.5 medians; a slower half of the operations counts in full.
     reading = reading_of_process("time", [2.0, 2.0, 2.0, 2.0, 82.0], "b")
     assert reading.statistic == CAPPED
     assert reading.value == pytest.approx(2.2)
@@ -143,7 +143,7 @@ def test_what_stands_for_a_process() -> None:
 
 
 def test_of_rates_the_times_stand_for_a_process() -> None:
-    # All work by all time: 8 in 4 s and 1 s.
+    # Total work by total time: 8 in 4 s and 1 s.
     rate = reading_of_process("throughput", [1.0, 4.0])
     assert rate.value == pytest.approx(8 / (4 * 1.5 * 0.625 + 1))
     assert reading_of_process("rate", [0.0, 1.0]).value == 0.0

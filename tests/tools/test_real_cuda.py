@@ -1,4 +1,4 @@
-"""NVIDIA's programs for real, where they are installed; those that need a GPU, up to what they say without one."""
+"""NVIDIA's real programs, if installed; those that need a GPU only up to their error message without one."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_matrix_of_architectures(nvcc: str, tmp_path: Path) -> None:
 
 
 def test_nvcc_that_was_stopped_half_way_is_no_success(nvcc: str, tmp_path: Path) -> None:
-    """A wrapper that swallows the exit status, as build scripts do."""
+    """A wrapper that hides the exit status, as build scripts do."""
     program = tmp_path / "bin" / "nvcc"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\n{nvcc} "$@" -DBROKEN || true\n')

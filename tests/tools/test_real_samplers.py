@@ -1,4 +1,4 @@
-"""Samplers on processes that are there already, as long as they are recorded, and what stands in their way."""
+"""Samplers on running processes: duration of the recording, and reasons why it fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOT_PY, SERVE_PY = str(PROGRAMS / "hot.py"), str(PROGRAMS / "serve.py")
 
 @pytest.fixture
 def served() -> Iterator[int]:
-    """The process id of a program that works until it is stopped."""
+    """Yield the process id of a program that works until it is stopped."""
     argv = [sys.executable, "-c", ALLOWING, SERVE_PY]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -90,7 +90,7 @@ def test_py_spy_of_an_idle_process(tmp_path: Path) -> None:
         process.stdout.readline()
         while _state(process.pid) != "S":
             time.sleep(0.01)
-        # On a busy machine py-spy takes a thread that sleeps for an active one at times; it never holds the lock.
+        # On a busy machine py-spy sometimes shows a sleeping thread as active, but never as one that holds the lock.
         ran = run("py-spy", tmp_path, pid=process.pid, duration="300ms", gil=True)
         process.kill()
     assert ran.status == 0

@@ -1,4 +1,4 @@
-"""scalene on real programs: what it finds, and what it would keep quiet about."""
+"""scalene on real programs: its results, and failures that it does not report itself."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_an_interrupted_program_is_not_believed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "rate"),
-    # A module of the standard library is no code of the program's, however long it works.
+    # A module of the standard library is not the program's own code, however long it runs.
     [((HOT_PY, "1"), 1), (("-m", "timeit", "-n", "20000000", "-r", "1", "pass"), 100)],
     ids=str,
 )
