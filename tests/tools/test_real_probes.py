@@ -144,7 +144,7 @@ def test_sql_log_reads_what_a_program_writes(tmp_path: Path) -> None:
     parsed = parsed_of(run("sql-log", tmp_path, "/bin/sh", "-c", code, log="file"))
     assert values_of(parsed) == {"sql_statements": 3, "sql_repeated": 3}
     printed = run("sql-log", tmp_path / "printed", "/bin/sh", "-c", "echo ready", log="stdout")
-    with pytest.raises(ToolOutputError, match="`format:` says"):
+    with pytest.raises(ToolOutputError, match="set `format`"):
         printed.parse()
 
 

@@ -132,7 +132,7 @@ def test_what_is_no_python_process(name: str, tmp_path: Path) -> None:
     ("options", "reason"),
     [
         ({"pid": 1}, "set how long to record"),
-        ({"duration": "5s"}, "add its `pid`"),
+        ({"duration": "5s"}, "needs the `pid`"),
         ({"pid": 1, "duration": "5s", "native": True, "nonblocking": True}, "without a pause"),
     ],
     ids=str,
