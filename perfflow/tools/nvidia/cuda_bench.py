@@ -32,7 +32,7 @@ from perfflow.tools.tool_files import clean_name
 _FILE = "cuda-bench.txt"
 _BEGINS = {"kernel", "gpu", "end"}
 _WORD = re.compile(r'(?P<key>[A-Za-z_]\w*)=(?:"(?P<quoted>[^"]*)"|(?P<plain>[^\s"]+))(?:\s+|$)')
-_OURS = re.compile(r"(?P<key>kernel|gpu)\s*=|end(?=\s+\w+=|$)")
+_RESULT_LINE = re.compile(r"(?P<key>kernel|gpu)\s*=|end(?=\s+\w+=|$)")
 _UNITS: Mapping[str, float] = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
 _AMOUNTS: Mapping[str, str] = {"bytes": "bandwidth", "flops": "flops", "elements": "rate"}
 _Fields = Mapping[str, object]
@@ -71,7 +71,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     kernels: _Kernels = {}
     for fields in found:
         if "kernel" in fields:
-            _take(fields, kernels)
+            _add_repetition(fields, kernels)
         elif "gpu" not in fields:
             _require_end(fields, kernels, is_last=fields is found[-1])
     if not kernels:
@@ -93,7 +93,7 @@ def _fields(line: str) -> _Fields:
     if line.startswith("{"):
         found = tool_files.decoded(line, f"a line, {_shown(line)},")
         return found if isinstance(found, dict) and found.keys() & _BEGINS else {}
-    match = _OURS.match(line)
+    match = _RESULT_LINE.match(line)
     if not match:
         return {}
     head, rest = ({}, line) if match["key"] else ({"end": True}, line[match.end() :].lstrip())
@@ -103,7 +103,7 @@ def _fields(line: str) -> _Fields:
     return head | {key: quoted or plain for key, quoted, plain in words}
 
 
-def _take(found: _Fields, kernels: _Kernels) -> None:
+def _add_repetition(found: _Fields, kernels: _Kernels) -> None:
     """Add the figures of one repetition. Raises ToolOutputError."""
     name = clean_name(str(found["kernel"]))
     if found.get("error"):

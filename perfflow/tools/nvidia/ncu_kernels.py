@@ -108,7 +108,7 @@ def hotspots(kernels: Sequence[Kernel]) -> Iterator[Hotspot]:
     """Yield kernels by their share of device time, and the stall reasons of the hottest kernel."""
     for kernel in kernels[:MOST_HOTSPOTS]:
         if kernel.share:
-            cause = "measured: " + ", ".join(_said_of(kernel))
+            cause = "measured: " + ", ".join(_summary(kernel))
             yield Hotspot(kernel.name, kernel.share, "device time", SOURCE, cause=cause)
     hottest = kernels[0]
     # The share of each reason in all states of the warps.
@@ -120,7 +120,7 @@ def hotspots(kernels: Sequence[Kernel]) -> Iterator[Hotspot]:
             yield Hotspot(place, row.share, "stalls", SOURCE, cause=clean_name(cause))
 
 
-def _said_of(kernel: Kernel) -> Iterator[str]:
+def _summary(kernel: Kernel) -> Iterator[str]:
     """Yield the number of launches and the most important metrics of a kernel."""
     count, figures, more = len(kernel.launches), kernel.medians(), kernel.longest.more
     time = f" of {format_quantity(figures['kernel_time'], Dimension.TIME)}" if "kernel_time" in figures else ""

@@ -70,7 +70,7 @@ class _Reader:
         self._launch, self._mark = launch, mark
 
     def measured(self) -> Measured:
-        launch, figures = self._launch, self._there(SOURCES)
+        launch, figures = self._launch, self._collected(SOURCES)
         if (seconds := figures.get("kernel_time")) == 0:
             raise ToolOutputError(f"a launch of {launch.kernel[:80]!r} took 0 s, which is impossible")
         flops = dict(self._flops(seconds))
@@ -82,7 +82,7 @@ class _Reader:
             figures["warp_efficiency"] = threads / WARP
         if (bandwidth := self._bandwidth(seconds)) is not None:
             figures["bandwidth"] = bandwidth
-        more, limits, peaks = self._there(MORE), self._there(LIMITS), dict(self._peaks())
+        more, limits, peaks = self._collected(MORE), self._collected(LIMITS), dict(self._peaks())
         asked = {name for name, (_, *ids) in SOURCES.items() if launch.cells.keys() & set(ids)}
         absent = frozenset(asked - figures.keys())
         return Measured(
@@ -95,7 +95,7 @@ class _Reader:
         found = (ncu_table.figure(cells[metric], self._mark, kind, metric) for metric in ids if metric in cells)
         return next((value for value in found if value is not None), None)
 
-    def _there(self, sources: Mapping[str, Source]) -> dict[str, float]:
+    def _collected(self, sources: Mapping[str, Source]) -> dict[str, float]:
         return {name: value for name, source in sources.items() if (value := self._first(*source)) is not None}
 
     def _all(self, kind: Kind, ids: Iterable[str]) -> list[float]:
@@ -150,7 +150,7 @@ class _Reader:
         """Return the states of the warps between two instructions, in the first unit that ncu collected."""
         for prefix, (ending, kind, unit) in _STATES.items():
             names = [name for name in self._launch.cells if name.startswith(prefix) and name.endswith(ending)]
-            found = self._there({reason: (kind, name) for name in names if (reason := reason_of(name))})
+            found = self._collected({reason: (kind, name) for name in names if (reason := reason_of(name))})
             if states := {reason: value for reason, value in found.items() if value}:
                 return states, unit
         return {}, ""

@@ -14,7 +14,7 @@ from perfflow.tools.tool_files import clean_name
 LONGEST = 120
 """The most characters of a short name."""
 _OPENING: Mapping[str, str] = {")": "(", ">": "<", "]": "["}
-_BEHIND = re.compile(r"(?:\s+(?:const|volatile|&+|\[clone [^\]]*\]))+\Z")
+_QUALIFIERS = re.compile(r"(?:\s+(?:const|volatile|&+|\[clone [^\]]*\]))+\Z")
 
 
 def short_names(kernels: Iterable[str]) -> dict[str, str]:
@@ -33,7 +33,7 @@ def short_names(kernels: Iterable[str]) -> dict[str, str]:
 
 def _forms(name: str) -> list[str]:
     """Return three forms of a name, the shortest first."""
-    whole = _BEHIND.sub("", name.strip())
+    whole = _QUALIFIERS.sub("", name.strip())
     called = _without(whole, ")")
     bare = _without(_without(called, ">"), "]")
     return [_tidy(_without_type(bare)), _tidy(_without_type(called)), _tidy(whole)]

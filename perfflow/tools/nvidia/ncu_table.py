@@ -26,7 +26,7 @@ from perfflow.tools import printed_numbers, tool_files
 from perfflow.tools.nvidia.ncu_metrics import BY_LABEL, Kind
 
 _FIRST = '"ID",'
-_SAID, _PROFILED = re.compile(r"==[A-Z]+=="), re.compile(r'^==PROF== Profiling ".*" - (\d+):', re.MULTILINE)
+_MESSAGE, _PROFILED = re.compile(r"==[A-Z]+=="), re.compile(r'^==PROF== Profiling ".*" - (\d+):', re.MULTILINE)
 _KERNEL, _NAME, _VALUE, _UNIT = "Kernel Name", "Metric Name", "Metric Value", "Metric Unit"
 _RULE = ("Rule Name", "Rule Type", "Rule Description", "Estimated Speedup")
 _REMEDY = "use the output of `ncu --csv --page raw` (or `details`)"
@@ -134,7 +134,9 @@ def _rows(name: str, text: str) -> list[list[str]]:
     if start is None:
         raise ToolOutputError(f"{name} contains no table of ncu: {_REMEDY}")
     try:
-        return list(csv.reader((line for line in lines[start:] if line.strip() and not _SAID.match(line)), strict=True))
+        return list(
+            csv.reader((line for line in lines[start:] if line.strip() and not _MESSAGE.match(line)), strict=True)
+        )
     except csv.Error as error:
         raise ToolOutputError(f"{name} is cut short or damaged: {error}") from error
 

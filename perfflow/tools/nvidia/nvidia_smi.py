@@ -22,7 +22,7 @@ from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds, leaves
 
 _FILE = "nvidia-smi.txt"
-_BEGINS = 5.0
+_START_TIMEOUT = 5.0
 # The column that `query` requests, then its names in other drivers and in dmon.
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "gpu_util": ("utilization.gpu", "sm"),
@@ -40,9 +40,9 @@ _INDEX = ("index", "gpu")
 _FIELDS = ",".join([_INDEX[0], *(columns[0] for columns in _COLUMNS.values()), _REASONS[0]])
 # dmon's MB are nvidia-smi's MiB.
 _UNITS: Mapping[str, float] = {"%": 0.01, "MiB": 1048576.0, "MB": 1048576.0, "MHz": 1e6, "W": 1.0}
-_LACKING = {"-", "N/A", "[N/A]", "[Not Supported]", "[Unknown Error]", "[GPU requires reset]", "ERR!"}
+_MISSING = {"-", "N/A", "[N/A]", "[Not Supported]", "[Unknown Error]", "[GPU requires reset]", "ERR!"}
 # https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html; idle and requested clocks are left out.
-_SLOWED: Mapping[int, str] = {
+_THROTTLE_REASONS: Mapping[int, str] = {
     0x04: "the power limit",
     0x08: "a hardware slowdown",
     0x10: "sync boost with another GPU",
@@ -79,7 +79,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     query = (f"--query-gpu={_FIELDS}", "--format=csv,nounits", "-lms", str(round(call.options.interval * 1000)))
     words = query if call.options.mode == "query" else ("dmon", "-s", "pucvm", "-d", "1")
     argv = (call.program or "nvidia-smi", *words, *(("-i", call.options.gpu) if call.options.gpu else ()))
-    return (Invocation(argv, {"LC_ALL": "C"}, _FILE, beside=_BEGINS), Invocation(call.command))
+    return (Invocation(argv, {"LC_ALL": "C"}, _FILE, beside=_START_TIMEOUT), Invocation(call.command))
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
@@ -136,11 +136,11 @@ def _row(columns: _Columns, cells: Sequence[str]) -> _Row:
     for (name, unit), cell in zip(columns, map(str.strip, cells), strict=True):
         if name in _INDEX:
             gpu = _matched(r"\d{1,4}", cell, "GPU's number")
-        elif cell in _LACKING:
+        elif cell in _MISSING:
             continue
         elif name in _REASONS:
             bits, told = int(_matched("0x[0-9A-Fa-f]{1,16}", cell, "mask of reasons"), 16), True
-            slowed += [text for bit, text in _SLOWED.items() if bits & bit]
+            slowed += [text for bit, text in _THROTTLE_REASONS.items() if bits & bit]
         elif name in _VIOLATIONS:
             slowed, told = slowed + [_VIOLATIONS[name]] * bool(cell.strip("0")), True
         elif name in _METRIC_OF:
@@ -175,7 +175,7 @@ def _warnings(rows: Sequence[_Row], every: float, seconds: float) -> Iterator[st
     most = max(samples.values())
     if fewer := sorted((gpu for gpu, count in samples.items() if count < most), key=int):
         yield f"GPU {', '.join(fewer)} has fewer samples than others: the last one is incomplete, or the table is cut"
-    if most * every < (seconds - _BEGINS) / 2:
+    if most * every < (seconds - _START_TIMEOUT) / 2:
         yield f"{most:,} samples every {every:g} s do not cover the command's {seconds:.3g} s: the table may be cut"
 
 

@@ -36,7 +36,7 @@ NAME = "py-spy"
 _STATUS = "status.json"
 _FOLDED = "stacks.folded"
 _FILES = {"raw": "py-spy.raw", "speedscope": "py-spy.speedscope.json"}
-_SAID = "py-spy.out"
+_STDOUT = "py-spy.out"
 _DRIVER = "python_run.py"
 _ATTACH = python_command.bare("py_spy_attach.py", __file__)
 _FEW = 100
@@ -159,11 +159,11 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
             raise ToolOutputError("with `pid`, set how long to record: add `duration: 5s`, or a `command`")
         seconds = str(duration(options.duration)) if options.duration else "0"
         words = (*_ATTACH, str(call.folder / _STATUS), seconds, *argv, "--pid", str(options.pid), "--", *call.command)
-        return (Invocation(words, stdout=_SAID),)
+        return (Invocation(words, stdout=_STDOUT),)
     if options.duration:
         raise ToolOutputError("`duration` needs the `pid` of a running process; a command is recorded to its end")
     program = in_program.under_driver(call.command, _DRIVER, ("--silent", str(call.folder / _STATUS)))
-    return (Invocation((*argv, "--", *program), stdout=_SAID),)
+    return (Invocation((*argv, "--", *program), stdout=_STDOUT),)
 
 
 def outputs(call: Call[Options]) -> tuple[Path, ...]:
@@ -255,7 +255,7 @@ def _read_raw(path: Path, remedy: str) -> Iterator[_Sample]:
         if stack:
             yield [_frame(text) for text in _parts(stack)], int(count)
     # The text has no end mark, but py-spy prints how many samples it wrote.
-    wrote = _WROTE.search(tool_files.last_bytes(path.parent, _SAID))
+    wrote = _WROTE.search(tool_files.last_bytes(path.parent, _STDOUT))
     if wrote and samples < int(wrote["samples"]):
         raise ToolOutputError(f"{path.name} is cut short: it contains {samples} of the {wrote['samples']} samples")
 
@@ -357,7 +357,7 @@ def _warnings(folder: Path, options: Options, status: _Status, samples: int) -> 
     if samples < _FEW:
         more = "give the program more work" if options.pid is None else "put more load on it, record for longer"
         yield f"{samples} {FEW_SAMPLES}: {more} or set a higher `rate` for reliable shares"
-    said = tool_files.last_bytes(folder, _SAID) + tool_files.last_bytes(folder)
+    said = tool_files.last_bytes(folder, _STDOUT) + tool_files.last_bytes(folder)
     wrote = _WROTE.search(said)
     if wrote and wrote["errors"].strip("0"):
         yield f"py-spy failed to take {wrote['errors']} samples"

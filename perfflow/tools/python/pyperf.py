@@ -82,7 +82,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     found = FORMAT.read(call.folder / _FILE, reason)
     if other := [metric for _, metric in found.benchmarks if metric not in _METRICS]:
         raise ToolOutputError(f"{_FILE} contains values that are neither seconds nor bytes: {other[0]}")
-    parsed = found.parsed(*_doubts(call.folder))
+    parsed = found.parsed(*_instabilities(call.folder))
     if call.options.script:
         return parsed
     # pyperf calls a statement ``timeit``.
@@ -96,7 +96,7 @@ def listing(call: Call[Options]) -> Invocation | None:
     return Invocation((call.options.python, str(_DRIVER), "list", call.options.script, *words(call.options.args)))
 
 
-def _doubts(folder: Path) -> Iterator[str]:
+def _instabilities(folder: Path) -> Iterator[str]:
     """Yield what ``pyperf check`` finds unstable. It prints list items below the underlined name of a benchmark."""
     lines, name = tool_files.first_text(folder, _CHECKED).splitlines(), ""
     for before, line in zip(["", *lines], lines, strict=False):

@@ -30,7 +30,7 @@ NAME = "scalene"
 
 _PROFILE = "scalene.json"
 _STATUS = "status.json"
-_LACKING = "scalene is not installed for this interpreter"
+_NOT_INSTALLED = "scalene is not installed for this interpreter"
 _FEW = 100
 _MIB = 1024.0 * 1024.0
 _WHOLE = 1.005
@@ -132,9 +132,9 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if scalene is not installed, the program failed or was too short, or if a file is invalid.
     """
-    if not (call.folder / _STATUS).exists() and _LACKING in tool_files.last_bytes(call.folder):
+    if not (call.folder / _STATUS).exists() and _NOT_INSTALLED in tool_files.last_bytes(call.folder):
         python = call.command[0] if call.command else "python"
-        raise ToolOutputError(f"{_LACKING}: {python} -m pip install scalene")
+        raise ToolOutputError(f"{_NOT_INSTALLED}: {python} -m pip install scalene")
     in_program.read(Json, call.folder / _STATUS, _NO_STATUS)
     if not (call.folder / _PROFILE).exists():
         raise ToolOutputError(_TOO_SHORT)

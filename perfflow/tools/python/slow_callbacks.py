@@ -19,7 +19,7 @@ NAME = "slow-callbacks"
 
 _FILE = "callbacks.json"
 # Tolerance (s): the driver adds the same floats in another order.
-_ROUNDED = 1e-6
+_TOLERANCE = 1e-6
 
 
 class Options(CommandOptions):
@@ -68,12 +68,12 @@ def _check(found: _Callbacks, over: float) -> None:
     """Raise ToolOutputError if figures contradict each other."""
     for place in found.slow:
         least, most = place.calls * over, place.calls * found.longest
-        if not least - _ROUNDED <= place.seconds <= most + _ROUNDED:
+        if not least - _TOLERANCE <= place.seconds <= most + _TOLERANCE:
             raise ToolOutputError(f"{_FILE} is damaged: {place.calls} calls cannot take {place.seconds:.3g} s")
     slow = sum(place.calls for place in found.slow)
     explained = max((place.seconds for place in found.slow), default=found.longest)
     is_slow = found.longest >= over
-    if slow > found.callbacks or is_slow != bool(found.slow) or found.longest > explained + _ROUNDED:
+    if slow > found.callbacks or is_slow != bool(found.slow) or found.longest > explained + _TOLERANCE:
         raise ToolOutputError(f"{_FILE} is damaged: its places do not explain the longest callback")
 
 

@@ -162,12 +162,12 @@ def _logged(path: Path, form: Format) -> Iterator[str]:
 
 def shape(statement: str) -> str:
     """Return a statement without comments, with ``?`` for each value and ``(?…)`` for a list of them."""
-    text = _VALUES.sub(_taken_out, statement[:_LONGEST])
+    text = _VALUES.sub(_placeholder, statement[:_LONGEST])
     text = _SPACE.sub(" ", text).strip().rstrip(";").rstrip()
     return _ROWS.sub(r"\1…", _LIST.sub("(?…)", text))
 
 
-def _taken_out(match: re.Match[str]) -> str:
+def _placeholder(match: re.Match[str]) -> str:
     if match["comment"]:
         return " "
     if match["name"]:
@@ -199,14 +199,14 @@ def statements(lines: Iterable[str], form: Format) -> Iterator[str]:
     for line in lines:
         match = begins.match(line)
         if match or ends.match(line):
-            yield from _whole(found, form)
+            yield from _statement(found, form)
             found = [match["sql"]] if match else []
         elif found:
             found.append(line)
-    yield from _whole(found, form)
+    yield from _statement(found, form)
 
 
-def _whole(found: list[str], form: Format) -> Iterator[str]:
+def _statement(found: list[str], form: Format) -> Iterator[str]:
     text = "\n".join(found).strip()
     if form == "django":
         text = _DJANGO_ARGUMENTS.sub("", text)

@@ -30,7 +30,7 @@ NAME = "torch-profiler"
 _DRIVER = python_command.bare("written_files.py")
 _LISTED = "written.json"
 _TABLE, _FOLDED = "operators.json", "operators.folded"
-_KEPT = 20
+_MOST_ROWS = 20
 _MICRO = 1e-6
 
 
@@ -80,8 +80,8 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
         # Sums would count the rank twice.
         if number > 1:
             raise ToolOutputError(f"{number} traces are of rank {rank}: set `trace` to match one trace for each rank")
-    rows = _together([trace.rows for trace in traces])
-    device = _together([trace.device_rows for trace in traces])
+    rows = _summed([trace.rows for trace in traces])
+    device = _summed([trace.device_rows for trace in traces])
     steps = [{str(number): end - start for number, (start, end) in trace.steps.items()} for trace in traces]
     table = {"unit": "us", "steps": steps, "cpu": [*map(asdict, rows)], "device": [*map(asdict, device)]}
     (call.folder / _TABLE).write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
@@ -107,7 +107,7 @@ def _stacks(traces: Sequence[Trace]) -> Counter[Stack]:
     return found
 
 
-def _together(tables: Sequence[Mapping[tuple[str, str], Row]]) -> list[Row]:
+def _summed(tables: Sequence[Mapping[tuple[str, str], Row]]) -> list[Row]:
     """Return the sums of the rows of several traces, the largest own time first."""
     sums: dict[tuple[str, str], Row] = {}
     for table in tables:
@@ -119,7 +119,7 @@ def _together(tables: Sequence[Mapping[tuple[str, str], Row]]) -> list[Row]:
 def _hotspots(rows: Sequence[Row], unit: str) -> Iterator[Hotspot]:
     """Yield the largest rows by their own time."""
     whole = sum(max(0.0, row.own) for row in rows)
-    for row in rows[:_KEPT]:
+    for row in rows[:_MOST_ROWS]:
         if row.own > 0:
             calls = "1 call" if row.calls == 1 else f"{row.calls:,} calls"
             within = "" if unit != "time" else f", {row.total / 1e3:.3g} ms in total"
