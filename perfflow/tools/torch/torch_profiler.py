@@ -229,7 +229,7 @@ def allreduce_fraction(traces: Sequence[Trace]) -> float | None:
     shares = []
     for trace in traces:
         whole = length(union(_steps(trace)))
-        if spans := trace.on_device or [*trace.allreduces, *trace.held]:
+        if spans := trace.on_device or [*trace.allreduces, *trace.waits]:
             shares += [length(within(spans, _steps(trace))) / whole] if whole else []
     return sum(shares) / len(shares) if shares else None
 
@@ -246,7 +246,7 @@ def rank_skew(traces: Sequence[Trace]) -> float | None:
 
 def _own_work(trace: Trace) -> float:
     """Return the mean length of a step (µs) without the time in which the rank waits."""
-    waits = within(trace.on_device or trace.held, _steps(trace))
+    waits = within(trace.on_device or trace.waits, _steps(trace))
     return (length(union(_steps(trace))) - length(waits)) / len(trace.steps)
 
 

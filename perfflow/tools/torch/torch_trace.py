@@ -79,7 +79,7 @@ class Trace:
     device_rows: dict[tuple[str, str], Row] = field(default_factory=dict)
     allreduces: list[Interval] = field(default_factory=list)
     """All-reduces as gloo or nccl record them, on a thread of their own."""
-    held: list[Interval] = field(default_factory=list)
+    waits: list[Interval] = field(default_factory=list)
     """From the call of each all-reduce to the next event of its thread: how long the thread waited."""
     on_device: list[Interval] = field(default_factory=list)
     """All-reduces as kernels, which contain the time of nccl."""
@@ -92,7 +92,7 @@ class Trace:
     _names: dict[tuple[str, str], int] = field(default_factory=dict)
     _began: float | None = None
 
-    def see(self, event: Mapping[str, object]) -> None:
+    def add(self, event: Mapping[str, object]) -> None:
         """Keep the relevant data of an event. Raises ToolOutputError for a span without its times."""
         phase, category, name = event.get("ph"), event.get("cat"), event.get("name")
         if not isinstance(name, str) or not isinstance(category, str):
@@ -163,7 +163,7 @@ class Trace:
             start, length, number = thread[at : at + 3]
             name, kind = names[int(number)]
             # All-reduce calls that have ended kept their thread waiting until this event.
-            self.held += [(begun, start) for begun, end in called if end <= start]
+            self.waits += [(begun, start) for begun, end in called if end <= start]
             called = [call for call in called if call[1] > start]
             while open_spans and open_spans[-1][0] <= start:
                 open_spans.pop()
@@ -187,7 +187,7 @@ class Trace:
 def read(path: Path) -> Trace:
     """Fold a trace. Raises ToolOutputError if it is damaged, or contains no event of PyTorch's profiler."""
     trace = Trace()
-    info = read_events(path, trace.see).get("distributedInfo")
+    info = read_events(path, trace.add).get("distributedInfo")
     trace.fold()
     if isinstance(info, dict) and "rank" in info:
         trace.rank = tool_files.whole(info["rank"], "rank")
@@ -197,8 +197,8 @@ def read(path: Path) -> Trace:
     return trace
 
 
-def read_events(path: Path, see: Callable[[Mapping[str, object]], None]) -> Mapping[str, object]:
-    """Call ``see`` with each event. Return the other values at top level, such as ``distributedInfo``.
+def read_events(path: Path, handle: Callable[[Mapping[str, object]], None]) -> Mapping[str, object]:
+    """Call ``handle`` with each event. Return the other values at top level, such as ``distributedInfo``.
 
     Raises ToolOutputError if the file is missing, empty, truncated or not such a trace.
     """
@@ -207,7 +207,7 @@ def read_events(path: Path, see: Callable[[Mapping[str, object]], None]) -> Mapp
             is_gzip = stream.read(2) == b"\x1f\x8b"
         # The content decides, not the name.
         with (gzip.open if is_gzip else open)(path, "rt", encoding="utf-8", errors="replace") as lines:
-            return _document(_Text(path.name, cast(IO[str], lines)), see)
+            return _document(_Text(path.name, cast(IO[str], lines)), handle)
     except (OSError, EOFError, zlib.error) as error:
         raise ToolOutputError(f"{path.name} was not written, is cut short or damaged: {_REMEDY}") from error
 
@@ -263,7 +263,7 @@ class _Text:
         return bool(chunk)
 
 
-def _document(text: _Text, see: Callable[[Mapping[str, object]], None]) -> Mapping[str, object]:
+def _document(text: _Text, handle: Callable[[Mapping[str, object]], None]) -> Mapping[str, object]:
     others: dict[str, object] = {}
     events = 0
     for _ in _parts(text, "{", "}"):
@@ -280,7 +280,7 @@ def _document(text: _Text, see: Callable[[Mapping[str, object]], None]) -> Mappi
             event = text.value()
             if not isinstance(event, dict):
                 raise ToolOutputError("the trace contains an event that is not an object")
-            see(event)
+            handle(event)
     if text.peek():
         raise text.trouble()
     if not events:
