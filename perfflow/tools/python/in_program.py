@@ -68,11 +68,11 @@ R = TypeVar("R", bound=Row)
 def read(model: type[M], path: Path, remedy: str = REMEDY) -> M:
     """Return what a driver wrote. Raises ToolOutputError if it is invalid, or if the program failed or never ran."""
     content = tool_files.read_json(path, remedy)
-    ended(content, path.name)
+    require_success(content, path.name)
     return tool_json.checked(model, content, path.name)
 
 
-def ended(content: object, file: str) -> bool:
+def require_success(content: object, file: str) -> bool:
     """Return True if the driver reports that the program succeeded. Raises ToolOutputError like ``read``."""
     found = tool_json.checked(_Ended, content, file)
     if found.missing:
@@ -153,7 +153,7 @@ def adapter(
     return Adapter(name, role, invocations, parse, python=True, outputs=leaves(*files), **facts)
 
 
-def why_nothing(names: Sequence[str]) -> str:
+def reason_without_rows(names: Sequence[str]) -> str:
     """Return why no line of the program was profiled, and what to do."""
     if not names:
         return "none of its own code ran: name the modules that do its work in `with: {profile: [package.module]}`"

@@ -52,7 +52,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
             times = f"{row.own:.3g} of {row.time:.3g} s of {row.of:.3g} s"
             raise ToolOutputError(f"{_ROWS} is damaged: a line of {row.hits} hits with {times}")
     if not any(row.time for row in found.rows):
-        raise ToolOutputError(f"no line was profiled: {in_program.why_nothing(names)}")
+        raise ToolOutputError(f"no line was profiled: {in_program.reason_without_rows(names)}")
     if (own := sum(row.own for row in found.rows)) > found.total * 1.001:
         raise ToolOutputError(f"{_ROWS} is damaged: its rows add up to {own:.3g} s, more than {found.total:.3g} s")
     hotspots = tuple(_hotspot(row, found.total) for row in in_program.ranked(found.rows, lambda row: row.own))

@@ -72,7 +72,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     if not any(sizes):
         raise ToolOutputError(_TOO_SHORT)
     if names and not found.rows:
-        raise ToolOutputError(f"no line was watched: {in_program.why_nothing(names)}")
+        raise ToolOutputError(f"no line was profiled: {in_program.reason_without_rows(names)}")
     peak = Reading("rss_sampled", tool_files.number(max(sizes), "rss_sampled"))
     warnings = (*_warnings(sizes, names), *in_program.not_imported(names, found.modules))
     return Parsed((peak,), tuple(_hotspots(found.rows)), (Profile(_SAMPLES, NAME),), warnings)

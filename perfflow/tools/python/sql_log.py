@@ -141,7 +141,7 @@ def _traced(path: Path) -> Iterator[str]:
             count += 1
             yield item
             continue
-        ended = in_program.ended(item, path.name)
+        ended = in_program.require_success(item, path.name)
         if tool_json.checked(_End, item, path.name).statements != count:
             raise ToolOutputError(
                 f"{path.name} is damaged: it contains {count:,} statements, but its last line has another number"
