@@ -18,7 +18,7 @@ from perfflow.tools.tool_json import Counted, Figures, Json, one_of
 # pyperf has the same unit, bytes, for --track-memory (the process) and for --tracemalloc (Python's allocators).
 _METRICS = {"second": "time", "byte": "rss", "integer": "count"}
 _AMBIGUOUS = (
-    "the file does not tell process memory from Python's own allocations (tracemalloc); its bytes are read as rss"
+    "the file does not distinguish process memory from Python's own allocations (tracemalloc): bytes are read as rss"
 )
 
 
