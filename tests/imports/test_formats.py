@@ -288,9 +288,11 @@ def test_asv_takes_units_from_the_file_two_folders_up(tmp_path: Path) -> None:
         ("speed", "time"): (0.5, 0.25),
         ("track_lines", "lines"): (42,),
     }
-    assert "the kind of speed is in benchmarks.json alone" in _refusal(tmp_path / "file", content)
+    assert "the type of speed is unknown: benchmarks.json, two folders above, is missing" in _refusal(
+        tmp_path / "file", content
+    )
     (results.parent / "benchmarks.json").write_text("[")
-    with pytest.raises(UserError, match="the kind of speed"):
+    with pytest.raises(UserError, match="the type of speed"):
         read(results / "one.json")
 
 
@@ -310,7 +312,7 @@ def test_asv_names_what_failed_and_what_was_skipped(file: Path) -> None:
         (3, "results.time_a is not a list"),
         ([[1.0], {}], "time_a: params is not a list"),
         ([[1.0], [3]], "time_a: params[0] is not a list"),
-        ([[1.0], [["1", "2"]]], "not one result for each of its 2"),
+        ([[1.0], [["1", "2"]]], "not have one result for each of its 2"),
         ([[1.0], [], [3]], "time_a: samples[0] is not a list"),
         ([[1.0], [], [["x"]]], "time_a: samples[0][0] is 'x', not a number"),
         ([[0.0], []], "time of time_a is 0"),

@@ -1,4 +1,4 @@
-"""What each parser makes of single oddities, and the command lines the adapters build."""
+"""Parsers on unusual output, and the command lines that adapters build."""
 
 from __future__ import annotations
 
@@ -309,7 +309,7 @@ OK = '{"status": 0}'
     "line", ["f (a.py:1)", "f (a.py:1) -1", "f (a.py:1) 1.5", "f (a.py:1) ٣", "f (a.py:1) " + "9" * 99]
 )
 def test_py_spy_refuses(line: str, tmp_path: Path) -> None:
-    with pytest.raises(ToolOutputError, match="no stack"):
+    with pytest.raises(ToolOutputError, match="not a stack"):
         _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": line + "\n"})
 
 
@@ -332,7 +332,7 @@ def test_py_spy_cut_at_the_end_of_a_line(tmp_path: Path) -> None:
     said = "py-spy> Wrote raw flamegraph data to 'x'. Samples: 200 Errors: 0\n"
     parsed = _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": whole, "py-spy__out": said})
     assert not parsed.warnings
-    with pytest.raises(ToolOutputError, match=r"py-spy\.raw is cut short: it holds 103 of the 200 samples"):
+    with pytest.raises(ToolOutputError, match=r"py-spy\.raw is cut short: it contains 103 of the 200 samples"):
         _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": whole[:-14], "py-spy__out": said})
 
 
@@ -361,7 +361,7 @@ def test_py_spy_names_with_parentheses_and_processes_with_semicolons(tmp_path: P
 
 def test_py_spy_of_a_shim_that_only_starts_an_interpreter(tmp_path: Path) -> None:
     raw = "<module> (<frozen site>:3);main (<frozen site>:4) 20\n_run_module_as_main (<frozen runpy>:198) 14\n"
-    with pytest.raises(ToolOutputError, match="nothing but the interpreter's start-up"):
+    with pytest.raises(ToolOutputError, match="only the interpreter's start-up was sampled"):
         _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": raw})
 
 
@@ -374,7 +374,7 @@ def test_py_spy_of_a_module_that_runpy_runs(tmp_path: Path) -> None:
 def test_py_spy_that_fell_behind(tmp_path: Path) -> None:
     said = "py-spy> 1.21s behind in sampling, results may be inaccurate. Try reducing the sampling rate\n"
     parsed = _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": "f (a.py:1) 100\n", "py-spy__out": said})
-    assert parsed.warnings == ("py-spy fell up to 1.21 s behind: a lower `rate` would be kept up with",)
+    assert parsed.warnings == ("py-spy fell up to 1.21 s behind: set a lower `rate`",)
 
 
 SPEEDSCOPE: dict[str, Any] = {
@@ -386,13 +386,13 @@ SPEEDSCOPE: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"samples": [[0], [2], [0]]}, "not there"),
+        ({"samples": [[0], [2], [0]]}, "a missing frame"),
         ({"samples": [[0], [-1], [0]]}, r"samples\[1\]\[0\] is -1, which cannot be"),
         ({"samples": [[0], 1, [0]]}, r"samples\[1\] is not a list"),
         ({"samples": [[0], [True], [0]]}, r"samples\[1\]\[0\] is True, not a whole number"),
-        ({"samples": [[0]]}, "do not belong together"),
+        ({"samples": [[0]]}, "contradict each other"),
         ({"weights": [0.5, 0.5, 0]}, r"weights\[2\] is 0, which cannot be"),
-        ({"endValue": 2.5}, "do not belong together"),
+        ({"endValue": 2.5}, "contradict each other"),
         ({"samples": None}, "samples is not a list"),
         ({"samples": [[], [], []]}, "too short"),
     ],

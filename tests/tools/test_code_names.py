@@ -1,4 +1,4 @@
-"""Whose code a place is, and how its function is called."""
+"""Whether a place is the program's own code, and the name of its function."""
 
 from __future__ import annotations
 

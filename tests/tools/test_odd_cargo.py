@@ -1,4 +1,4 @@
-"""The command lines of cargo's tools, and what they make of single oddities; nothing is built here."""
+"""The command lines of cargo's tools, and their parsers on unusual output. Nothing is built here."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ Please re-run this command with one of the following specifications:
   x@0.1.0
   x@0.2.0
 """
-"""As cargo said it in earlier versions."""
+"""Output of earlier versions of cargo."""
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_each_executable_runs_where_cargo_would_run_it(tmp_path: Path) -> None:
     first, second = BENCH.invocations(replace(call, effort=Effort.BRIEF))
     assert (first.argv[0], first.cwd, first.env["A"]) == ("/p/0-odd", "/crate", "b")
     assert first.env["CRITERION_HOME"].startswith(str(tmp_path))
-    # Nothing tells yet how long one takes.
+    # The time of one is not known yet.
     assert "--sample-size=10" in first.argv
     assert second.argv == ("/p/1-plain", "--bench")
     assert BENCH.executed(call) == (Path("/p/0-odd"), Path("/p/1-plain"))

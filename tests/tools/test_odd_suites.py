@@ -1,4 +1,4 @@
-"""What the parsers of suites make of single oddities, and the command lines they build."""
+"""Parsers of benchmark suites on unusual output, and the command lines that adapters build."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_pytest_benchmark_stands_for_the_process_by_its_capped_mean(tmp_path: Pa
         ({"benchmarks": {}}, r"benchmark\.json: benchmarks is not a list"),
         ({"benchmarks": [1]}, r"benchmarks\[0\] is not an object"),
         (_rounds(fullname=""), "has no fullname"),
-        (_rounds(stats={}), "a.py::b has neither its rounds nor their number, mean and stddev"),
-        (_rounds(stats={"data": []}), "a.py::b has neither its rounds"),
+        (_rounds(stats={}), "a.py::b has neither `data` nor all of `rounds`, `mean` and `stddev`"),
+        (_rounds(stats={"data": []}), "a.py::b has neither `data`"),
         (_rounds(stats={"data": [1, -1]}), r"stats\.data\[1\] of a.py::b is -1, which cannot be"),
         (_rounds(stats={"data": [0, 0, 1]}), "time of a.py::b is 0"),
     ],
@@ -134,7 +134,7 @@ def test_google_benchmark_of_a_shell(tmp_path: Path) -> None:
 
 
 def test_what_stands_for_a_process() -> None:
-    # A disturbed value counts for 1.5 medians, and a slower part of the operations in full.
+    # A disturbed value counts as 1.5 medians; a slower half of the operations counts in full.
     reading = reading_of_process("time", [2.0, 2.0, 2.0, 2.0, 82.0], "b")
     assert reading.statistic == CAPPED
     assert reading.value == pytest.approx(2.2)
@@ -143,7 +143,7 @@ def test_what_stands_for_a_process() -> None:
 
 
 def test_of_rates_the_times_stand_for_a_process() -> None:
-    # All work by all time: 8 in 4 s and 1 s.
+    # Total work by total time: 8 in 4 s and 1 s.
     rate = reading_of_process("throughput", [1.0, 4.0])
     assert rate.value == pytest.approx(8 / (4 * 1.5 * 0.625 + 1))
     assert reading_of_process("rate", [0.0, 1.0]).value == 0.0
@@ -204,7 +204,7 @@ def test_pyperf_metadata_of_the_inner_win(tmp_path: Path) -> None:
         ({"benchmarks": [{"runs": []}]}, "has no name"),
         ({"benchmarks": [_worker()]}, "a has no values"),
         ({"benchmarks": [_worker(0.0)]}, "time of a is 0"),
-        ({"benchmarks": [_worker(1.0, unit="integer")]}, "a count, neither seconds nor bytes"),
+        ({"benchmarks": [_worker(1.0, unit="integer")]}, "neither seconds nor bytes: count"),
         ({"benchmarks": [_worker(1.0), _worker(2.0)]}, "two benchmarks are called 'a'"),
         ({"benchmarks": [_worker(1.0, loops=0)]}, "loops of a is 0, which cannot be"),
         ({"benchmarks": [_worker(1.0)], "metadata": 1}, "metadata is not an object"),
@@ -226,7 +226,7 @@ def test_pyperf_doubts_bear_the_name_of_their_benchmark(tmp_path: Path) -> None:
 
 def test_pyperf_is_given_a_script_or_a_statement(tmp_path: Path) -> None:
     for options in ({"script": "a.py", "stmt": "pass"}, {"script": ""}):
-        with pytest.raises(ValidationError, match="either a `script` or a `stmt`"):
+        with pytest.raises(ValidationError, match="either `script` or `stmt`"):
             call_of("pyperf", tmp_path, **options)
     call = call_of("pyperf", tmp_path, python=PYTHON, stmt="-x", setup=["a = 1", "b = 2"], args="--affinity 1")
     (step,) = tool("pyperf").invocations(call)

@@ -1,4 +1,4 @@
-"""What the parsers of valgrind's counters make of single oddities, and the command lines they build."""
+"""Parsers of valgrind's counters on unusual output, and the command lines that adapters build."""
 
 from __future__ import annotations
 

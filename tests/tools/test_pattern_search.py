@@ -1,4 +1,4 @@
-"""Patterns of users: what matches, and what becomes of one that tries every way there is."""
+"""Patterns of users: matches, and patterns with catastrophic backtracking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Differences between outputs, in words."""
+"""Messages about differences between outputs."""
 
 from __future__ import annotations
 

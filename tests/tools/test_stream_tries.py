@@ -1,4 +1,4 @@
-"""Which of the tries of ``stream`` is the peak, and what is said against it; on lines that the test wrote."""
+"""The peak among the tries of ``stream``, and warnings about it, on lines that the test wrote."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _kinds(line: dict[str, Any]) -> tuple[Any, ...]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(MOVED, min_size=1, max_size=20), st.lists(CALCULATED, max_size=20), st.randoms())
 def test_the_peak_is_the_best_try_and_never_more(tmp_path: Path, moves: Lines, sums: Lines, random: Any) -> None:
-    # What was tried at all was tried after the warm-up, too.
+    # Everything that was tried was also tried after the warm-up.
     tries = [*moves, *sums]
     tries += [{**line, "round": 1} for line in tries]
     random.shuffle(tries)

@@ -1,4 +1,4 @@
-"""Models of what tools write: what they refuse, in which words, and how fast they are passed."""
+"""Models of tools' JSON: rejected values, messages, and speed."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def hits(count: int) -> str:
 
 
 def blocks(count: int) -> str:
-    return f"measured: 800,000 B in {count:,} blocks at the fullest moment seen"
+    return f"measured: 800,000 B in {count:,} blocks at the time of the largest snapshot"
 
 
 LOOP = [Use.ELEMENTS, Use.ARRAYS]
