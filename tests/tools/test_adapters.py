@@ -52,7 +52,7 @@ def test_hyperfine_label_cannot_be_a_flag(tmp_path: Path) -> None:
     ("result", "reason"),
     [
         ({"times": [0.0]}, "a run of 0 s"),
-        ({"times": [-1]}, r"times\[0\] of x is -1, which cannot be"),
+        ({"times": [-1]}, r"times\[0\] of x is -1, which is not valid"),
         ({"times": ["1"]}, "not a number"),
         ({"times": [True]}, "not a number"),
         ({"times": []}, "no time"),
@@ -110,7 +110,7 @@ def _perf_stat(tmp_path: Path, old: str, new: str, stderr: str = "") -> Parsed:
         ('"<not counted>"', '"<broken>"', "broken"),
         ('"<not counted>"', '"-3"', "-3"),
         ('"<not counted>"', '"nan"', "nan"),
-        ("# started", "rubbish", "no JSON"),
+        ("# started", "rubbish", "not valid JSON"),
         ("# started", "[1]\n# started", "not an object"),
     ],
 )
@@ -127,7 +127,7 @@ def test_perf_stat_never_takes_zero_for_a_figure_and_keeps_the_others(event: str
     whole, parsed = _perf_stat(tmp_path, "#", "#"), _perf_stat(tmp_path, f'"{value}"', '"0.000000"')
     metric = {"duration_time": "time", "page-faults": "page_faults", "task-clock": "cpu"}[event]
     assert parsed.readings == tuple(reading for reading in whole.readings if reading.metric != metric)
-    assert f"perf counted 0, which cannot be: {event}" in parsed.warnings
+    assert f"perf counted 0, which is not valid, for {event}" in parsed.warnings
 
 
 def test_perf_stat_that_missed_the_end_of_the_command(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_strace_refuses(text: str, reason: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ('"rkB/s": 4.00', '"rkB/s": 9e18', "disk_read is .*, which cannot be"),
+        ('"rkB/s": 4.00', '"rkB/s": 9e18', "disk_read is .*, which is not valid"),
         ('"idle": 0.00', '"idle": 9.00', "shares of the processors add up"),
         (', "idle": 0.00', "", "shares of the processors add up"),
         ('"disk_device": "vda"', '"disk_device": ""', "disk_device"),
@@ -387,11 +387,11 @@ SPEEDSCOPE: dict[str, Any] = {
     ("change", "reason"),
     [
         ({"samples": [[0], [2], [0]]}, "not there"),
-        ({"samples": [[0], [-1], [0]]}, r"samples\[1\]\[0\] is -1, which cannot be"),
+        ({"samples": [[0], [-1], [0]]}, r"samples\[1\]\[0\] is -1, which is not valid"),
         ({"samples": [[0], 1, [0]]}, r"samples\[1\] is not a list"),
         ({"samples": [[0], [True], [0]]}, r"samples\[1\]\[0\] is True, not a whole number"),
         ({"samples": [[0]]}, "do not belong together"),
-        ({"weights": [0.5, 0.5, 0]}, r"weights\[2\] is 0, which cannot be"),
+        ({"weights": [0.5, 0.5, 0]}, r"weights\[2\] is 0, which is not valid"),
         ({"endValue": 2.5}, "do not belong together"),
         ({"samples": None}, "samples is not a list"),
         ({"samples": [[], [], []]}, "too short"),
@@ -436,7 +436,7 @@ def test_py_spy_argv(tmp_path: Path) -> None:
         ({"rows": [{"function": "f"}]}, "file of f is missing"),
         (
             {"rows": [{"function": "f", "file": "a", "line": 1, "calls": 1, "own": -1.0, "cumulative": 1.0}]},
-            "own of f is -1.0, which cannot be",
+            "own of f is -1.0, which is not valid",
         ),
         ({"rows": [{"function": "f", "file": "a", "line": 1.5, "calls": 1, "own": 1.0, "cumulative": 1.0}]}, "line"),
     ],

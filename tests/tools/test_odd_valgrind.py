@@ -172,7 +172,7 @@ def test_dhat_without_frames(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (_dhat(dhatFileVersion=3), "dhatFileVersion is 3, which cannot be"),
+        (_dhat(dhatFileVersion=3), "dhatFileVersion is 3, which is not valid"),
         (_dhat(mode="copy"), "mode is 'copy', which perfflow does not know"),
         (_dhat(ftbl=[1]), r"ftbl\[0\] is not text"),
         (_dhat(pps={}), "pps is not a list"),

@@ -137,10 +137,10 @@ def test_what_speaks_against_a_peak_is_said(
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ({"kernel": "swap"}, "kernel is 'swap', which cannot be"),
-        ({"kernel": None}, "kernel is null, which cannot be"),
-        ({"seconds": 0}, "seconds is 0, which cannot be"),
-        ({"bytes": -1}, "bytes is -1, which cannot be"),
+        ({"kernel": "swap"}, "kernel is 'swap', which is not valid"),
+        ({"kernel": None}, "kernel is null, which is not valid"),
+        ({"seconds": 0}, "seconds is 0, which is not valid"),
+        ({"bytes": -1}, "bytes is -1, which is not valid"),
         ({"kind": "latency"}, "holds a line that is not a try"),
         ({"kind": ["flops"]}, "holds a line that is not a try"),
         ({"round": 0.5}, "round is 0.5, not a whole number"),

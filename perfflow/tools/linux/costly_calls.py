@@ -1,6 +1,6 @@
-"""What a function is known to do by its name: to allocate, copy, hash, lock; so that a hotspot has a cause.
+"""Classify functions by name, such as allocating, copying, hashing and locking, to give hotspots a cause.
 
-A name alone is a supposition. Time that was sampled below such a function is a measurement of what its caller spends.
+The name of the hotspot itself only suggests a cause. Samples in such a function below the hotspot measure it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
 }
 _LONGEST = 60
 _TELLING = 0.25
-"""The share of a function's samples from which on one kind of call below it is its cause."""
+"""The share of a function's samples above which one kind of call below it counts as its cause."""
 _SAID = re.compile(r"measured: (?P<percent>\d+)% of its samples are spent (?P<kind>[^,]+), through (?P<through>.+)")
 
 
 class Said(NamedTuple):
-    """What ``said`` says: the share (0 to 1) of a function's samples that are spent on a kind of call, and by what."""
+    """The contents of a text by ``said``: a kind of call, its share (0 to 1) of the samples, and the called functions."""
 
     kind: str
     share: float
@@ -55,12 +55,12 @@ class Said(NamedTuple):
 
 
 def kind_of(name: str) -> str:
-    """Return what a function of this name does, '' where the name does not tell."""
+    """Return the kind of a function by its name, '' if unknown."""
     return next((kind for kind, pattern in _KINDS.items() if pattern.match(name)), "")
 
 
 def said(kinds: Counter[tuple[str, str]], samples: int) -> str:
-    """Say what a function's samples were spent on below it; '' where no kind has a good part of them."""
+    """Describe the most frequent kind of call below a function; '' if none has a quarter of its samples."""
     totals = summed((kind, count) for (kind, _), count in kinds.items())
     kind, count = min(totals.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
     if not kind or count < _TELLING * samples:
@@ -72,6 +72,6 @@ def said(kinds: Counter[tuple[str, str]], samples: int) -> str:
 
 
 def read_said(text: str) -> Said | None:
-    """Read what ``said`` wrote, None where a text is something else."""
+    """Parse a text by ``said``; None for any other text."""
     match = _SAID.fullmatch(text)
     return Said(match["kind"], int(match["percent"]) / 100, match["through"]) if match else None
