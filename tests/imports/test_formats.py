@@ -38,13 +38,13 @@ def _hyperfine(**result: object) -> dict[str, Any]:
 def test_hyperfine_exit_by_a_signal(file: Path) -> None:
     refusal = _refusal(file, _hyperfine(exit_codes=[0, None]))
     assert "x failed in 1 of 2 runs (ended by a signal)" in refusal
-    assert "mend that benchmark" in refusal
+    assert "fix or exclude that benchmark" in refusal
 
 
 def test_hyperfine_without_runs(file: Path) -> None:
     assert "times of x is missing" in _refusal(file, {"results": [{"command": "x", "mean": 1.0}]})
     assert "x has no run with a time" in _refusal(file, _hyperfine(times=[], memory_usage_byte=[4096]))
-    assert "x has 2 times of 3 runs" in _refusal(file, _hyperfine(exit_codes=[0, 0, 0]))
+    assert "x has 2 times for 3 runs" in _refusal(file, _hyperfine(exit_codes=[0, 0, 0]))
     second = {"schema_version": 2, "results": [{"command": "x", "measurements": [{"exit_code": 0}]}]}
     assert "x has no run with a time" in _refusal(file, second)
     assert "x has a run of 0 s" in _refusal(file, _hyperfine(times=[0.0]))
@@ -133,7 +133,7 @@ def test_google_benchmark_counters(file: Path) -> None:
     assert kept["time"] == pytest.approx((2e-9,))
     assert kept["hits"] == (3.0,)
     assert got.warnings == (
-        "time was left out: it has the name of a metric of perfflow, but no unit",
+        "time was skipped: it has the name of a metric of perfflow, but no unit",
         "gap is negative or not a number in 1 benchmark, and was skipped",
     )
 

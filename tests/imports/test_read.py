@@ -186,7 +186,7 @@ def test_an_unknown_baseline_of_criterion_lists_those_there_are(tmp_path: Path) 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:
     message, hint = _refusal(tmp_path)
-    assert "no result of a tool" in message
+    assert "no results of a supported tool" in message
     assert "cargo bench" in hint
 
 
@@ -195,7 +195,7 @@ def test_a_folder_without_results(tmp_path: Path) -> None:
     [
         ("sample.json", "", "sort/500/new: sample.json is empty"),
         ("sample.json", "[]", "sort/500/new: sample.json is not an object"),
-        ("sample.json", '{"times": [1], "iters": []}', "1 times of 0 iters"),
+        ("sample.json", '{"times": [1], "iters": []}', "1 times but 0 iters"),
         ("sample.json", '{"times": [], "iters": []}', "sample.json: times is empty"),
         ("sample.json", '{"times": [0], "iters": [1]}', "times[0] is 0, which is not valid"),
         ("sample.json", '{"times": [1], "iters": [0]}', "iters[0] is 0, which is not valid"),

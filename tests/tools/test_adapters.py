@@ -55,13 +55,13 @@ def test_hyperfine_label_cannot_be_a_flag(tmp_path: Path) -> None:
         ({"times": [-1]}, r"times\[0\] of x is -1, which is not valid"),
         ({"times": ["1"]}, "not a number"),
         ({"times": [True]}, "not a number"),
-        ({"times": []}, "no time"),
+        ({"times": []}, "no run with a time"),
         ({"times": 1}, "times of x is not a list"),
         ({"times": [1], "exit_codes": [None]}, "signal"),
         ({"times": [1], "exit_codes": [3]}, "status 3"),
         ({"times": [1], "exit_codes": [-9]}, "status -9"),
         ({"times": [1], "user": 1e300}, "user of x is 1e"),
-        ({"measurements": []}, "no time"),
+        ({"measurements": []}, "no run with a time"),
         ({"measurements": [1]}, r"measurements\[0\] of x is not an object"),
         ({"measurements": [{"time_wall_clock": 1.0}]}, "time_wall_clock of x is not an object"),
         ({"measurements": [{"time_wall_clock": {"value": 1, "unit": "fortnight"}}]}, "unit of x is 'fortnight', which"),
@@ -103,8 +103,8 @@ def _perf_stat(tmp_path: Path, old: str, new: str, stderr: str = "") -> Parsed:
     ("old", "new", "reason"),
     [
         ('"event" : "duration_time"', '"event" : "task-clock"', "twice"),
-        ('"event" : "duration_time"', '"event" : "faults"', "not asked for"),
-        ('"event" : "duration_time"', '"event" : "()"', "not asked for"),
+        ('"event" : "duration_time"', '"event" : "faults"', "not requested"),
+        ('"event" : "duration_time"', '"event" : "()"', "not requested"),
         ('"unit" : "msec"', '"unit" : "furlong"', "furlong"),
         ('"unit" : "msec"', '"unit" : ""', "unit"),
         ('"<not counted>"', '"<broken>"', "broken"),
@@ -131,7 +131,7 @@ def test_perf_stat_never_takes_zero_for_a_figure_and_keeps_the_others(event: str
 
 
 def test_perf_stat_that_missed_the_end_of_the_command(tmp_path: Path) -> None:
-    with pytest.raises(ToolOutputError, match="missed the exit status"):
+    with pytest.raises(ToolOutputError, match="missed its exit status"):
         _perf_stat(tmp_path, _user_time(), '"<not counted>"')
 
 
@@ -182,7 +182,7 @@ def test_perf_options_refused(options: dict[str, Any], tmp_path: Path) -> None:
         ("x 1/1 1.5: cycles:\n  hot.c:4\n", "not a frame"),
         ("x 1/1 1.5: cycles:\n" + "\t12 f (/x)\n" * 600, "more than 512"),
         ("x 1/1 1.5: cycles:", "cut short"),
-        ("x 1/1 1.5: cycles:\n\t12 f (/x)\n\n", "cut short: it has no end"),
+        ("x 1/1 1.5: cycles:\n\t12 f (/x)\n\n", "cut short: its last line is missing"),
     ],
 )
 def test_perf_refuses(text: str, reason: str, tmp_path: Path) -> None:
@@ -196,8 +196,8 @@ def test_perf_of_many_threads_names_long_and_strange(tmp_path: Path) -> None:
     assert len(parsed.hotspots) == 1
     assert len(parsed.hotspots[0].location) < 450
     sampled, sources = parsed.warnings
-    assert sampled == "sampled by the timer cpu-clock: this machine offers perf no hardware counter"
-    assert sources.startswith("no sample has a source file of the project's own")
+    assert sampled == "sampled by the timer cpu-clock, since this machine has no hardware counters for perf"
+    assert sources.startswith("no sample has a source file of the project")
     assert (tmp_path / "stacks.folded").read_text().startswith("a b/c;T<")
 
 
@@ -219,7 +219,7 @@ def test_strace_with_and_without_an_average_in_its_totals(total: str, tmp_path: 
     [
         (f"{STRACE}100.00 0.000004 1 4 total\n", "do not add up to its totals"),
         (f"{STRACE}100.00 0.000004 2 total\n", "do not add up to its totals"),
-        (f"{STRACE}100.00 0.000004 1 1 4 2 total\n", "a row that is none"),
+        (f"{STRACE}100.00 0.000004 1 1 4 2 total\n", "an invalid row"),
         (f"{STRACE}100.00 0.004 1 4 2 total\n", "times do not add up"),
         (STRACE, "no line of totals"),
         (STRACE.splitlines()[0] + "\n", "no line of totals"),

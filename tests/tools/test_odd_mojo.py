@@ -110,7 +110,7 @@ def test_reports_are_named_by_the_line_before(tmp_path: Path) -> None:
         (f'{HEAD}\n"",1,1\n\n', "no name"),
         (f'{HEAD}\n"a",nan,1\n\n', "nan"),
         (f'{HEAD}\n"a",inf,1\n\n', "inf"),
-        (f'{HEAD}\n"a",-1,1\n\n', "cannot be"),
+        (f'{HEAD}\n"a",-1,1\n\n', "not valid"),
         (f'{HEAD}\n"a",0.0,1\n\n', r"keep\(\)"),
         (f'{HEAD}\n"a",1,0\n\n', "iters of a is 0"),
         (f'{HEAD}\n"a",1,1.5\n\n', "not a whole number"),

@@ -47,7 +47,7 @@ _SAID = re.compile(r"measured: (?P<percent>\d+)% of its samples are spent (?P<ki
 
 
 class Said(NamedTuple):
-    """The contents of a text by ``said``: a kind of call, its share (0 to 1) of the samples, and the called functions."""
+    """The contents of a text by ``said``: a kind of call, its share (0 to 1) of samples, and the called functions."""
 
     kind: str
     share: float

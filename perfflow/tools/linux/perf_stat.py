@@ -161,7 +161,7 @@ def _value(event: str, found: Collection[_Counter]) -> float | None:
 
 
 def _warnings(counters: _Counters, values: Mapping[str, float | None]) -> Iterator[str]:
-    """Yield warnings about counters without a value, grouped by reason, extrapolated counters, and the kernel's part."""
+    """Yield warnings about missing counters, grouped by reason, extrapolated counters, and the kernel's part."""
     reasons: dict[str, list[str]] = {}
     for event, found in counters.items():
         if values[event] is None and (lacks := [counter.lack for counter in found if counter.lack]):
