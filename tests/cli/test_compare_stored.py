@@ -284,7 +284,7 @@ def test_hostile_names_break_no_page(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("old.json", "none.json"), "none.json: No such file"),
-        (("cut.json", "old.json"), "cut.json: it is cut short or not valid JSON"),
+        (("cut.json", "old.json"), "cut.json: the file is cut short or not valid JSON"),
         (("old.json", "empty"), "empty: "),
         (("old.json", "mian"), "'mian' is not a baseline, a run or a result file"),
         (("old.json", "sleep 1"), "commands go after a `--`"),

@@ -225,7 +225,7 @@ def test_google_benchmark_runs_one_alone_and_briefly(name: str, gbench: str, tmp
     [
         ("broken/1", 'broken/1 reports an error: the input "x" is missing'),
         ("nowhere", "no benchmark matches the filter"),
-        ("summed", "it holds aggregates alone"),
+        ("summed", "it has only aggregates"),
     ],
 )
 def test_google_benchmark_without_figures(text: str, reason: str, gbench: str, tmp_path: Path) -> None:
