@@ -49,7 +49,7 @@ def search(
         return [Found(match.start(), match.groupdict()) for text in texts for match in compiled.finditer(text)]
     limit = PATIENCE if seconds is None else seconds
     request = {"pattern": pattern, "flags": int(flags), "texts": list(texts), "seconds": limit}
-    answer = _asked(json.dumps(request).encode() + b"\n")
+    answer = _answer_to(json.dumps(request).encode() + b"\n")
     if answer is None:
         text = f"the search for the pattern {pattern[:80]!r} did not end within {limit:g} s"
         raise PatternTimeoutError(f"{text}: it has too many ways to match; avoid nested repetition such as (a+)+")
@@ -76,11 +76,11 @@ _idle: list[Popen[bytes]] = []
 """Processes that wait for a request, as many as there were simultaneous searches."""
 
 
-def _asked(request: bytes) -> bytes | None:
+def _answer_to(request: bytes) -> bytes | None:
     """Return the answer to a request, None after a timeout. Raises ToolOutputError if the process is killed twice."""
     for _ in range(2):
-        child = _idle.pop() if _idle else _started()
-        answer = _told(child, request)
+        child = _idle.pop() if _idle else _start_process()
+        answer = _exchange(child, request)
         if answer.endswith(b"\n"):
             _idle.append(child)
             return answer
@@ -91,7 +91,7 @@ def _asked(request: bytes) -> bytes | None:
     raise ToolOutputError("the process that searches for patterns was killed")
 
 
-def _told(child: Popen[bytes], request: bytes) -> bytes:
+def _exchange(child: Popen[bytes], request: bytes) -> bytes:
     if child.stdin is None or child.stdout is None:
         return b""
     try:
@@ -102,15 +102,15 @@ def _told(child: Popen[bytes], request: bytes) -> bytes:
         return b""
 
 
-def _started() -> Popen[bytes]:
+def _start_process() -> Popen[bytes]:
     # A session of its own keeps ^C from it.
     argv = python_command.bare("pattern_search.py")
     return Popen(argv, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd="/", start_new_session=True)
 
 
-def _end() -> None:
+def _end_processes() -> None:
     while _idle:
         _idle.pop().communicate()
 
 
-atexit.register(_end)
+atexit.register(_end_processes)

@@ -95,22 +95,22 @@ def split(command: Sequence[str]) -> PythonCommand:
             if word != _LONG_WITH_VALUE or not words:
                 _refuse(f"python's flag {word[:80]!r} does not run a program")
             flags += [word, words.pop(0)]
-        elif ending := _take_short(word, words, flags):
+        elif ending := _parse_short_flags(word, words, flags):
             return PythonCommand(command[0], tuple(flags), *ending, tuple(words))
     return _refuse("the command names no Python program")
 
 
 def hidden_objects(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return a warning if a Python program's flags make it ignore PYTHONMALLOC."""
-    return _ignored(command, "PYTHONMALLOC, so objects under 512 B are not counted")
+    return _ignored_variable(command, "PYTHONMALLOC, so objects under 512 B are not counted")
 
 
 def random_hashes(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return a warning if a Python program's flags make it ignore PYTHONHASHSEED."""
-    return _ignored(command, "PYTHONHASHSEED, so counts vary by about 0.1% from run to run")
+    return _ignored_variable(command, "PYTHONHASHSEED, so counts vary by about 0.1% from run to run")
 
 
-def _ignored(command: tuple[str, ...], what: str) -> tuple[str, ...]:
+def _ignored_variable(command: tuple[str, ...], what: str) -> tuple[str, ...]:
     try:
         flags = split(command).flags
     except ToolOutputError:
@@ -119,7 +119,7 @@ def _ignored(command: tuple[str, ...], what: str) -> tuple[str, ...]:
     return (f"python's flags -E or -I make it ignore {what}",) if ignores else ()
 
 
-def _take_short(word: str, words: list[str], flags: list[str]) -> tuple[Form, str] | None:
+def _parse_short_flags(word: str, words: list[str], flags: list[str]) -> tuple[Form, str] | None:
     """Append one word of joined short flags to ``flags``; return the program if ``-c`` or ``-m`` is among them."""
     rest = word[1:].lstrip(_ALONE)
     before, letter = word.removesuffix(rest), rest[:1]

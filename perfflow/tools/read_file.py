@@ -84,7 +84,7 @@ def read(path: Path, where: Mapping[str, str] | None = None) -> ResultSet:
     wanted = where or {}
     folder, baseline = _criterion(path)
     if folder.is_dir() and is_perfflow_result(folder):
-        raise _refused(path, *_OF_PERFFLOW)
+        raise _refusal(path, *_OF_PERFFLOW)
     tool = criterion_files.TOOL
     try:
         if folder.is_dir():
@@ -97,18 +97,18 @@ def read(path: Path, where: Mapping[str, str] | None = None) -> ResultSet:
         tool = known.tool
         return _with_facts(path, known.parse(content), wanted)
     except SeveralSetsError as error:
-        raise _refused(path, str(error), f"choose one: --where {shlex.quote(clean_name(error.choice))}") from error
+        raise _refusal(path, str(error), f"choose one: --where {shlex.quote(clean_name(error.choice))}") from error
     except ToolOutputError as error:
         again = f"write it again with: {_WRITTEN_BY[tool]}"
         hint = f"fix or exclude that benchmark, and {again}" if isinstance(error, FailedBenchmarkError) else again
-        raise _refused(path, f"{error} (read as {tool})", hint) from error
+        raise _refusal(path, f"{error} (read as {tool})", hint) from error
 
 
 def _with_facts(path: Path, found: ResultSet, where: Mapping[str, str]) -> ResultSet:
     """Raise UserError if the only set of a file does not match ``where``."""
     for key, value in where.items():
         if found.facts.get(key, value) != value:
-            raise _refused(path, f"its {key} is {found.facts[key]}, not {clean_name(value)}", "remove --where")
+            raise _refusal(path, f"its {key} is {found.facts[key]}, not {clean_name(value)}", "remove --where")
     return found
 
 
@@ -124,17 +124,17 @@ def _text(path: Path) -> str:
     try:
         content = regular_files.read(path)
     except OSError as error:
-        raise _refused(path, str(error.strerror), "name a result file, or the folder target/criterion") from error
+        raise _refusal(path, str(error.strerror), "name a result file, or the folder target/criterion") from error
     for magic, program in _PACKED.items():
         if content.startswith(magic):
-            raise _refused(path, "the file is compressed", f"unpack it first with {program}")
+            raise _refusal(path, "the file is compressed", f"unpack it first with {program}")
     # UTF-16 without a byte order mark has a NUL in every other byte of Latin text.
     if content.startswith(_UTF_16) or content[:2].count(0) == 1:
         hint = "convert it: `iconv -f UTF-16 -t UTF-8 FILE`, or in PowerShell write it with `Out-File -Encoding utf8`"
-        raise _refused(path, "the file is UTF-16, not UTF-8", hint)
+        raise _refusal(path, "the file is UTF-16, not UTF-8", hint)
     text = content.decode("utf-8-sig", errors="replace")
     if not text.strip():
-        raise _refused(path, "the file is empty", "check whether the tool that writes it failed")
+        raise _refusal(path, "the file is empty", "check whether the tool that writes it failed")
     return text
 
 
@@ -144,19 +144,19 @@ def _json(path: Path, text: str) -> tuple[JsonFormat[Any], Mapping[str, object]]
     if content is None and text.lstrip().startswith(("{", "[")):
         if isinstance(_decoded(text.lstrip().partition("\n")[0]), dict):
             hint = "name a file with one JSON document; for cargo-criterion, name the folder target/criterion"
-            raise _refused(path, "the file is in JSON lines format, with one document per line", hint)
-        raise _refused(path, "the file is cut short or not valid JSON", "write it again, and let the tool finish")
+            raise _refusal(path, "the file is in JSON lines format, with one document per line", hint)
+        raise _refusal(path, "the file is cut short or not valid JSON", "write it again, and let the tool finish")
     if _is_own(content):
-        raise _refused(path, *_OF_PERFFLOW)
+        raise _refusal(path, *_OF_PERFFLOW)
     if isinstance(content, dict):
         for known in _JSON:
             if known.recognises(content):
                 companion = path.absolute().parent.parent / known.companion
                 return known, {known.companion: _loaded(companion), **content} if known.companion else content
         if isinstance(content.get("results"), dict) and "commit_hash" in content:
-            raise _refused(path, "the file is from asv before 0.5", "convert it with `asv update`")
-    raise _refused(path, "unknown kind of result file", f"perfflow reads those of: {', '.join(_WRITTEN_BY)}")
+            raise _refusal(path, "the file is from asv before 0.5", "convert it with `asv update`")
+    raise _refusal(path, "unknown kind of result file", f"perfflow reads those of: {', '.join(_WRITTEN_BY)}")
 
 
-def _refused(path: Path, what: str, hint: str) -> UserError:
+def _refusal(path: Path, what: str, hint: str) -> UserError:
     return UserError.of(f"{clean_name(str(path))}: {what}", hint)

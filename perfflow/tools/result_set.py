@@ -150,7 +150,7 @@ class Samples:
     _values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     _batches: dict[tuple[str, str], float] = field(default_factory=dict)
     _metrics: dict[str, Metric] = field(default_factory=dict)
-    _left_out: dict[str, set[str]] = field(default_factory=dict)
+    _skipped: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, name: str, metric: str, values: Sequence[float], scale: float = 1.0, batch: float = 1.0) -> None:
         """Add values of ``scale`` base units each, the means of ``batch`` iterations.
@@ -188,7 +188,7 @@ class Samples:
         try:
             self.add(name, metric, [tool_files.number(value, unit) for value in values], scale)
         except ToolOutputError:
-            self._left_out.setdefault(metric, set()).add(label(name))
+            self._skipped.setdefault(metric, set()).add(label(name))
 
     def fail(self, name: str, reason: str) -> None:
         """Record that a benchmark failed, since a benchmark that ends early is not faster."""
@@ -213,7 +213,7 @@ class Samples:
         started: object = "",
     ) -> ResultSet:
         """Return all values. Raises ToolOutputError if there is none, FailedBenchmarkError if all benchmarks failed."""
-        for metric, names in self._left_out.items():
+        for metric, names in self._skipped.items():
             self._drop(metric, names, "negative or not a number in {}")
         self._drop_zeros()
         values = {key: tuple(found) for key, found in self._values.items() if key[0] not in self.failed}

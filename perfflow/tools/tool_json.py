@@ -83,23 +83,23 @@ def _place(content: object, location: Sequence[str | int], file: str) -> str:
     """Return a location such as ``out.json: stats.data[2] of test_x``, relative to the last object with a name."""
     owner, keys = "", ""
     for step in location:
-        called = _called(content)
+        called = _object_names(content)
         if called and isinstance(called[0], str) and step not in _NAMES:
             owner, keys = f" of {tool_files.clean_name(called[0])[:80]}", ""
         keys += f"[{step}]" if isinstance(step, int) else f".{tool_files.clean_name(step)[:80]}"
-        content = _inside(content, step)
+        content = _item_of(content, step)
     where = f"{keys.removeprefix('.')}{owner}"
     return ": ".join(filter(None, (file, where))) or "it"
 
 
-def _inside(content: object, step: str | int) -> object:
+def _item_of(content: object, step: str | int) -> object:
     """Return an item of a list or object, None if it does not exist."""
     if isinstance(content, list):
         return content[step] if isinstance(step, int) and step < len(content) else None
     return content.get(step) if isinstance(content, dict) else None
 
 
-def _called(content: object) -> list[object]:
+def _object_names(content: object) -> list[object]:
     """Return the names of a piece of JSON; pyperf has them in the metadata."""
     pieces = (content, content.get("metadata")) if isinstance(content, dict) else ()
     return [piece[key] for piece in pieces if isinstance(piece, dict) for key in _NAMES if key in piece]

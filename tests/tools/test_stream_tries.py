@@ -107,9 +107,7 @@ def _doubtful() -> Iterator[Any]:
     yield pytest.param(
         {"threads": 2, "allowed": 2}, QUIET, (), "2 of 4 cores were used, and the peaks are only of these", id="few"
     )
-    yield pytest.param(
-        {"threads": 2, "quota": 1.5}, QUIET, (), "2 of 4 cores were used (the quota is 1.5)", id="quota"
-    )
+    yield pytest.param({"threads": 2, "quota": 1.5}, QUIET, (), "2 of 4 cores were used (the quota is 1.5)", id="quota")
     yield pytest.param({"quota": 3.5}, QUIET, (), "the quota of 3.5 cores throttles 4 threads", id="part of a core")
     yield pytest.param({"hypervisor": True}, QUIET, (), "this is a virtual machine", id="hypervisor")
     yield pytest.param({"cache": 0}, QUIET, (), "the size of the last-level cache is unknown", id="unknown cache")

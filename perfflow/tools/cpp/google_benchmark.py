@@ -22,7 +22,7 @@ _FEWEST, _MOST = 3, 20
 # The library compiles filters as POSIX extended expressions, in which only these characters may be escaped.
 _SPECIAL = re.compile(r"[.\[\\()*+?{|^$]")
 # Seconds, less than a third of a clock cycle: the loop was optimized away.
-_NOTHING = 1e-10
+_OPTIMIZED_AWAY = 1e-10
 
 
 class Options(CommandOptions):
@@ -50,7 +50,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         reason = "no benchmark matches the filter"
     found = FORMAT.read(call.folder / _FILE, reason)
     times = {name: min(values) for (name, metric), values in found.benchmarks.items() if metric == "time"}
-    empty = ", ".join(sorted(name for name, least in times.items() if least < _NOTHING))[:200]
+    empty = ", ".join(sorted(name for name, least in times.items() if least < _OPTIMIZED_AWAY))[:200]
     warnings = (f"the compiler optimized away {empty}: use benchmark::DoNotOptimize",) if empty else ()
     return found.parsed(*warnings, single=True)
 

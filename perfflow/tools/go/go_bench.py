@@ -34,7 +34,7 @@ _PACKAGE = "pkg"
 _MACHINE: Mapping[str, str] = {"cpu": "cpu", "os": "goos", "arch": "goarch", "gomaxprocs": "gomaxprocs"}
 _RESULT = re.compile(r"(Benchmark(?![a-z])\S*)\s+\d+\s+(\S.*)")
 _NAMELESS = re.compile(r"\s*\d+\s+[\d.]+ ns/op\b")
-_BROKEN = re.compile(r"\s*--- (FAIL|SKIP): (Benchmark\S*)")
+_FAILED_OR_SKIPPED = re.compile(r"\s*--- (FAIL|SKIP): (Benchmark\S*)")
 _END = re.compile(r"(?:PASS|ok|FAIL)(?:\s|$)")
 _PROCESSORS = re.compile(r"-(\d+)$")
 
@@ -53,7 +53,7 @@ class _Row(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Found:
+class _Results:
     """The results so far; ``configuration`` applies to the next line."""
 
     rows: list[_Row] = field(default_factory=list)
@@ -77,7 +77,7 @@ def parse(text: str, where: Mapping[str, str]) -> ResultSet:
     Raises ToolOutputError if a line is cut or invalid, if a benchmark has results with two configurations, or if none
     matches ``where``.
     """
-    found = _Found()
+    found = _Results()
     for package, output in _outputs(text) if _is_stream(text) else [("", text)]:
         _read(found, output, package)
     samples = found.samples
@@ -135,7 +135,7 @@ def _outputs(text: str) -> Iterator[tuple[str, str]]:
     return ((package, "".join(pieces)) for package, pieces in packages.items())
 
 
-def _read(found: _Found, output: str, package: str) -> None:
+def _read(found: _Results, output: str, package: str) -> None:
     """Read the output of one package or of several in sequence."""
     found.configuration, found.ended = {_PACKAGE: package} if package else {}, True
     lines = output.splitlines()
@@ -147,7 +147,7 @@ def _read(found: _Found, output: str, package: str) -> None:
         found.samples.warnings.append("there is no final ok or FAIL, so the run may have been cut short")
 
 
-def _read_line(found: _Found, line: str) -> None:
+def _read_line(found: _Results, line: str) -> None:
     if match := _RESULT.match(line):
         _read_result(found, match[1], match[2].split())
     elif match := _CONFIGURATION.match(line):
@@ -156,7 +156,7 @@ def _read_line(found: _Found, line: str) -> None:
             found.ended = False
     elif match := _UNIT.match(line):
         found.samples.better[match[1]] = Better(match[2])
-    elif match := _BROKEN.match(line):
+    elif match := _FAILED_OR_SKIPPED.match(line):
         name = _Row(match[2], (), found.configuration).shown()
         if match[1] == "FAIL":
             found.samples.fail(name, "failed")
@@ -170,7 +170,7 @@ def _read_line(found: _Found, line: str) -> None:
             found.samples.warnings.append(f"go test reports: {label(line)}")
 
 
-def _read_result(found: _Found, name: str, pairs: list[str]) -> None:
+def _read_result(found: _Results, name: str, pairs: list[str]) -> None:
     """Add a result line; prose that begins like one is skipped."""
     if re.match(r"[-+]?[\d.]|[-+]?Inf|NaN", pairs[0]):
         if len(pairs) % 2:

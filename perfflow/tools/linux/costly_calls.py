@@ -41,7 +41,7 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
     "locking": re.compile(r"_?_?(?:GI_+|pthread_)*(?:mutex|rwlock|spin)_\w*lock\w*\b|_?_?lll_\w*lock\w*|.*futex\w*.*"),
 }
 _LONGEST = 60
-_TELLING = 0.25
+_CAUSE_SHARE = 0.25
 """The share of a function's samples above which one kind of call below it counts as its cause."""
 _SAID = re.compile(r"measured: (?P<percent>\d+)% of its samples are spent (?P<kind>[^,]+), through (?P<through>.+)")
 
@@ -63,7 +63,7 @@ def said(kinds: Counter[tuple[str, str]], samples: int) -> str:
     """Describe the most frequent kind of call below a function; '' if none has a quarter of its samples."""
     totals = summed((kind, count) for (kind, _), count in kinds.items())
     kind, count = min(totals.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
-    if not kind or count < _TELLING * samples:
+    if not kind or count < _CAUSE_SHARE * samples:
         return ""
     names = sorted((-part, name) for (of, name), part in kinds.items() if of == kind)
     shown = (name.partition("(")[0] or name for _, name in names[:2])

@@ -64,9 +64,9 @@ _FRAME = re.compile(
 )
 # Not `??:0` and `libc.so.6[27249]`, which perf prints if there is no source.
 _SOURCE = re.compile(r"(?!\?\?)(?P<file>.*\S):(?P<line>[1-9]\d{0,8})(?: \(discriminator \d+\))?(?: \(inlined\))?\Z")
-_MADE_IN = re.compile(r"perf-\d+\.map\Z|\[?JIT\]? tid \d+\Z")
+_GENERATED_IN = re.compile(r"perf-\d+\.map\Z|\[?JIT\]? tid \d+\Z")
 # `py::inner:/src/hot.py`, and `JS:*inner /src/hot.js:1:15`, where a mark is the level of optimisation.
-_MADE = re.compile(
+_GENERATED = re.compile(
     r"py::(?P<python>[^:]*):(?P<module>.*)\Z"
     r"|(?:JS|LazyCompile|Function|Script|Eval):[~^+*]?(?P<name>.*?) ?(?:file://)?(?P<file>(?:/|node:).*?)"
     r":(?P<line>\d{1,9})(?::\d+)?\Z"
@@ -137,7 +137,7 @@ def text(program: str, data: str, limit: float) -> Invocation:
 def parse_script(folder: Path, source: str, event: str = "") -> Parsed:
     """Parse the text for the tool ``source``; ``event`` is the event that was requested."""
     notes: list[str] = []
-    events: defaultdict[str, _Found] = defaultdict(_Found)
+    events: defaultdict[str, _EventSums] = defaultdict(_EventSums)
     for sample in read(folder / SCRIPT, notes):
         events[sample.event].take(sample)
     if not events:
@@ -159,7 +159,7 @@ def parse_script(folder: Path, source: str, event: str = "") -> Parsed:
     return Parsed((), found.hotspots(source), (profile,), (*warnings, *notes), costs)
 
 
-def _counts(event: str, found: _Found) -> StackCounts:
+def _counts(event: str, found: _EventSums) -> StackCounts:
     """Return the unit and metric of an event's stacks; the unit is samples if the text has no periods."""
     is_time = event in _TIMERS
     unit = "samples" if found.stacks.total() == found.samples else "ns" if is_time else event
@@ -185,7 +185,7 @@ def read(path: Path, notes: list[str]) -> Iterator[Sample]:
     for line in filter(str.strip, tool_files.read_lines(path)):
         is_ended = line == _END
         if note := _WITHOUT.match(line):
-            notes.append(_why_without(note))
+            notes.append(_warning_of(note))
         if note or is_ended:
             continue
         header = None if line.startswith("\t") else _SAMPLE.match(line)
@@ -204,7 +204,7 @@ def read(path: Path, notes: list[str]) -> Iterator[Sample]:
         yield sample
 
 
-def _why_without(note: re.Match[str]) -> str:
+def _warning_of(note: re.Match[str]) -> str:
     if note["what"] != "inlined callers":
         return (
             "perf failed while it looked for source lines, so addr2line was used, for the addresses with most samples"
@@ -237,9 +237,9 @@ def _add(sample: Sample, line: str, name: str) -> None:
 def _frame(symbol: str, path: str) -> tuple[Frame, str]:
     """Return the frame of a symbol and the library's name. Unknown symbols are named after their library."""
     library = Path(path.removesuffix(" (deleted)")).name.strip("[]")
-    if _MADE_IN.match(library):
+    if _GENERATED_IN.match(library):
         library = "JIT"
-        if made := _MADE.match(symbol):
+        if made := _GENERATED.match(symbol):
             name = tool_files.clean_name(made["python"] or made["name"] or "(anonymous)")
             return Frame(name, tool_files.clean_name(made["module"] or made["file"]), int(made["line"] or 0)), library
     name = symbol_names.plain(symbol)
@@ -249,7 +249,7 @@ def _frame(symbol: str, path: str) -> tuple[Frame, str]:
 
 
 @dataclass(slots=True)
-class _Found:
+class _EventSums:
     """Sums of one event's samples, weighted by period. A place is a function by name and file."""
 
     samples: int = 0

@@ -31,7 +31,7 @@ _CODE = "hot-code.json"
 _DRIVER = python_command.bare("hot_code.py", __file__)
 _LEAST = 0.1
 """The smallest share of samples in loops with arithmetic for which the result represents the program."""
-_TOLD = 2
+_DESCRIBED = 2
 """Number of loops that the cause of a hotspot describes."""
 _C_LIBRARY = re.compile(r"(?:libc|ld|libpthread)(?:-linux[\w-]*|-musl[\w-]*|-\d[\d.]*)?\.so(?:\.\d+)*\Z|libc\.musl-")
 # The C library's routines that are linked into the program.
@@ -144,7 +144,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
         reasons = "; ".join(reason for reason, _ in elsewhere.most_common(3)) or "objdump finds no instruction there"
         raise ToolOutputError(f"none of the sampled code can be disassembled: {reasons}")
     loops.sort(key=lambda loop: (-loop.samples, loop.function.file, loop.region.start))
-    counted = [loop for loop in loops if loop.arithmetic and not _aside(loop.function)]
+    counted = [loop for loop in loops if loop.arithmetic and not _excluded_reason(loop.function)]
     covered = sum(loop.samples for loop in counted) / found.samples
     used = max(found.events, key=lambda name: (found.events[name], name)).split(":")[0]
     rest = Counter({f"{why}, which is not disassembled": count for why, count in elsewhere.items()})
@@ -152,7 +152,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     warnings = (
         *perf_samples.sampling_warnings(found.samples, used, call.options.event),
         _ESTIMATE.format(covered) if covered >= _LEAST else _UNDEFINED.format(covered, _LEAST),
-        *_of_the_rest(rest, loops, found.samples),
+        *_other_samples(rest, loops, found.samples),
     )
     readings = tuple(_readings(counted)) if covered >= _LEAST else ()
     return Parsed(readings, _hotspots(loops, found.samples), warnings=warnings)
@@ -205,7 +205,7 @@ def _hotspots(loops: Sequence[_Loop], total: int) -> tuple[Hotspot, ...]:
     found = []
     for (name, file), own in places.items():
         samples = sum(loop.samples for loop in own)
-        told = [loop for loop in own[:_TOLD] if loop is own[0] or loop.samples >= _LEAST * samples]
+        told = [loop for loop in own[:_DESCRIBED] if loop is own[0] or loop.samples >= _LEAST * samples]
         cause = f"{'; '.join(_cause(loop, samples) for loop in told)}; estimate"
         line, share = own[0].frame.line, samples / total
         found.append(Hotspot(name, share, "time", NAME, file, line, cause, self_share=share))
@@ -230,7 +230,7 @@ def _lanes(item: Arithmetic) -> str:
     return f"{item.lanes} lanes {item.element}" if item.lanes else item.element or "bits"
 
 
-def _aside(function: _Function) -> str:
+def _excluded_reason(function: _Function) -> str:
     """Return why a function's arithmetic does not count as the program's, '' if it does.
 
     The C library processes bytes with vectors whatever the program does, and an interpreter computes on boxed numbers.
@@ -241,10 +241,10 @@ def _aside(function: _Function) -> str:
     return f"{name}, an interpreter, whose own code does not count" if _INTERPRETER.match(name) else ""
 
 
-def _of_the_rest(reasons: Counter[str], loops: Sequence[_Loop], total: int) -> Iterator[str]:
+def _other_samples(reasons: Counter[str], loops: Sequence[_Loop], total: int) -> Iterator[str]:
     """Yield warnings about samples that the share does not cover, or for which it is less reliable."""
     for loop in loops:
-        if reason := _aside(loop.function) or ("" if loop.function.name else _NAMELESS):
+        if reason := _excluded_reason(loop.function) or ("" if loop.function.name else _NAMELESS):
             reasons[reason] += loop.samples
     for reason, samples in reasons.most_common():
         if samples >= HOTSPOT * total:

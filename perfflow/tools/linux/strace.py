@@ -37,7 +37,7 @@ _ROUNDED = 1e-6
 _CALL = re.compile(
     r'(?P<thread>\d{1,10}) +(?P<call>\w+)\((?:\w+, )?"(?P<path>(?:[^"\\]|\\.)*)"[^"]*\) += (?P<result>.*)\Z'
 )
-_BEGUN = re.compile(r"(?P<thread>\d{1,10}) .*?(?= ?<unfinished \.\.\.>\Z)")
+_UNFINISHED = re.compile(r"(?P<thread>\d{1,10}) .*?(?= ?<unfinished \.\.\.>\Z)")
 _RESUMED = re.compile(r"(?P<thread>\d{1,10}) +<\.\.\. \w+ resumed>")
 _ENDED_OR_SIGNAL = re.compile(r"\d{1,10} +(?:(?P<ended>\+\+\+ .* \+\+\+)|--- .* ---)\Z")
 _REFUSED = re.compile(r"strace: .*ptrace.*(?:Operation not permitted|Permission denied)", re.IGNORECASE)
@@ -142,7 +142,7 @@ def _files(path: Path) -> tuple[Counter[str], Counter[str]]:
     begun: dict[str, str] = {}
     has_ended = False
     for line in tool_files.read_lines(path):
-        if match := _BEGUN.match(line):
+        if match := _UNFINISHED.match(line):
             begun[match["thread"]] = match[0]
             continue
         # If another thread interrupts a call, strace writes the call in two halves.

@@ -35,7 +35,7 @@ _ERROR = re.compile(r"error: (?P<what>\S.*)")
 _NO_HEADERS = re.compile(r"\.h: No such file|\.h' file not found|cannot find (?:crt1\.o|-lc\b|-lpthread)")
 # McCalpin's rule: https://www.cs.virginia.edu/stream/ref.html#size
 _TIMES_OF_CACHE = 4
-_DOUBTFUL = 0.1
+_WARNING_SPREAD = 0.1
 """Difference of tries or sizes, as a share, above which a warning is given; on a quiet machine it is about 2%."""
 
 
@@ -107,13 +107,13 @@ class _Try(Json):
     seconds: Positive
 
 
-class _Moved(_Try):
+class _BandwidthTry(_Try):
     name: Kernel = Field(alias="kernel")
     array: Counted
     amount: Positive = Field(alias="bytes")
 
 
-class _Calculated(_Try):
+class _FlopsTry(_Try):
     name: Precision = Field(alias="precision")
     array: Literal[0] = 0
     amount: Positive = Field(alias="flops")
@@ -124,7 +124,7 @@ class _End(Json):
     tries: Whole
 
 
-_TRIES: Mapping[str, type[_Moved | _Calculated]] = {BANDWIDTH: _Moved, FLOPS: _Calculated}
+_TRIES: Mapping[str, type[_BandwidthTry | _FlopsTry]] = {BANDWIDTH: _BandwidthTry, FLOPS: _FlopsTry}
 
 
 class Group(NamedTuple):
@@ -174,7 +174,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     best = max(moved, key=lambda group: group.best)
     by_name = {group.name: group for group in groups if group.metric == FLOPS}
     sums = [by_name[name] for name in _PRECISIONS if name in by_name]
-    warnings = [*_doubts(machine, build, moved, [best, *sums])]
+    warnings = [*_warnings(machine, build, moved, [best, *sums])]
     if missing := [name for name in call.options.precisions if name not in by_name]:
         lacking = f"this processor has no arithmetic in {' and '.join(missing)}"
         warnings.insert(0, f"{lacking}, so its peak was not measured")
@@ -182,7 +182,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     kind = "fused multiply-adds" if build.fused else "multiplications and additions"
     vectors = f"vectors of {build.width} B{f' ({build.set})' if build.set else ''}"
     for group in sums:
-        how = f"{build.chains} chains of {kind} per thread in {vectors}, {_among(machine, build, group)}"
+        how = f"{build.chains} chains of {kind} per thread in {vectors}, {_run_text(machine, build, group)}"
         peaks.append(Peak(FLOPS, group.best, group.name, how))
     return Parsed(peaks=tuple(peaks), warnings=tuple(warnings))
 
@@ -240,17 +240,17 @@ def _how_bandwidth(machine: Machine, build: Build, moved: Sequence[Group], best:
     triad = max((group.best for group in moved if group.name == "triad"), default=0.0)
     others = f" (triad: {format_quantity(triad, Dimension.THROUGHPUT)})" if triad and best.name != "triad" else ""
     return (
-        f"{best.name}{others}, 3 arrays of {_size(best.array)}{beyond}, {_among(machine, build, best)}; "
+        f"{best.name}{others}, 3 arrays of {_size(best.array)}{beyond}, {_run_text(machine, build, best)}; "
         "cache lines that are read only to be overwritten are not counted, as in STREAM"
     )
 
 
-def _among(machine: Machine, build: Build, group: Group) -> str:
+def _run_text(machine: Machine, build: Build, group: Group) -> str:
     threads = f"{machine.threads} thread{'s' if machine.threads > 1 else ''}"
     return f"{threads}, best of {len(group.values)}, {build.compiler}"
 
 
-def _doubts(machine: Machine, build: Build, moved: Sequence[Group], measured: Sequence[Group]) -> Iterator[str]:
+def _warnings(machine: Machine, build: Build, moved: Sequence[Group], measured: Sequence[Group]) -> Iterator[str]:
     """Yield warnings if the figures may be of a part of the machine, of a busy machine, or of a cache."""
     if machine.threads < machine.cores:
         limit = f" (the quota is {machine.quota:g})" if machine.quota is not None else ""
@@ -259,18 +259,18 @@ def _doubts(machine: Machine, build: Build, moved: Sequence[Group], measured: Se
         yield f"the quota of {machine.quota:g} cores throttles {machine.threads} threads for a part of the time"
     if machine.hypervisor:
         yield "this is a virtual machine: others on the same host share its memory bandwidth and its clock"
-    yield from _cache_doubts(machine.cache, moved)
+    yield from _cache_warnings(machine.cache, moved)
     if build.unused:
         yield f"{build.unused}, which may have wider vectors, was not used: the peak FLOP/s may be higher"
     for group in measured:
         # Distance of the median try from the best.
-        if (spread := 1 - median(group.values) / group.best) > _DOUBTFUL:
+        if (spread := 1 - median(group.values) / group.best) > _WARNING_SPREAD:
             metric = group.metric if group.metric == BANDWIDTH else f"{group.metric} {group.name}"
             below = f"half of the tries were {spread:.0%} or more below the best"
             yield f"{metric}: {below}, so other programs used the machine and the peak may be higher"
 
 
-def _cache_doubts(cache: int, moved: Sequence[Group]) -> Iterator[str]:
+def _cache_warnings(cache: int, moved: Sequence[Group]) -> Iterator[str]:
     smallest, largest = (pick(group.array for group in moved) for pick in (min, max))
     small, large = (max(group.best for group in moved if group.array == size) for size in (smallest, largest))
     arrays = f"arrays of {_size(smallest)}"
@@ -279,7 +279,7 @@ def _cache_doubts(cache: int, moved: Sequence[Group]) -> Iterator[str]:
     elif smallest < _TIMES_OF_CACHE * cache * 0.99:
         are = f"{arrays} are {smallest / cache:.2g} × the last-level cache of {_size(cache)}"
         yield f"{are}, but STREAM requires {_TIMES_OF_CACHE} ×: a part of the bandwidth may be that of the cache"
-    if large < small * (1 - _DOUBTFUL):
+    if large < small * (1 - _WARNING_SPREAD):
         slower = f"arrays of {_size(largest)} were {1 - large / small:.0%} slower than those of {_size(smallest)}"
         yield f"{slower}: a part of the bandwidth may be that of a cache"
 

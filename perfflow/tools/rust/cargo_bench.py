@@ -56,9 +56,9 @@ _MEASURED = re.compile(
 )
 _FAILED = re.compile(r"^test (?P<name>\S.*?) +\.\.\. FAILED", re.MULTILINE)
 _IGNORED = re.compile(r"^test (?P<name>\S.*?) +\.\.\. ignored\b", re.MULTILINE)
-_SUM = re.compile(r"^test result: (?P<what>\w+)\. .*?(?P<measured>\d+) measured;.*\n?", re.MULTILINE)
+_TOTAL_LINE = re.compile(r"^test result: (?P<what>\w+)\. .*?(?P<measured>\d+) measured;.*\n?", re.MULTILINE)
 # Largest time in s of the iterations to count. Counting takes about 50 times as long.
-_COUNTED = 0.05
+_COUNTED_SECONDS = 0.05
 
 
 class Options(cargo_packages.Options):
@@ -122,7 +122,7 @@ def iteration_counts(call: Call, seconds: float) -> tuple[int, ...]:
         return ()
     if bench.harness == _LIBTEST:
         return _OF_LIBTEST
-    many = next((10**power for power in range(5, 1, -1) if 10**power * seconds <= _COUNTED), _FEWEST)
+    many = next((10**power for power in range(5, 1, -1) if 10**power * seconds <= _COUNTED_SECONDS), _FEWEST)
     return many // 10, many
 
 
@@ -148,8 +148,8 @@ def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
     if bench.harness == _LIBTEST:
         mode = () if call.iterations == _OF_LIBTEST[0] else ("--bench",)
         chosen = (own, "--exact") if own else _filter(call)
-        return Invocation((bench.program, *mode, *chosen), env, _printed(call, number).name, bench.cwd)
-    env["CRITERION_HOME"] = str(_home(call, number))
+        return Invocation((bench.program, *mode, *chosen), env, _output_file(call, number).name, bench.cwd)
+    env["CRITERION_HOME"] = str(_criterion_folder(call, number))
     how: tuple[str, ...] = _CRITERION
     if call.iterations:
         how = ("--bench", "--noplot", f"--profile-time={_OF_ONE * (1 + call.iterations)}")
@@ -192,16 +192,16 @@ def parse(call: Call, usage: Usage) -> Parsed:
     warnings: dict[str, None] = {}
     for number, bench in _selected(call):
         if bench.harness == _LIBTEST:
-            text = tool_files.read_text(_printed(call, number))
+            text = tool_files.read_text(_output_file(call, number))
             ignored = frozenset(tool_files.clean_name(found["name"]) for found in _IGNORED.finditer(text))
             readings += _named(call, bench, libtest_readings(text), ignored)
         else:
-            readings += _named(call, bench, _of_criterion(call, _home(call, number), warnings))
+            readings += _named(call, bench, _criterion_readings(call, _criterion_folder(call, number), warnings))
     names = [(reading.benchmark, reading.metric) for reading in readings]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[0]!r}")
     if not readings:
-        raise _not_run(call, "no benchmark left a result")
+        raise _no_result(call, "no benchmark left a result")
     return Parsed(tuple(readings), warnings=tuple(warnings))
 
 
@@ -210,11 +210,11 @@ def listing(call: Call) -> Invocation:
     return Invocation((*_LISTER, str(call.place)))
 
 
-def _of_criterion(call: Call, home: Path, warnings: dict[str, None]) -> Iterator[Reading]:
+def _criterion_readings(call: Call, home: Path, warnings: dict[str, None]) -> Iterator[Reading]:
     # criterion writes sample.json first, so an interrupted benchmark has no benchmark.json.
     places = sorted({path.parent for path in home.rglob(f"new/{criterion_files.ABOUT}")})
     if not places:
-        raise _not_run(call, "no benchmark left a result")
+        raise _no_result(call, "no benchmark left a result")
     is_told = call.effort is Effort.BRIEF and call.pace and _brief(call) != _QUICK
     for place in places:
         found = criterion_files.read(place)
@@ -236,7 +236,7 @@ def libtest_readings(text: str) -> Iterator[Reading]:
     """
     if failed := _FAILED.search(text):
         raise ToolOutputError(f"benchmark {tool_files.clean_name(failed['name'])} failed")
-    result = _SUM.search(text)
+    result = _TOTAL_LINE.search(text)
     if not result or result["what"] != "ok":
         raise ToolOutputError("the output of the benchmarks is cut short")
     lines = list(_MEASURED.finditer(text))
@@ -264,7 +264,7 @@ def _named(
         named.append(replace(reading, benchmark=shown[reading.benchmark]))
     for own in sorted(shown.keys() - passed_over):
         if shown[own] not in {reading.benchmark for reading in named}:
-            raise _not_run(call, f"the benchmark {own[:80]} left no result")
+            raise _no_result(call, f"the benchmark {own[:80]} left no result")
     return named
 
 
@@ -288,17 +288,17 @@ def _suite_in(place: Path) -> _Suite:
     raise ToolOutputError(cargo_packages.why(place) or said or "nothing was built")
 
 
-def _not_run(call: Call, what: str) -> ToolOutputError:
+def _no_result(call: Call, what: str) -> ToolOutputError:
     said = cargo_packages.panic(call.folder) or tool_files.last_words(call.folder)
     return ToolOutputError(what if not said or said.startswith(_PROGRESS) else f"{what}: {said}")
 
 
-def _home(call: Call, number: int) -> Path:
+def _criterion_folder(call: Call, number: int) -> Path:
     """Return the folder for an executable's criterion files, since two executables may share benchmark ids."""
     return call.folder / "criterion" / str(number)
 
 
-def _printed(call: Call, number: int) -> Path:
+def _output_file(call: Call, number: int) -> Path:
     return call.folder / f"{_LIBTEST}-{number}.txt"
 
 

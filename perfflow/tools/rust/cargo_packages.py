@@ -30,7 +30,7 @@ _ERROR = re.compile(
     r"^error(?:\[E\d+\])?: (?P<what>\S.*)(?:(?:\n(?!error|warning).*){0,4}?\n *--> (?P<place>\S.*:\d+:\d+)$)?",
     re.MULTILINE,
 )
-_GAVE_UP = re.compile(r"^error: (?P<what>could not compile .*)", re.MULTILINE)
+_FAILED_CRATE = re.compile(r"^error: (?P<what>could not compile .*)", re.MULTILINE)
 # Since Rust 1.73 the message is on the next line; before, it was in quotes.
 _PANIC = re.compile(r"^thread '.*' (?:\(\d+\) )?panicked at (?:'|[^'\n]*:\n)(\S.*?)(?:', \S+)?$", re.MULTILINE)
 # Patterns of messages of cargo or the compiler, and remedies.
@@ -50,7 +50,7 @@ _AMBIGUOUS = re.compile(r"is ambiguous\.?\n.*following specifications:?\n(?P<nam
 _TARGET = "--target-dir"
 # The subfolder for builds with source lines for profilers.
 _LINES = "/perfflow-lines"
-_SHARER = python_command.bare("cargo_units.py", __file__)
+_COPIER = python_command.bare("cargo_units.py", __file__)
 _MOST_NAMED = 4
 _LONGEST = 200
 
@@ -115,7 +115,7 @@ def with_lines(target: str, profile: str, outside: Sequence[str]) -> tuple[str, 
 
 def shared_units(target: str, crate: str) -> Invocation:
     """Return the process that copies the built units of external crates to the folder of the build with lines."""
-    return Invocation((*_SHARER, target, target + _LINES, str(Path(target).parent)), cwd=crate)
+    return Invocation((*_COPIER, target, target + _LINES, str(Path(target).parent)), cwd=crate)
 
 
 def _without_target(args: Sequence[str]) -> Iterator[str]:
@@ -174,7 +174,7 @@ def why(folder: Path) -> str:
     """Return why cargo failed: the first error with its place and a remedy; '' if it printed no error."""
     said = tool_files.last_bytes(folder)
     # The first of many errors is the cause, and may be far from the end.
-    gave_up, first = _GAVE_UP.search(said), _ERROR.search(tool_files.first_text(folder)) or _ERROR.search(said)
+    gave_up, first = _FAILED_CRATE.search(said), _ERROR.search(tool_files.first_text(folder)) or _ERROR.search(said)
     if not first:
         return ""
     parts = list(dict.fromkeys(match["what"] for match in (gave_up, first) if match))

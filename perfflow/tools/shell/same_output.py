@@ -55,7 +55,7 @@ class SameOutputOptions(CommandOptions):
     )
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_tolerance(self) -> Self:
         if self.tolerance is not None and (self.relative or self.absolute):
             raise ValueError("`tolerance` is deprecated and sets `relative` and `absolute`: remove it")
         return self
@@ -105,7 +105,9 @@ def difference(expected: bytes, actual: bytes, relative: float = 0.0, absolute: 
         excess, apart, allowed = _line_excess(left, right, tolerance)
         if excess > 0:
             far = f"; differs by {apart:.3g}, more than the allowed {allowed:.3g}" if math.isfinite(excess) else ""
-            return f"line {number}: expected {_brief(left)}, got {_brief(right)}{_where(left, right)}{far}"
+            return (
+                f"line {number}: expected {_shortened(left)}, got {_shortened(right)}{_column_note(left, right)}{far}"
+            )
     # Only the line ends differ, which a tolerance allows.
     return "" if any(tolerance) else "the line ends differ"
 
@@ -152,11 +154,11 @@ def _value(text: str) -> float:
     return number
 
 
-def _brief(line: str) -> str:
+def _shortened(line: str) -> str:
     return repr(line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "...")
 
 
-def _where(left: str, right: str) -> str:
+def _column_note(left: str, right: str) -> str:
     """Return the column of the first difference in long lines, else ''."""
     if max(len(left), len(right)) <= 60:
         return ""

@@ -30,7 +30,7 @@ _CACHES = {
 }
 _BRANCHES = {"branch_misses": ("Bcm Bim", ""), "branch_miss_rate": ("Bcm Bim", "Bc Bi")}
 # Other events that can be part of a hotspot's cause.
-_TOLD = {"cache_misses": "last-level misses", "cache_misses_d1": "D1 misses", "branch_misses": "mispredictions"}
+_CAUSE_EVENTS = {"cache_misses": "last-level misses", "cache_misses_d1": "D1 misses", "branch_misses": "mispredictions"}
 _Cache = Annotated[str, Field(pattern=r"^[0-9]{1,12},[0-9]{1,6},[0-9]{1,6}$")]
 
 
@@ -79,7 +79,9 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     if options.cache:
         caches = f"I1 {options.i1}, D1 {options.d1}, LL {options.ll} (bytes, ways, line); cache_misses are those of LL"
         said = (f"cache misses are simulated with caches {caches}", *said)
-    others = {f"simulated {name}": wanted[metric][0].split() for metric, name in _TOLD.items() if metric in wanted}
+    others = {
+        f"simulated {name}": wanted[metric][0].split() for metric, name in _CAUSE_EVENTS.items() if metric in wanted
+    }
     return valgrind_costs.parsed_of(call, found, figures, said, others)
 
 

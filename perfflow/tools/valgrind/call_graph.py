@@ -39,11 +39,11 @@ def stacks_of(own: Mapping[str, int], calls: Mapping[tuple[str, str], int]) -> C
             if not above or len(stack) >= _DEEPEST:
                 stacks[stack] += count
             else:
-                waiting += [((caller, *stack), share) for caller, share in _shared(count, above, least)]
+                waiting += [((caller, *stack), share) for caller, share in _divided(count, above, least)]
     return stacks
 
 
-def _shared(count: int, callers: _Callers, least: float) -> Iterator[tuple[str, int]]:
+def _divided(count: int, callers: _Callers, least: float) -> Iterator[tuple[str, int]]:
     """Divide a count among callers, which are sorted by cost, in whole numbers that add up to the count."""
     whole, given = sum(cost for _, cost in callers), 0
     for caller, cost in callers[1:]:

@@ -224,7 +224,7 @@ class Within:
         self._unknown = any(line.startswith(_UNKNOWN) for line in lines)
         self._named: defaultdict[str, list[str]] = defaultdict(list)
         for plain in (rust_names.plain(line) for line in lines if line and not line.startswith(_UNKNOWN)):
-            self._named[_last(plain)].append(plain)
+            self._named[_last_part(plain)].append(plain)
 
     def _names(self, name: str, file: str) -> bool:
         """Whether the function of a frame matches the glob. Raises ToolOutputError if that is ambiguous."""
@@ -232,12 +232,12 @@ class Within:
         if self._fits(name):
             return True
         # Its name with the module of its file, without the type between them.
-        in_module = rust_names.in_module(_last(name), file)
+        in_module = rust_names.in_module(_last_part(name), file)
         if PurePosixPath(file).suffix == ".rs" and self._pattern.fullmatch(in_module):
             return True
         if "::" in _without_arguments(name) or not own_code.is_own(file):
             return False
-        meant = _of_file(self._named.get(_last(name), []), file)
+        meant = _of_file(self._named.get(_last_part(name), []), file)
         wanted, others = list(filter(self._fits, meant)), list(filterfalse(self._fits, meant))
         if wanted and others:
             raise ToolOutputError(
@@ -278,7 +278,7 @@ def _of_file(symbols: Sequence[str], file: str) -> Sequence[str]:
 
 
 @cache
-def _last(name: str) -> str:
+def _last_part(name: str) -> str:
     """Return the last part of a name, ``submit`` for ``demo::Queue<a::B>::submit(int)``; all closures have one name."""
     bare = _without_arguments(_AFTER.sub("", name, count=1))
     depth, start = 0, 0

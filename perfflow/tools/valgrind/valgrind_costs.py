@@ -44,7 +44,7 @@ _UNKNOWN_FILES = {"", "???"}
 _QUALIFIED = re.compile(r"::|.\(")
 _HEADER = re.compile(r".*\.(?:h|hh|hpp|hxx|inc|inl|ipp|tcc)\Z")
 _KEPT = 20
-_TELLING = 0.1
+_CAUSE_SHARE = 0.1
 """The share of another event, such as cache misses, above which it becomes part of the cause."""
 
 Place = tuple[str, int]
@@ -294,7 +294,7 @@ def hotspots_of(found: Iterable[Costs], source: str, others: Sums = NO_SUMS) -> 
     wholes = {name: sum(each[name] for each in sums) for name in others}
     for part, own in zip(ranked[:_KEPT], sums, strict=False):
         shares = sorted((-own[name] / of_all, name) for name, of_all in wholes.items() if of_all)
-        told = "".join(f", {-share:.0%} of the {name}" for share, name in shares if -share >= _TELLING)
+        told = "".join(f", {-share:.0%} of the {name}" for share, name in shares if -share >= _CAUSE_SHARE)
         hottest, position = _costliest(part.places.items()), part.position
         elsewhere = hottest and (tool_files.clean_name(hottest[0]), hottest[1]) != position
         if part.file and hottest and elsewhere and hottest[0] not in _UNKNOWN_FILES:
@@ -314,9 +314,9 @@ def stacks_of(found: Iterable[Costs]) -> Counter[Stack]:
     own, calls = Counter[str](), Counter[tuple[str, str]]()
     for costs in found:
         for function, places in costs.functions.items():
-            own[_shown(function)[0]] += places.total()
+            own[_location_of(function)[0]] += places.total()
         for (caller, callee), cost in costs.calls.items():
-            calls[_shown(caller)[0], _shown(callee)[0]] += cost
+            calls[_location_of(caller)[0], _location_of(callee)[0]] += cost
     return call_graph.stacks_of(own, calls)
 
 
@@ -325,15 +325,15 @@ def _ranked(found: Iterable[Costs]) -> list[_Part]:
     named: dict[str, dict[str, _Part]] = {}
     for costs in found:
         for function, places in costs.functions.items():
-            location, file = _shown(function)
+            location, file = _location_of(function)
             part = named.setdefault(location, {}).setdefault(file, _Part(location, file, function.object))
             part.places.update(places)
             part.events.update(costs.of_function[function])
-    whole = [part for parts in named.values() for part in _whole(parts) if part.count]
+    whole = [part for parts in named.values() for part in _merged(parts) if part.count]
     return sorted(whole, key=lambda part: (-part.count, part.location, part.file))
 
 
-def _whole(parts: dict[str, _Part]) -> Iterable[_Part]:
+def _merged(parts: dict[str, _Part]) -> Iterable[_Part]:
     """Merge the parts of one function, which cachegrind separates by the sources inlined into it.
 
     A qualified name, or one with parameters, is one function in the first of its files that is the project's own. In C
@@ -355,7 +355,7 @@ def _whole(parts: dict[str, _Part]) -> Iterable[_Part]:
     return parts.values()
 
 
-def _shown(function: Function) -> tuple[str, str]:
+def _location_of(function: Function) -> tuple[str, str]:
     """Return the location and file of a function; its library replaces a missing name and is added without a file."""
     library, name = Path(function.object).name, symbol_names.plain(function.name)
     if _UNKNOWN.match(name):
