@@ -51,7 +51,7 @@ class Role(StrEnum):
     COMPARE = "compare"
 
 
-LOOKING_ON = (Role.PROFILE, Role.MACHINE)
+OPTIONAL_ROLES = (Role.PROFILE, Role.MACHINE)
 """Roles whose steps are optional: if their program is missing they are skipped, and the report names them."""
 
 
