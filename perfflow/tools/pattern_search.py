@@ -104,7 +104,7 @@ def _exchange(child: Popen[bytes], request: bytes) -> bytes:
 
 def _start_process() -> Popen[bytes]:
     # A session of its own keeps ^C from it.
-    argv = python_command.bare("pattern_search.py")
+    argv = python_command.driver_command("pattern_search.py")
     return Popen(argv, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd="/", start_new_session=True)
 
 

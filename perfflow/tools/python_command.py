@@ -52,7 +52,7 @@ class PythonCommand(NamedTuple):
     arguments: tuple[str, ...]
 
 
-def bare(driver: str, beside: str = __file__) -> tuple[str, ...]:
+def driver_command(driver: str, beside: str = __file__) -> tuple[str, ...]:
     """Return the command of one of perfflow's drivers: a bare interpreter, which loads no installed packages.
 
     The driver is in the folder ``drivers`` beside the module whose ``__file__`` is given.

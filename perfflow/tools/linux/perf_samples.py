@@ -39,7 +39,7 @@ NO_SAMPLE = "perf took no sample: give the program more work or a higher `freque
 _FOLDED = "stacks.folded"
 _FEW = 100
 _FIELDS = "comm,pid,tid,time,period,event,ip,sym,dso,srcline"
-_TEXT = python_command.bare("perf_text.py", __file__)
+_TEXT = python_command.driver_command("perf_text.py", __file__)
 _NO_SOURCES = (
     "no sample has a source file of the project: build with debug information (-g; in Rust `debug = 1`) to get files, "
     "lines and inlined callers"

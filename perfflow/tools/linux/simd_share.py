@@ -28,7 +28,7 @@ from perfflow.tools.tool_json import Counted, Json, Name, Whole
 NAME = "simd-share"
 
 _CODE = "hot-code.json"
-_DRIVER = python_command.bare("hot_code.py", __file__)
+_DRIVER = python_command.driver_command("hot_code.py", __file__)
 _LEAST = 0.1
 """The smallest share of samples in loops with arithmetic for which the result represents the program."""
 _DESCRIBED = 2

@@ -152,7 +152,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the program; the driver detects cores, caches and memory."""
     asked = (f"{call.options.seconds:g}", str(call.options.threads or 0), str(call.options.size or 0))
     precisions = ",".join(call.options.precisions or _PRECISIONS)
-    argv = (*python_command.bare("stream_run.py", __file__), str(_program(call)), *asked, precisions)
+    argv = (*python_command.driver_command("stream_run.py", __file__), str(_program(call)), *asked, precisions)
     return (Invocation(argv, stdout=_FILE),)
 
 

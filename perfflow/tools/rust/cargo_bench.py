@@ -33,7 +33,7 @@ from perfflow.tools.tool_json import Json
 
 _SUITE = "suite.json"
 _LISTED = "listing.out"
-_LISTER = python_command.bare("cargo_suite.py", __file__)
+_LISTER = python_command.driver_command("cargo_suite.py", __file__)
 _LIBTEST = "libtest"
 # Start of criterion's messages about a successful benchmark.
 _PROGRESS = "Benchmarking "

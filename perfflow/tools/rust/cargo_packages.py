@@ -50,7 +50,7 @@ _AMBIGUOUS = re.compile(r"is ambiguous\.?\n.*following specifications:?\n(?P<nam
 _TARGET = "--target-dir"
 # The subfolder for builds with source lines for profilers.
 _LINES = "/perfflow-lines"
-_COPIER = python_command.bare("cargo_units.py", __file__)
+_COPIER = python_command.driver_command("cargo_units.py", __file__)
 _MOST_NAMED = 4
 _LONGEST = 200
 

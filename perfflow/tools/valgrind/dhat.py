@@ -36,8 +36,8 @@ NAME = "dhat"
 
 # valgrind's limit. A truncated stack lacks callers.
 _DEEPEST = 500
-_SYMBOLS = python_command.bare("symbol_names.py", __file__)
-_COPIES = python_command.bare("written_files.py")
+_SYMBOLS = python_command.driver_command("symbol_names.py", __file__)
+_COPIES = python_command.driver_command("written_files.py")
 # By the file's mode: the metrics of sizes and blocks, the unit of hotspots, and the names of the unit and of a block.
 _HEAP = (("alloc", "allocs"), "bytes", "B", "allocation")
 _UNITS = (("ad_hoc_units", "ad_hoc_events"), "units", "units", "event")

@@ -25,7 +25,7 @@ NAME = "heaptrack"
 
 _PRINTER = "heaptrack_print"
 _TEXT, _CALLS = "heaptrack.txt", "allocations.folded"
-_DRIVER = python_command.bare("heaptrack_text.py", __file__)
+_DRIVER = python_command.driver_command("heaptrack_text.py", __file__)
 # ELF header: 32 bytes, the offset of the program header table, 14 bytes, the size and number of its entries.
 _HEADER = struct.Struct("<32sQ14x2H4x")
 _INTERPRETER = (3).to_bytes(4, "little")
