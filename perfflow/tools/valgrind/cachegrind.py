@@ -73,7 +73,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
         # No rate if its denominator is 0.
         if of or not whole:
             figures[metric] = count / of if whole else count
-    said = valgrind_run.sums_of([costs.command for costs in found], "the figures are")
+    said = valgrind_run.sum_warnings([costs.command for costs in found], "the figures are")
     if options.branches:
         said = ("branch_misses are simulated and differ from those of a real processor", *said)
     if options.cache:

@@ -38,7 +38,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     found = valgrind_costs.costs_of_a_run(call, NAME)
     # The parts of one process share its number: callgrind.12.out.1, callgrind.12.out.
     commands = {costs.path.name.split(".")[1]: costs.command for costs in found}
-    said = valgrind_run.sums_of(list(commands.values()), "instructions are")
+    said = valgrind_run.sum_warnings(list(commands.values()), "instructions are")
     if any(trigger.startswith(_AT_FORK) for costs in found for trigger in costs.triggers):
         # callgrind recognised the fork, so nothing is counted twice and the warning about that is dropped.
         said = said[:1]

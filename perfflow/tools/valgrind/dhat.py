@@ -196,7 +196,7 @@ def _warnings(
 ) -> Iterator[str]:
     """Yield warnings about summed processes, and about allocations that ``within`` may have missed."""
     summed, counted, *_ = metrics
-    yield from valgrind_run.sums_of([process.file.command for process in found], f"{summed} and {counted} are")
+    yield from valgrind_run.sum_warnings([process.file.command for process in found], f"{summed} and {counted} are")
     if len(found) > 1 and "heap_peak" in metrics:
         yield f"heap_peak is that of {tool_files.clean_name(largest.file.command)[:80]!r} alone"
     within = call.options.within

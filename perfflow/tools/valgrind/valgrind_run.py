@@ -55,7 +55,7 @@ def files_of_a_run(call: Call, tool: str) -> tuple[Path, ...]:
     raise ToolOutputError(f"{tool} wrote no file: the command did not start or was killed{hint}")
 
 
-def sums_of(commands: Sequence[str], what: str) -> tuple[str, ...]:
+def sum_warnings(commands: Sequence[str], what: str) -> tuple[str, ...]:
     """Return warnings that ``what`` is summed over all processes, and about figures that are counted twice.
 
     A forked process starts with the figures of its parent; after ``exec`` it starts at 0.
