@@ -43,11 +43,11 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
 _LONGEST = 60
 _CAUSE_SHARE = 0.25
 """The share of a function's samples above which one kind of call below it counts as its cause."""
-_SAID = re.compile(r"measured: (?P<percent>\d+)% of its samples are spent (?P<kind>[^,]+), through (?P<through>.+)")
+_CAUSE = re.compile(r"measured: (?P<percent>\d+)% of its samples are spent (?P<kind>[^,]+), through (?P<through>.+)")
 
 
-class Said(NamedTuple):
-    """The contents of a text by ``said``: a kind of call, its share (0 to 1) of samples, and the called functions."""
+class CostlyCall(NamedTuple):
+    """The contents of a text by ``cause``: a kind of call, its share (0 to 1) of samples, and the called functions."""
 
     kind: str
     share: float
@@ -59,7 +59,7 @@ def kind_of(name: str) -> str:
     return next((kind for kind, pattern in _KINDS.items() if pattern.match(name)), "")
 
 
-def said(kinds: Counter[tuple[str, str]], samples: int) -> str:
+def cause(kinds: Counter[tuple[str, str]], samples: int) -> str:
     """Describe the most frequent kind of call below a function; '' if none has a quarter of its samples."""
     totals = summed((kind, count) for (kind, _), count in kinds.items())
     kind, count = min(totals.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
@@ -71,7 +71,7 @@ def said(kinds: Counter[tuple[str, str]], samples: int) -> str:
     return f"measured: {count / samples:.0%} of its samples are spent {kind}, through {through}"
 
 
-def read_said(text: str) -> Said | None:
-    """Parse a text by ``said``; None for any other text."""
-    match = _SAID.fullmatch(text)
-    return Said(match["kind"], int(match["percent"]) / 100, match["through"]) if match else None
+def parse_cause(text: str) -> CostlyCall | None:
+    """Parse a text by ``cause``; None for any other text."""
+    match = _CAUSE.fullmatch(text)
+    return CostlyCall(match["kind"], int(match["percent"]) / 100, match["through"]) if match else None

@@ -285,7 +285,7 @@ class _EventSums:
         found, total = [], self.stacks.total()
         for spot in hotspots_of(self.blamed.items(), source=source):
             place = (spot.location, spot.file)
-            cause = costly_calls.said(self.below[place], round(spot.share * total))
+            cause = costly_calls.cause(self.below[place], round(spot.share * total))
             if not cause and (kind := costly_calls.kind_of(spot.location)):
                 cause = f"supposed: {kind}, by the function's name"
             own, whole = self.selves[place] / total, self.inclusive[place] / total
