@@ -80,7 +80,7 @@ def test_what_cannot_take_long_is_searched_here(monkeypatch: pytest.MonkeyPatch)
     def elsewhere(request: bytes) -> bytes:
         raise AssertionError(request)
 
-    monkeypatch.setattr(pattern_search, "_asked", elsewhere)
+    monkeypatch.setattr(pattern_search, "_answer_to", elsewhere)
     assert search(r"took (?P<time>[0-9.]+) ms", ["took 12 ms\n" * 100])
     assert search(r"^(?P<copied>\d+) bytes .* copied, (?P<time>[\d.e-]+) s", ["5 bytes, copied, 1 s"]) == []
 
