@@ -175,7 +175,7 @@ def _instruction(machine: Machine, address: int, text: str) -> Instruction:
 
 
 def _x86_arithmetic(mnemonic: str, operands: Sequence[str]) -> Arithmetic | None:
-    """Return what arithmetic an instruction is; None for all else. ``operands`` are in the order of the text."""
+    """Return the arithmetic of an instruction, None for others. ``operands`` are in the order of the text."""
     if _X87.match(mnemonic):
         return Arithmetic(packed=False, element="f80", lanes=1, register="st")
     registers = (found for text in operands for found in _X86_REGISTER.findall(text))
@@ -209,7 +209,7 @@ def _makes_constant(mnemonic: str, operands: Sequence[str]) -> bool:
 
 
 def _aarch64_arithmetic(mnemonic: str, operands: Sequence[str]) -> Arithmetic | None:
-    """Return what arithmetic an instruction is; None for all else. ``operands`` are in the order of the text."""
+    """Return the arithmetic of an instruction, None for others. ``operands`` are in the order of the text."""
     vector = _ARM_VECTOR.search(" ".join(operands))
     if not vector:
         scalar = _ARM_SCALAR.match(operands[0]) if operands else None

@@ -1,4 +1,4 @@
-"""``command``: time any command. Each sample is a fresh process, timed from spawn to exit. wait4(2) gives resources."""
+"""``command``: time any command. Each sample is a fresh process, timed from spawn to exit; wait4(2) gives resources."""
 
 from __future__ import annotations
 

@@ -116,10 +116,10 @@ def outputs(call: Call) -> tuple[Path, ...]:
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Read ``alloc`` (B) and ``allocs`` of all processes, and ``heap_peak`` (B) of the one with the highest.
+    """Read ``alloc`` (B) and ``allocs`` of all processes, and ``heap_peak`` (B) of the process with the highest peak.
 
-    Of a report in ad hoc mode it is ``ad_hoc_units`` and ``ad_hoc_events``. Raises ToolOutputError if there is no file,
-    if one is cut or nonsense, if no allocation was seen at all, or if no function is called what ``within`` says.
+    For a report in ad hoc mode, read ``ad_hoc_units`` and ``ad_hoc_events`` instead. Raises ToolOutputError if there is
+    no file, if a file is cut or invalid, if there was no allocation, or if no function matches ``within``.
     """
     paths = outputs(call) if call.options.report else valgrind_run.files_of_a_run(call, NAME)
     if not paths:
