@@ -38,5 +38,5 @@ def test_a_table_that_ends_long_before_the_command_is_told(tmp_path: Path) -> No
 
 def test_a_figure_that_is_too_large_once_scaled_is_none(tmp_path: Path) -> None:
     text = (SMI / "two-gpus" / "nvidia-smi.txt").read_text().replace("9000", "9000000000000000000")
-    with pytest.raises(ToolOutputError, match="which cannot be"):
+    with pytest.raises(ToolOutputError, match="which is not valid"):
         _parsed(tmp_path, text)

@@ -107,7 +107,7 @@ def test_one_measures_like_perfflows_own(site: Path) -> None:
         ("loud", "lines-tool 1.0 (loud), whose import fails: RuntimeError: imported"),
         ("gone", "whose import fails: ModuleNotFoundError: No module named 'no_such_module'"),
         ("half", "which is a module and not a perfflow.tools.adapter.Adapter: name it as `MODULE:ADAPTER`"),
-        ("later", "which is written for interface 2: this perfflow knows 1"),
+        ("later", "which is written for interface 2: this perfflow supports 1"),
         ("both", "both first-tool 1.0 and second-tool 1.0 provide it"),
     ],
 )

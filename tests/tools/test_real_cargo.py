@@ -152,7 +152,7 @@ def test_a_crate_that_does_not_compile(crate: Path, tmp_path: Path) -> None:
 def test_a_lock_file_that_is_out_of_date(crate: Path, tmp_path: Path) -> None:
     manifest = crate / "second" / "Cargo.toml"
     manifest.write_text(manifest.read_text().replace("0.2.0", "0.3.0"))
-    assert "commit the new Cargo.lock, or drop `locked`" in _why(crate, tmp_path, bench="odd")
+    assert "commit the new Cargo.lock, or remove `locked`" in _why(crate, tmp_path, bench="odd")
 
 
 def test_a_folder_without_a_manifest(crate: Path, tmp_path: Path) -> None:

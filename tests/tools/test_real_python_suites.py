@@ -209,7 +209,7 @@ def test_asv_runs_the_code_that_pythonpath_names(suite: dict[str, Any], tmp_path
     ("options", "reason"),
     [
         ({"bench": "nowhere"}, "matches nowhere"),
-        ({"bench": r"2000, 'down'"}, "no result of a benchmark in it; skipped by the suite"),
+        ({"bench": r"2000, 'down'"}, "it has no benchmark result; skipped by the suite"),
         ({"config": "no.json"}, "No such file"),
     ],
     ids=str,

@@ -131,7 +131,7 @@ def test_one_that_is_killed_says_what_may_help(tmp_path: Path) -> None:
         while b"\n" not in (tmp_path / "tries.jsonl").read_bytes():
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
-    with pytest.raises(ToolOutputError, match="was ended before its last try: if memory was short"):
+    with pytest.raises(ToolOutputError, match="was killed before its last try: if it ran out of memory"):
         stream.parse(call, USAGE)
 
 

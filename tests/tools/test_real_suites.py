@@ -225,7 +225,7 @@ def test_google_benchmark_runs_one_alone_and_briefly(name: str, gbench: str, tmp
     [
         ("broken/1", 'broken/1 reports an error: the input "x" is missing'),
         ("nowhere", "no benchmark matches the filter"),
-        ("summed", "it holds aggregates alone"),
+        ("summed", "it has only aggregates"),
     ],
 )
 def test_google_benchmark_without_figures(text: str, reason: str, gbench: str, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_google_benchmark_that_failed_leaves_the_others(gbench: str, tmp_path: P
 def test_google_benchmark_of_another_program(words: tuple[str, ...], built: dict[str, str], tmp_path: Path) -> None:
     ran = run("google-benchmark", tmp_path, built[words[0]], *words[1:])
     assert failure_seen(ran)
-    with pytest.raises(ToolOutputError, match="not of Google Benchmark"):
+    with pytest.raises(ToolOutputError, match="does not use Google Benchmark"):
         ran.parse()
 
 

@@ -25,7 +25,7 @@ from perfflow.tools.nvidia.nsys_report import Device, Report, Row, longest_first
 
 NAME = "nsys"
 
-_DRIVER = python_command.bare("nsys_run.py", __file__)
+_DRIVER = python_command.driver_command("nsys_run.py", __file__)
 _FILE, _FOLDED = "nsys.json", "threads.folded"
 _KEPT = ("report.nsys-rep", "report.sqlite")
 _LARGEST = 20

@@ -27,7 +27,7 @@ from perfflow.tools.torch import torch_trace
 from perfflow.tools.torch.torch_trace import Interval, Row, Trace
 
 NAME = "torch-profiler"
-_DRIVER = python_command.bare("written_files.py")
+_DRIVER = python_command.driver_command("written_files.py")
 _LISTED = "written.json"
 _TABLE, _FOLDED = "operators.json", "operators.folded"
 _MOST_ROWS = 20
