@@ -73,6 +73,7 @@ def decisions(found: dict[str, Any]) -> dict[str, str]:
     return {item["revision"]: item["decision"] for item in found["tried"]}
 
 
+@pytest.mark.long
 def test_the_commit_among_forty_is_found_in_eight_builds(around: Path) -> None:
     root, ids = project(around, linear(40, lambda number: slower_at(number, AT)))
     before = all_but_runs(root)
@@ -217,7 +218,7 @@ def test_a_regression_in_two_steps_is_told_as_such(around: Path) -> None:
     root, ids = project(around, [costs(100), *linear(7, changes.get)], COSTS)
     status, found = bisected(root, "--good", ids[1])
     assert (status, found["first_bad"]["revision"]) == (0, ids[6])
-    assert any("a smaller part of it came before" in note for note in found["notes"])
+    assert any("an earlier commit causes a smaller part" in note for note in found["notes"])
 
 
 def test_the_first_of_two_equal_steps_is_found_and_the_rest_is_said(around: Path) -> None:

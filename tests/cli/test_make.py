@@ -144,7 +144,7 @@ def test_one_of_them_by_name(project: Path) -> None:
     assert ran(project) == ["short"]
 
 
-@pytest.mark.parametrize("flags", [("-k",), ("-k", "-j4"), ()])
+@pytest.mark.parametrize("flags", [("-k", "-j4"), ()])
 def test_a_verdict_that_fails_fails_make_and_leaves_no_stamp(flags: tuple[str, ...], project: Path) -> None:
     assert make(project, "perf").returncode == 0
     ran(project)

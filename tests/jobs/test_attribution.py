@@ -143,6 +143,7 @@ def test_one_profile_names_the_function_its_file_and_the_commit_for_a_time_and_f
     assert again.result.profiles == result.profiles
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
 def test_a_program_that_prints_a_small_part_of_its_time_is_profiled_by_all_of_it(tree: Project) -> None:
     """By the printed time, one recording would run it tens of thousands of times, and its text could not be read."""
@@ -212,6 +213,7 @@ def test_a_file_that_was_moved_keeps_its_function(tree: Project) -> None:
     assert slow in [each.revision for each in found.commits]
 
 
+@pytest.mark.long
 def test_of_several_benchmarks_only_those_are_profiled_that_regressed(tree: Project) -> None:
     _, planted, _ = c_history(tree, GRAB=700)
     cells = 'benchmark: "core/${{ matrix.which }}", matrix: {which: [a, b]}'

@@ -280,7 +280,7 @@ def test_what_cannot_be_reached_or_read_has_its_remedy(team: Team) -> None:
         (("add", nowhere), 3, "asking file://"),
         (("add", "git+https://no-such-host.invalid/o/r@v1#a"), 3, "check the address and the network"),
         (("add", team.reference("v9")), 2, "did you mean 'v1'?"),
-        (("add", team.reference("abcdef1")), 2, "all of its digits"),
+        (("add", team.reference("abcdef1")), 2, "all digits of a commit"),
         (("add", team.reference("0" * 40)), 3, "fetching 000000000000"),
         (("add", "workflows/own.yaml"), 2, "is not a reference to a file in git"),
         (("add",), 2, "there is no perfflow.lock here"),

@@ -112,6 +112,7 @@ def _gate(*words: str, project: Path, gpu: StandIns, **env: str) -> tuple[int, d
     return _run(*gate, *words, project=project, gpu=gpu, **env)
 
 
+@pytest.mark.long
 def test_gpu_regression(project: Path, gpu: StandIns) -> None:
     """With the label of one architecture, its cells run on both sides. The other cells are skipped and listed."""
     source = project / "kernels_cpu.cpp"

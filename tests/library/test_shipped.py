@@ -217,6 +217,7 @@ def test_google_benchmark_suite(project: Path) -> None:
 
 
 @needs_cargo
+@pytest.mark.long
 def test_rust_hotpath(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with hot_workspace(monkeypatch) as crate:
         settings = {"crate": str(crate), "bench": "lies", "filter": "truth|beauty", "seconds": "1"}
@@ -228,6 +229,7 @@ def test_rust_hotpath(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_cargo
+@pytest.mark.long
 def test_regression_gate(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One crate in two feature sets. A long test runs a similar workflow with all crates of the example."""
     chosen = {"packages": "second", "features": "none,default", "filter": "second", "budget": "2s"}
@@ -239,6 +241,7 @@ def test_regression_gate(project: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @needs_mojo
+@pytest.mark.long
 def test_mojo_kernel(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", path_with_compiler())
     kernels = copy_example(project).relative_to(project)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.shell import ROOT
 from tests.docs.console import blocks
 from tests.docs.test_documents import copy_of_the_tree
@@ -33,6 +35,7 @@ def _tested(tree: Path, *names: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_one_module_one_line_and_one_folder_are_a_tool(tmp_path: Path) -> None:
     tree = copy_of_the_tree(tmp_path / "perfflow")
     (tree / "perfflow/tools/shell/lines.py").write_text(ADAPTER)

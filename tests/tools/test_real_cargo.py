@@ -216,6 +216,7 @@ def _workflow(crate: Path, candidate: str) -> str:
     return WORKFLOW.replace("CRATE", str(crate)).replace("CANDIDATE", candidate)
 
 
+@pytest.mark.long
 def test_a_feature_that_doubles_the_work_is_a_regression(project: Project, crate: Path) -> None:
     result = project.run(_workflow(crate, "{with: {features: slow}}"))
     assert result.verdict == "fail"
@@ -275,6 +276,7 @@ def uneven(crate: Path) -> Path:
     return crate
 
 
+@pytest.mark.long
 def test_every_second_call_twice_as_slow_is_a_regression(project: Project, uneven: Path) -> None:
     step = f"{{id: bench, uses: cargo-bench, benchmark: '*', with: {{crate: {uneven}, bench: other, locked: true}}, "
     text = f"stages:\n  baseline:\n    - {step}budget: 2m, candidate: {{env: {{UNEVEN: '2'}}}}}}\n"

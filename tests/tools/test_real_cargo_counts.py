@@ -75,7 +75,7 @@ def each_of(call: Call, name: str, folder: Path) -> float:
 def test_an_iteration_costs_the_same_every_time_and_nothing_but_itself(crate: Path, tmp_path: Path) -> None:
     (crate / "benches" / "other.rs").write_text(OWN)
     call = built(crate, tmp_path / "built", bench="other")
-    for name in ("own/plain", "own/small", "own/each", "own/custom"):
+    for name in ("own/plain", "own/custom"):
         found = []
         for again in ("first", "second"):
             (tmp_path / again).mkdir(exist_ok=True)

@@ -113,7 +113,7 @@ def test_memory_profiler_counts_children(tmp_path: Path) -> None:
 
 
 def test_memory_profiler_by_line(tmp_path: Path) -> None:
-    parsed = parsed_of(run("memory-profiler", tmp_path, PYTHON, GROWS, "4", profile=["__main__"]))
+    parsed = parsed_of(run("memory-profiler", tmp_path, PYTHON, GROWS, "1", profile=["__main__"]))
     first = parsed.hotspots[0]
     assert (first.location.rpartition(".")[2], first.file, first.line, first.unit) == ("keep", GROWS, 12, "bytes")
     assert any("includes memory_profiler itself" in warning for warning in parsed.warnings)

@@ -71,7 +71,12 @@ def project(tmp_path: Path) -> Path:
     return make(tmp_path / "project")
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# Each example takes a quarter of a second.
+@settings(
+    max_examples=int(os.environ["PERFFLOW_FUZZ_EXAMPLES"]) // 2,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(before=EDITS, after=EDITS, rubbish=EDITS)
 def test_a_slot_shows_what_the_user_has(project: Path, before: Edits, after: Edits, rubbish: Edits) -> None:
     repository = open_repository(project)

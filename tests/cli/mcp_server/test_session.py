@@ -67,6 +67,7 @@ stages:
 """A workflow with one benchmark, so that effects of code layout on others do not matter."""
 
 
+@pytest.mark.long
 def test_an_agent_finds_the_hotspot_and_only_the_good_patch_is_kept(project: Path) -> None:
     (project / "workflows" / "tune.yaml").write_text(FLOW)
     (project / "sum.py").write_text(SUM)
