@@ -186,13 +186,13 @@ def _base(
 
 
 def _missing(opened: Opened, selected: frozenset[str]) -> str:
-    from perfflow.jobs.catalog.ability import lacking
+    from perfflow.jobs.catalog.runnable import lacking
 
     return lacking(opened, selected)
 
 
 def _failed_for_lack(finished: FinishedRun) -> str:
-    from perfflow.jobs.catalog.ability import said_unable
+    from perfflow.jobs.catalog.runnable import said_unable
 
     return said_unable(finished.result)
 
