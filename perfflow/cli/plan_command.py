@@ -63,7 +63,7 @@ def print_plan(
     from dataclasses import replace
 
     from perfflow.cli.style import style_of
-    from perfflow.jobs.catalog import expecting
+    from perfflow.jobs.catalog import duration_estimate
     from perfflow.jobs.catalog.preview import LEFT_OUT, SKIPPED, preview
     from perfflow.report import plan_page
     from perfflow.session.compared_trees import problems_of
@@ -74,11 +74,11 @@ def print_plan(
         from perfflow.jobs.run.tree_jobs import with_builds
 
         selected = with_builds(opened, selected)
-    expected = expecting.expected(opened, selected, in_trees=in_trees, budget=budget)
+    expected = duration_estimate.expected(opened, selected, in_trees=in_trees, budget=budget)
     steps = preview(opened, selected, expected)
     idle = {step["id"] for step in steps if step["outcome"] in (LEFT_OUT, SKIPPED)}
     counted = {name: item for name, item in expected.items() if name not in idle}
-    time = expecting.in_all(opened.plan, counted, budget)
+    time = duration_estimate.in_all(opened.plan, counted, budget)
     if form == "json":
         data = {"workflow": opened.plan.workflow.name, "steps": steps, "expected": time.to_json()}
         say(json.dumps(data, ensure_ascii=False, indent=1))

@@ -64,7 +64,7 @@ def shown(
     from perfflow.cli import job, live
 
     def estimates(steps: Sequence[Planned]) -> Mapping[str, Expected | None]:
-        from perfflow.jobs.catalog.expecting import expected
+        from perfflow.jobs.catalog.duration_estimate import expected
 
         in_trees = list(typed[1:2]) == ["gate"] and not any(word.startswith("--base-results") for word in typed)
         ids = [item.id for item in steps]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perfflow.cli.step_text import taken_text
-from perfflow.jobs.catalog.expecting import expected, in_all
+from perfflow.jobs.catalog.duration_estimate import expected, in_all
 from perfflow.machine.facts import facts
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
