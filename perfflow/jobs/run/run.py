@@ -220,7 +220,7 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
     expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:
-        from perfflow.jobs.gate.spent import without_spent
+        from perfflow.jobs.gate.merged_acceptances import without_spent
 
         steps = tree_jobs.with_builds(opened, steps)
         opened, unsure = without_spent(opened, trees.repository, trees.base)
