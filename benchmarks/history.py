@@ -26,7 +26,7 @@ from typing import TypeVar
 import psutil
 
 from perfflow.jobs.history import collect, importing, site
-from perfflow.jobs.history.changing import changes_of
+from perfflow.jobs.history.change_report import changes_of
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.reading import index
 from perfflow.jobs.history.trends import HistoryFilter, trends

@@ -13,7 +13,7 @@ from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit, UserError
 
 if TYPE_CHECKING:
-    from perfflow.jobs.history.changing import LocatedChange
+    from perfflow.jobs.history.change_report import LocatedChange
     from perfflow.jobs.history.suspecting import Suspicion
     from perfflow.jobs.history.trends import HistoryFilter
 
@@ -127,7 +127,7 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
     Exit: 0 shown, 2 bad usage, 3 the store cannot be reached or a suspicion could not be measured, 130 interrupted.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.history import changing, reading
+    from perfflow.jobs.history import change_report, reading
 
     filters = {name: value for name, value in options.items() if name not in _MEASURING_OPTIONS}
     aside = [f"--{name}" for name in ("set", "budget", "trust") if options["settings" if name == "set" else name]]
@@ -143,7 +143,7 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
     if suspicions:
         _show_suspicions(found, as_json=as_json)
         return status
-    changed = changing.all_changes(_root(), _asked(**filters), _note)
+    changed = change_report.all_changes(_root(), _asked(**filters), _note)
     if as_json:
         say(_json([item.as_json() for item in changed]))
     elif as_csv:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfflow.jobs.history.changing import Change, LocatedChange, changes_of, located_change
+from perfflow.jobs.history.change_report import Change, LocatedChange, changes_of, located_change
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import NEWEST, HistoryFilter, Trend, commit_order, parameters_of, trends
 from perfflow.model.errors import UserError

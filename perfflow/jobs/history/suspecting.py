@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-from perfflow.jobs.history.changing import logs_of
+from perfflow.jobs.history.change_report import logs_of
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import HistoryFilter, Trend, commit_order, trends
 from perfflow.model.errors import UserError
