@@ -14,7 +14,7 @@ from perfflow.model.errors import Exit, UserError
 
 if TYPE_CHECKING:
     from perfflow.jobs.history.change_report import LocatedChange
-    from perfflow.jobs.history.suspecting import Suspicion
+    from perfflow.jobs.history.suspicion_report import Suspicion
     from perfflow.jobs.history.trends import HistoryFilter
 
 
@@ -185,11 +185,11 @@ def _suspicions(asked: HistoryFilter, workflow: str | None, options: Mapping[str
     """Return the suspicions and an exit status. If ``workflow`` is given, first measure its open ones in pairs."""
     from perfflow.cli.durations import seconds
     from perfflow.cli.progress import shown
-    from perfflow.jobs.history import suspecting
+    from perfflow.jobs.history import suspicion_report
     from perfflow.session.clock import now
 
     if workflow is None:
-        return suspecting.suspicions(_root(), asked, _note, now()), 0
+        return suspicion_report.suspicions(_root(), asked, _note, now()), 0
     from perfflow.cli.run_command import usable
     from perfflow.jobs.against.confirm import Pairs, confirm
     from perfflow.jobs.run.run import FinishedRun, RunRequest, run
@@ -198,14 +198,14 @@ def _suspicions(asked: HistoryFilter, workflow: str | None, options: Mapping[str
     total = None if budget is None else seconds("--budget", budget)
     pairs = Pairs(workflow, seconds("--lock-timeout", options["lock_timeout"]), settings, total, budget or "")
     opened = usable(workflow, settings, to_run=True, trust=options["trust"])
-    found = suspecting.suspicions(opened.root, asked, _note, now())
+    found = suspicion_report.suspicions(opened.root, asked, _note, now())
 
     def measure(request: RunRequest) -> FinishedRun:
         with shown(None, opened, list(request.command), budget=total) as told:
             return run(opened, request, told)
 
     done = confirm(opened, found, pairs, measure)
-    suspecting.keep(opened.root, [item for item in done.suspicions if item.is_news], _note)
+    suspicion_report.keep(opened.root, [item for item in done.suspicions if item.is_news], _note)
     if not done.measured:
         _note(f"{opened.plan.workflow.name} has no open suspicion that this machine can measure in pairs")
     for run_id in done.failed:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from perfflow.jobs.against.best_revision import may_measure
-from perfflow.jobs.history.suspecting import Suspicion
+from perfflow.jobs.history.suspicion_report import Suspicion
 from perfflow.jobs.run.run import FinishedRun, RunRequest
 from perfflow.machine.facts import facts
 from perfflow.model.later import dataclass
