@@ -240,9 +240,9 @@ def add(results: tuple[str, ...]) -> None:
     Exit: 0 the runs were added, 2 a file is not a perfflow result. If the store cannot be reached, the runs are kept
     here and sent later (exit 0).
     """
-    from perfflow.jobs.history import collect, importing
+    from perfflow.jobs.history import collect, import_files
 
-    _added(collect.add(_root(), importing.own(_root(), results), _note), len(results), "run")
+    _added(collect.add(_root(), import_files.own(_root(), results), _note), len(results), "run")
 
 
 @command.command("import", short_help="Add result files of other tools.")
@@ -255,9 +255,9 @@ def import_(files: tuple[str, ...]) -> None:
 
     Exit: 0 added, 2 a file cannot be read, 3 the store cannot be reached.
     """
-    from perfflow.jobs.history import collect, importing
+    from perfflow.jobs.history import collect, import_files
 
-    found = list(importing.summaries(_root(), list(files), _note))
+    found = list(import_files.summaries(_root(), list(files), _note))
     _added(collect.add(_root(), found, _note), len(found), "set")
 
 
