@@ -28,7 +28,7 @@ import psutil
 from perfflow.jobs.history import collect, import_files, site
 from perfflow.jobs.history.change_report import changes_of
 from perfflow.jobs.history.collect import opened
-from perfflow.jobs.history.reading import index
+from perfflow.jobs.history.overview import index
 from perfflow.jobs.history.trends import HistoryFilter, trends
 from perfflow.store.history.connections import Connection, PostgresConnection, SqliteConnection
 from perfflow.store.history.database import Measured
