@@ -176,10 +176,10 @@ def _placed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: R
     placement, trees = request.placement, chosen.trees
     if placement is None or trees.repository is None or trees.head is None:
         return False
-    from perfflow.jobs.cluster import placed_run, placing
+    from perfflow.jobs.cluster import place_groups, placed_run
 
     if not request.resume:
-        folder.append(placing.Partition(placement.name, trees.head.tree, tuple(chosen.groups)).event())
+        folder.append(place_groups.Partition(placement.name, trees.head.tree, tuple(chosen.groups)).event())
     keep_going = request.keep_going or chosen.is_gate
     work = placed_run.work_of(session, chosen.opened, placement, request.budget, keep_going=keep_going)
     code = placed_run.Code(trees.repository, trees.head, trees.base)
@@ -231,12 +231,12 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
 
 def _groups(chosen: _Chosen, request: RunRequest) -> list[Group]:
     """Return the groups for other machines; for a resumed run, the groups it had. Raises UserError."""
-    from perfflow.jobs.cluster import placed_run, placing
+    from perfflow.jobs.cluster import place_groups, placed_run
 
     if request.placement is None:
         return []
     if request.resume:
-        earlier = placing.partition(request.resume)
+        earlier = place_groups.partition(request.resume)
         if earlier and chosen.trees.head and earlier.tree != chosen.trees.head.tree:
             raise UserError.of(
                 "the code has changed since the run began", "undo the change, or start a new run without --resume"
