@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfflow.jobs.library.checking import ItemState
+    from perfflow.jobs.library.lock_state import ItemState
     from perfflow.jobs.library.pinning import Pinned
 
 
@@ -109,7 +109,7 @@ def list_(as_json: bool) -> None:
 
     from perfflow.cli.output import say, say_page
     from perfflow.cli.style import style_of
-    from perfflow.jobs.library.checking import item_states
+    from perfflow.jobs.library.lock_state import item_states
     from perfflow.report.table import mark, name, table
     from perfflow.report.text_table import laid_out
 
@@ -142,7 +142,7 @@ def verify() -> int:
     Exit: 0 all files match, 1 a file was changed or is missing, 2 perfflow.lock cannot be read.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.library.checking import item_states
+    from perfflow.jobs.library.lock_state import item_states
     from perfflow.report.sanitize import visible
 
     rows = item_states(_root())
