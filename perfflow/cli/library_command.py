@@ -174,7 +174,7 @@ def test(folder: Path) -> int:
     Exit: 0 all passed, 1 some failed, 2 bad usage or test file.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.library.testing import tested
+    from perfflow.jobs.library.library_tests import tested
     from perfflow.report.sanitize import visible
 
     passed, failed = 0, 0
