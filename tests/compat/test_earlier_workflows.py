@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.jobs.start.migrating import migrated
+from perfflow.jobs.start.migrate_workflow import migrated
 from perfflow.jobs.start.rewritten_file import write
 from perfflow.model.errors import Problem, Severity
 from perfflow.plan.parameters import MISSING
