@@ -92,7 +92,7 @@ def _built(work: Work, opened: Opened, clone: Path, request: RunRequest, out: Pa
     """Return the outputs of the build steps, after this job or another one on the same kind of machine ran them."""
     from perfflow.jobs.cluster.builds import Builds, Built, outputs_of
     from perfflow.jobs.run.run import run
-    from perfflow.plan.building import building_steps
+    from perfflow.plan.build_steps import building_steps
     from perfflow.session.progress import NoProgress
 
     before = ("setup", *(item.stage for item in opened.plan.steps if item.id in building_steps(opened.plan)))

@@ -17,7 +17,7 @@ from perfflow.execute.prepare import BASH, PreparationError, first_count, ready
 from perfflow.model.errors import Problem, Severity, ToolOutputError, UserError, in_file_order
 from perfflow.model.later import dataclass, late_pattern
 from perfflow.model.readings import Side
-from perfflow.plan.building import building_steps
+from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Planned, profiles_several
 from perfflow.session.opening import Opened
 from perfflow.tools.adapter import LOOKING_ON, Role

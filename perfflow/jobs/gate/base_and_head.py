@@ -12,7 +12,7 @@ from perfflow.execute.prepare import sides_of
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Side
 from perfflow.model.targets import matches
-from perfflow.plan.building import building_steps
+from perfflow.plan.build_steps import building_steps
 from perfflow.plan.coverage import metrics_of
 from perfflow.plan.plan import Planned
 from perfflow.session.attribution.blaming import blame

@@ -47,7 +47,7 @@ def with_builds(opened: Opened, selected: frozenset[str]) -> frozenset[str]:
 
     The slot of a tree could otherwise contain an earlier run's build of other code.
     """
-    from perfflow.plan.building import building_steps
+    from perfflow.plan.build_steps import building_steps
 
     in_trees = any(item.stage != "setup" for item in opened.plan.steps if item.id in selected)
     return selected.union(building_steps(opened.plan)) if in_trees else selected

@@ -23,7 +23,7 @@ from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
 from perfflow.model.later import dataclass
 from perfflow.model.readings import Side
-from perfflow.plan.building import building_steps
+from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Planned
 from perfflow.session.perform import allows
 from perfflow.session.progress import Nested
