@@ -10,7 +10,7 @@ from perfflow.jobs.start.rewritten_file import Rewritten, own_file
 from perfflow.model.errors import Severity, UserError
 from perfflow.model.targets import matches, read_key, target_of
 from perfflow.model.units import UnitError
-from perfflow.plan import doubles
+from perfflow.plan import duplicate_metrics
 from perfflow.plan.coverage import metrics_of
 from perfflow.plan.parameters import MISSING
 from perfflow.session.opening import Opened, open_workflow
@@ -136,7 +136,7 @@ def zero_threshold(_opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
 def measured_twice(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
     """Give a second step that measures the same metric of a benchmark its own name. Its samples used to be dropped."""
     taken = {item.benchmark for item in opened.plan.steps}
-    again = {item.step.id: item.benchmark for item, _, _ in doubles.found(opened.plan)}
+    again = {item.step.id: item.benchmark for item, _, _ in duplicate_metrics.found(opened.plan)}
     for loc, step in _own_steps(data):
         name = str(step.get("id"))
         old = again.get(name)
