@@ -15,7 +15,7 @@ from perfflow.model.targets import matches
 from perfflow.plan.build_steps import building_steps
 from perfflow.plan.coverage import metrics_of
 from perfflow.plan.plan import Planned
-from perfflow.session.attribution.blaming import blame
+from perfflow.session.attribution.blame_commits import blame
 from perfflow.session.perform import failure_of, perform_all
 from perfflow.session.presence import absent
 from perfflow.session.progress import Nested
