@@ -119,5 +119,5 @@ def test_a_run_imports_nothing_that_it_does_not_use() -> None:
     assert not loaded & {
         *("networkx", "jinja2", "psutil", "ruamel", "sqlite3"),
         *("perfflow.workflow.declared_tool", "perfflow.tools.parsed_output"),
-        *("perfflow.session.attribution.profiled", "perfflow.plan.optimize_stage"),
+        *("perfflow.session.attribution.choose_profilers", "perfflow.plan.optimize_stage"),
     }

@@ -21,8 +21,8 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.later import dataclass
 from perfflow.model.readings import Cost, Parsed, Side, Usage
 from perfflow.plan.plan import Planned, has_command
+from perfflow.session.attribution.choose_profilers import Choice, Subject, step_of
 from perfflow.session.attribution.function_costs import FunctionCosts
-from perfflow.session.attribution.profiled import Choice, Subject, step_of
 from perfflow.session.attribution.profiled_builds import ProfiledBuilds
 from perfflow.session.evidence import Evidence, flatness
 from perfflow.session.session import RunSession
