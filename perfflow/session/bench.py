@@ -41,7 +41,7 @@ from perfflow.workflow.model import Parse
 from perfflow.workflow.roles import figures_in
 
 if TYPE_CHECKING:
-    from perfflow.session.code_layouts.drawing import Drawn
+    from perfflow.session.code_layouts.layout_sets import Drawn
 
 WARMUP = 1
 STOPPED = "perfflow was stopped (^Z) during a sample, so the sample was repeated"
