@@ -17,7 +17,7 @@ from perfflow.model.errors import Exit, UserError
 if TYPE_CHECKING:
     from perfflow.jobs.compare.compare_commands import Question
     from perfflow.jobs.run.run import FinishedRun, RunRequest
-    from perfflow.session.opening import Opened
+    from perfflow.session.open_workflow import Opened
     from perfflow.store.history.stored import Stored
 
 _MARK = "perfflow.compare.after-dashes"

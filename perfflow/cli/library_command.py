@@ -223,7 +223,7 @@ def _commands(done: Pinned, name: str) -> Iterator[str]:
     from perfflow.plan.parameters import MISSING
     from perfflow.report import plan_page
     from perfflow.report.sanitize import visible
-    from perfflow.session.opening import open_workflow
+    from perfflow.session.open_workflow import open_workflow
 
     pin = done.after[name]
     yield f"{visible(name)}: commit {pin.commit[:12]}, sha256 {pin.sha256[:12]}"

@@ -12,7 +12,7 @@ from perfflow.cli.output import say, say_page
 from perfflow.model.errors import Exit, Severity
 
 if TYPE_CHECKING:
-    from perfflow.session.opening import Opened
+    from perfflow.session.open_workflow import Opened
 
 
 @click.command("plan")
@@ -38,7 +38,7 @@ def command(
     form: str,
 ) -> int:
     """Show the steps of WORKFLOW in order, with their commands and what is missing. Executes nothing."""
-    from perfflow.session.opening import open_workflow
+    from perfflow.session.open_workflow import open_workflow
 
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=False)
@@ -67,7 +67,7 @@ def print_plan(
     from perfflow.jobs.catalog.preview import LEFT_OUT, SKIPPED, preview
     from perfflow.report import plan_page
     from perfflow.session.compared_trees import problems_of
-    from perfflow.session.opening import select
+    from perfflow.session.open_workflow import select
 
     selected = select(opened.plan, stages, only, start)
     if in_trees:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from perfflow.cli.live import Live
     from perfflow.plan.plan import Planned
     from perfflow.report.expected import Expected
-    from perfflow.session.opening import Opened
+    from perfflow.session.open_workflow import Opened
 
 LIVE, PLAIN, OFF = "live", "plain", "off"
 

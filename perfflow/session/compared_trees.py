@@ -19,7 +19,7 @@ from perfflow.model.later import dataclass, late_pattern
 from perfflow.model.readings import Side
 from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Planned, profiles_several
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.tools.adapter import LOOKING_ON, Role
 from perfflow.trees.build_folders import ENVIRONMENTS, is_build_folder
 from perfflow.trees.ignored import tops

@@ -13,7 +13,7 @@ from perfflow.cli import kept_settings
 from perfflow.jobs.optimize import write_settings
 from perfflow.model.errors import UserError
 from perfflow.model.result import Optimization
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 from tests.cli.shell import perfflow
 from tests.report.optimized import nothing_kept, optimized
 

@@ -18,7 +18,7 @@ from perfflow.report.expected import Expected, span, total_of
 from perfflow.sampling.pairs import Sampled, Sampler, Subject
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import StopRule
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.store.folder import HISTORY, HOME
 from perfflow.store.history.connections import SqliteConnection
 from perfflow.store.history.database import History

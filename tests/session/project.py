@@ -14,7 +14,7 @@ from perfflow.machine.lock import Queue
 from perfflow.model.result import Benchmark, Result, StepResult
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import Sampled
-from perfflow.session.opening import Opened, open_workflow
+from perfflow.session.open_workflow import Opened, open_workflow
 
 
 @dataclass

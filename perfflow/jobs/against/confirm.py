@@ -12,7 +12,7 @@ from perfflow.jobs.run.run import FinishedRun, RunRequest
 from perfflow.machine.facts import facts
 from perfflow.model.later import dataclass
 from perfflow.model.result import Result
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.store.history.summary import params_text
 from perfflow.store.history.suspicions import CONFIRMED, OPEN, WITHDRAWN
 from perfflow.tools.adapter import Role

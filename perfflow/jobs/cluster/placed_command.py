@@ -18,7 +18,7 @@ from perfflow.model.later import dataclass
 from perfflow.model.version import VERSION
 from perfflow.plan.groups import ConflictError, Group, place_of_all
 from perfflow.session.first_event import digest
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.store import folder as rundir
 from perfflow.tools.adapter import Role
 from perfflow.trees.bundles import HEAD, commit_of

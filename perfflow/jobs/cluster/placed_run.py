@@ -27,7 +27,7 @@ from perfflow.model.version import VERSION
 from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, groups
 from perfflow.plan.runs_on import Place
 from perfflow.session.first_event import digest
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.session.run_events import step_event
 from perfflow.session.session import RunSession
 from perfflow.store import folder as rundir

@@ -12,7 +12,7 @@ from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import Problem, UserError
 from perfflow.model.later import dataclass
 from perfflow.model.result import Result
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft

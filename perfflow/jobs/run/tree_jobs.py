@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.session import resuming
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.session.session import RunSession
 from perfflow.tools.adapter import Role
 

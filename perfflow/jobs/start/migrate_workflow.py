@@ -13,7 +13,7 @@ from perfflow.model.units import UnitError
 from perfflow.plan import duplicate_metrics
 from perfflow.plan.coverage import metrics_of
 from perfflow.plan.parameters import MISSING
-from perfflow.session.opening import Opened, open_workflow
+from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.tools.shell import same_output
 from perfflow.workflow.criteria_checks import instead_of_equality
 from perfflow.workflow.rewriting import Change, Put, Wrap, rewritten
