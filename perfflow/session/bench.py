@@ -24,11 +24,11 @@ from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import SCREENED, Design, LostError, Sampled, Sampler, Subject, Take
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
+from perfflow.session.benchmark_durations import Paces
 from perfflow.session.benchmark_names import benchmark_name, named
 from perfflow.session.evidence import Evidence
 from perfflow.session.figures import per_operation, with_work
 from perfflow.session.own_code import OwnCode
-from perfflow.session.paces import Paces
 from perfflow.session.presence import missing_side
 from perfflow.session.python_luck import runs_python, with_random_state
 from perfflow.session.session import RunSession
