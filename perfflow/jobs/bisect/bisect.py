@@ -20,7 +20,7 @@ from perfflow.session.compared_trees import require_complete
 from perfflow.session.first_event import opening_event
 from perfflow.session.guard_run_folder import kept
 from perfflow.session.open_workflow import Opened
-from perfflow.session.pausing import pausing
+from perfflow.session.pause import pausing
 from perfflow.session.perform import perform_all
 from perfflow.session.progress import Progress
 from perfflow.session.session import RunSession

@@ -27,7 +27,7 @@ from perfflow.session.conclude import write, write_profiles
 from perfflow.session.first_event import digest, opening_event
 from perfflow.session.guard_run_folder import kept
 from perfflow.session.open_workflow import Opened, select
-from perfflow.session.pausing import pausing
+from perfflow.session.pause import pausing
 from perfflow.session.perform import schedule
 from perfflow.session.progress import Progress
 from perfflow.session.resuming import Earlier
