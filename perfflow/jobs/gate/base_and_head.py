@@ -16,8 +16,8 @@ from perfflow.plan.build_steps import building_steps
 from perfflow.plan.coverage import metrics_of
 from perfflow.plan.plan import Planned
 from perfflow.session.attribution.blame_commits import blame
+from perfflow.session.missing_side import absent
 from perfflow.session.perform import failure_of, perform_all
-from perfflow.session.presence import absent
 from perfflow.session.progress import Nested
 from perfflow.session.session import RunSession
 from perfflow.session.tree_contexts import built_with, context_in
