@@ -30,7 +30,7 @@ from perfflow.session.evidence import Evidence
 from perfflow.session.figures import per_operation, with_work
 from perfflow.session.missing_side import missing_side
 from perfflow.session.own_code import OwnCode
-from perfflow.session.python_luck import runs_python, with_random_state
+from perfflow.session.python_random_state import runs_python, with_random_state
 from perfflow.session.session import RunSession
 from perfflow.session.unread_output import UnreadOutput
 from perfflow.session.variants import Suite, subjects_of
