@@ -20,8 +20,8 @@ from perfflow.model.later import dataclass
 from perfflow.model.readings import Side
 from perfflow.plan.groups import Benchmarks
 from perfflow.plan.plan import Planned
+from perfflow.session.earlier_run import Earlier
 from perfflow.session.progress import Progress
-from perfflow.session.resuming import Earlier
 from perfflow.session.services import Services
 from perfflow.session.total_budget import TotalBudget
 from perfflow.session.waits import Waits

@@ -21,16 +21,16 @@ from perfflow.model.result import Result
 from perfflow.plan.groups import Benchmarks, Group
 from perfflow.plan.layouts import draws_layouts
 from perfflow.plan.plan import Planned
-from perfflow.session import resuming
+from perfflow.session import earlier_run
 from perfflow.session.clock import now
 from perfflow.session.conclude import write, write_profiles
+from perfflow.session.earlier_run import Earlier
 from perfflow.session.first_event import digest, opening_event
 from perfflow.session.guard_run_folder import kept
 from perfflow.session.open_workflow import Opened, select
 from perfflow.session.pause import pausing
 from perfflow.session.perform import schedule
 from perfflow.session.progress import Progress
-from perfflow.session.resuming import Earlier
 from perfflow.session.run_events import step_event
 from perfflow.session.session import RunSession
 from perfflow.session.startable import not_startable
@@ -259,7 +259,9 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     """Start a run and store its first event, or resume it; return its session."""
     opened, steps = chosen.opened, chosen.steps
     elsewhere = request.placement is not None
-    earlier = resuming.earlier(folder.path, digest(opened), steps, elsewhere=elsewhere) if request.resume else Earlier()
+    earlier = (
+        earlier_run.earlier(folder.path, digest(opened), steps, elsewhere=elsewhere) if request.resume else Earlier()
+    )
     context = users_tree(opened, folder, earlier.seed if request.resume else request.seed, typed=request.typed)
     context.layouts = _layouts(opened)
     if request.resume:
