@@ -11,7 +11,7 @@ from perfflow.model.later import dataclass
 from perfflow.plan import coverage, duplicate_metrics, parameters
 from perfflow.plan import plan as planning
 from perfflow.plan.plan import Plan, Planned
-from perfflow.session.within_time import within_time
+from perfflow.session.reading_limit import within_time
 from perfflow.trees import project
 from perfflow.workflow import checks, command_checks, tool_definitions
 from perfflow.workflow.load import Draft, load
