@@ -14,7 +14,7 @@ from perfflow.report.requirements import Requirement, requirement_of
 from perfflow.report.truncate import Truncated, truncated
 from perfflow.tools.adapter import LOOKING_ON
 from perfflow.verdict.one_measurement import told_once
-from perfflow.verdict.told import judged
+from perfflow.verdict.row_text import judged
 from perfflow.verdict.tradeoffs import taken
 
 MOST_NAMED = 4

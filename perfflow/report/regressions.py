@@ -14,7 +14,7 @@ from perfflow.model.tree_facts import KEPT, STORED, tree_of
 from perfflow.report.rows import values_of
 from perfflow.report.truncate import Truncated, rank_of_row, truncated
 from perfflow.verdict.one_measurement import told_once
-from perfflow.verdict.told import change_of, percent
+from perfflow.verdict.row_text import change_of, percent
 from perfflow.verdict.tradeoffs import taken
 
 _COUNTED = ("improved", "same", "concern", "action", "unproven", "not run", "new", "removed")

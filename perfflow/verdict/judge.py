@@ -31,7 +31,7 @@ from perfflow.store.record import FEW_LAYOUTS, TWICE, Record, Series, reading_to
 from perfflow.store.run_facts import PlannedStep, StepRecord
 from perfflow.tools.adapter import LOOKING_ON
 from perfflow.verdict import evidence, expectation, optional_parts, roofs, scenarios, targets, tradeoffs
-from perfflow.verdict import told as words
+from perfflow.verdict import row_text as words
 from perfflow.verdict.comparison import Comparison, Summary, speedup
 from perfflow.verdict.decide import Ruling, percent, rule
 from perfflow.verdict.device import known_peaks
