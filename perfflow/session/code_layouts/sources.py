@@ -16,7 +16,7 @@ from typing import Protocol
 from perfflow.execute.child import find_program
 from perfflow.execute.invoke import Failure
 from perfflow.execute.layouts.recording import forget
-from perfflow.execute.layouts.refused import LayoutsRefusedError
+from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.execute.layouts.relinking import Relinker, relinker
 from perfflow.execute.prepare import Ready
 from perfflow.execute.schedule import StepRun

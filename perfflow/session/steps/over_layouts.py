@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import field
 
-from perfflow.execute.layouts.refused import LayoutsRefusedError
+from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.execute.prepare import Ready, first_count, ready
 from perfflow.model.later import dataclass
 from perfflow.model.readings import Side
