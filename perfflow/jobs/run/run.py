@@ -45,7 +45,7 @@ from perfflow.store.receipts import manifest
 from perfflow.store.record import record_of
 from perfflow.store.run_facts import Expectation
 from perfflow.tools.adapter import Role
-from perfflow.trees.in_place import ASIDE, restore
+from perfflow.trees.swap_files import ASIDE, restore
 from perfflow.verdict.judge import judge
 
 if TYPE_CHECKING:

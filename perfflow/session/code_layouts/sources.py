@@ -30,7 +30,7 @@ from perfflow.session.progress import Nested
 from perfflow.session.session import RunSession
 from perfflow.session.watched_links import RECORDINGS
 from perfflow.store.subrun import Keeper
-from perfflow.trees.in_place import InPlace
+from perfflow.trees.swap_files import InPlace
 from perfflow.workflow.layout_checks import SEED_VARIABLE, uses_seed
 
 _ELF = b"\x7fELF"
