@@ -46,7 +46,7 @@ def save(name: str, source: str, force: bool, branch: str | None) -> None:
     from perfflow.cli.verdict import shown_path
     from perfflow.report.sanitize import visible
     from perfflow.store.history import baselines
-    from perfflow.store.history.finding import open_source, passed_over
+    from perfflow.store.history.find_stored import open_source, passed_over
     from perfflow.store.history.stored import ending_of
 
     found, label = open_source(_root(), source)

@@ -62,7 +62,7 @@ def gate(asked: StoredBaseOptions, options: dict[str, Any]) -> int:
 def _stored(opened: Opened, name: str) -> Any:
     from perfflow.cli.output import tell
     from perfflow.report.sanitize import visible
-    from perfflow.store.history.finding import find, passed_over
+    from perfflow.store.history.find_stored import find, passed_over
 
     found = find(opened.root, name)
     if other := passed_over(opened.root, name, found.label):
