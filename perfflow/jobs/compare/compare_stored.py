@@ -23,9 +23,9 @@ from perfflow.session.guard_run_folder import kept
 from perfflow.store import folder as rundir
 from perfflow.store.folder import RunFolder
 from perfflow.store.history import machines
-from perfflow.store.history.naming import listed
 from perfflow.store.history.same_statistic import with_same_statistic
 from perfflow.store.history.stored import OWN, Key, Stored
+from perfflow.store.history.suggestions import listed
 from perfflow.store.record import SCHEMA, UNPAIRED, reading_to_json, record_of
 from perfflow.tools.tool_files import clean_name
 from perfflow.verdict import row_text

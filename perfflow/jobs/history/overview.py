@@ -16,7 +16,7 @@ from perfflow.model.plain_data import to_json
 from perfflow.report import history_tables
 from perfflow.report.history_tables import ChangeRow, IndexRow, Shift
 from perfflow.report.table import Table, Tone
-from perfflow.store.history.naming import nearest
+from perfflow.store.history.suggestions import nearest
 from perfflow.tools.tool_files import clean_name
 
 Tell = Callable[[str], None]
