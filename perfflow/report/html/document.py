@@ -15,7 +15,7 @@ from perfflow.report import bisect_page, sections, tables
 from perfflow.report.blocks import Block, Fold, Section
 from perfflow.report.html import charts
 from perfflow.report.html.elements import Drawings, Drawn, Filter
-from perfflow.report.html.whole import Head, Part, whole
+from perfflow.report.html.html_page import Head, Part, whole
 from perfflow.report.page import Page, page_of
 from perfflow.report.sanitize import visible
 from perfflow.report.table import Table, mark, name, table

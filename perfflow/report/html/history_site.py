@@ -14,8 +14,8 @@ from perfflow.report.history_tables import Followed, dimension_of
 from perfflow.report.html import svg
 from perfflow.report.html.charts import BOTTOM, CHART_HEIGHT, CHART_WIDTH, LEFT, below_axis, value_grid
 from perfflow.report.html.elements import Drawings, Drawn, Filter
+from perfflow.report.html.html_page import Head, Part, whole
 from perfflow.report.html.svg import Scale
-from perfflow.report.html.whole import Head, Part, whole
 from perfflow.report.sanitize import visible
 from perfflow.report.table import Kind, Span
 from perfflow.store.history.database import Measured
