@@ -87,14 +87,14 @@ def remove(references: tuple[str, ...]) -> int:
     Exit: 0 done, 2 bad usage, not pinned, or still used by a workflow in workflows/ or by another item.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.library import removing
+    from perfflow.jobs.library import remove_references
     from perfflow.library import lock_file
     from perfflow.report.sanitize import visible
 
-    done = removing.remove(_root(), references)
+    done = remove_references.remove(_root(), references)
     # Write the lock first: a copy without a pin is harmless, a pin without its copy is not.
     lock_file.write(done.root, done.after)
-    removing.sweep(done)
+    remove_references.sweep(done)
     for text in done.notes:
         say(visible(text))
     return 0
