@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfflow.jobs.library.lock_state import ItemState
-    from perfflow.jobs.library.pinning import Pinned
+    from perfflow.jobs.library.pin_references import Pinned
 
 
 @click.group("library")
@@ -32,9 +32,9 @@ def add(references: tuple[str, ...]) -> int:
     Exit: 0 done, 2 bad usage or item, 3 git is missing, or the repository cannot be reached.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.library import pinning
+    from perfflow.jobs.library import pin_references
 
-    done = pinning.add(_root(), references)
+    done = pin_references.add(_root(), references)
     _finish(done)
     say(f"{len(done.touched)} item{'' if len(done.touched) == 1 else 's'} pinned and fetched")
     return 0
@@ -49,10 +49,10 @@ def update(references: tuple[str, ...], allow_moved: bool) -> int:
     Exit: 0 done, 1 a tag was moved and keeps its old pin, 2 bad usage or item, 3 the repository cannot be reached.
     """
     from perfflow.cli.output import say, tell
-    from perfflow.jobs.library import pinning
+    from perfflow.jobs.library import pin_references
     from perfflow.report.sanitize import visible
 
-    done = pinning.update(_root(), references, allow_moved=allow_moved)
+    done = pin_references.update(_root(), references, allow_moved=allow_moved)
     for text in done.notes:
         say(visible(text))
     _finish(done)
@@ -69,10 +69,10 @@ def vendor(references: tuple[str, ...]) -> int:
     Exit: 0 done, 2 bad usage or item, 3 the repository cannot be reached.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.library import pinning
+    from perfflow.jobs.library import pin_references
     from perfflow.report.sanitize import visible
 
-    done = pinning.vendor(_root(), references)
+    done = pin_references.vendor(_root(), references)
     _finish(done)
     for text in done.notes:
         say(visible(text))
