@@ -30,8 +30,7 @@ from perfflow.stats.paired_test import Interval
 from perfflow.store.record import FEW_LAYOUTS, TWICE, Record, Series, reading_to_json
 from perfflow.store.run_facts import PlannedStep, StepRecord
 from perfflow.tools.adapter import LOOKING_ON
-from perfflow.verdict import evidence, expectation, optional_parts, roofs, scenarios, targets, tradeoffs
-from perfflow.verdict import row_text as words
+from perfflow.verdict import evidence, expectation, optional_parts, roofs, row_text, scenarios, targets, tradeoffs
 from perfflow.verdict.comparison import Comparison, Summary, speedup
 from perfflow.verdict.decide import Ruling, percent, rule
 from perfflow.verdict.device import known_peaks
@@ -364,7 +363,7 @@ def _failures(
             yield f"target not met: {_name(target)} {target.requirement}"
     for row in rows:
         if row.gating and row.decision == "regressed" and row.level == "action":
-            yield words.failure(row, criteria)
+            yield row_text.failure(row, criteria)
             yield from tradeoffs.lapsed(record, row, criteria)
     for check in checks:
         step = record.outcome_of(check.id)

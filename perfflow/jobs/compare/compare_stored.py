@@ -312,9 +312,9 @@ def _of_gpus(first: Stored, second: Stored) -> dict[str, Any]:
 
 
 def _tree(side: Stored) -> dict[str, Any]:
-    row_text: dict[str, Any] = {"kind": STORED, "machine": machines.described(side.machine)}
+    told: dict[str, Any] = {"kind": STORED, "machine": machines.described(side.machine)}
     names = ("label", "tool", "version", "started", "revision", "dirty")
-    return row_text | {name: getattr(side, name) for name in names}
+    return told | {name: getattr(side, name) for name in names}
 
 
 def _criteria(first: Stored, second: Stored) -> Criteria:
