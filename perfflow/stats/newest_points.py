@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from perfflow.stats import series_noise
-from perfflow.stats.change_points import Found
+from perfflow.stats.change_points import FoundChanges
 from perfflow.stats.partition import SHORT, Sums
 
 TOLD = 4.0
@@ -74,7 +74,7 @@ def fresh(values: Sequence[float], errors: Sequence[float], start: int = 0) -> S
     return Suspicion(since + at, since, ends.center + ends.sums.mean(0, at), ends.size(at), z)
 
 
-def review(suspicion: Suspicion, found: Found, values: Sequence[float], errors: Sequence[float]) -> Standing:
+def review(suspicion: Suspicion, found: FoundChanges, values: Sequence[float], errors: Sequence[float]) -> Standing:
     """Return the status of a suspicion for a series with more points.
 
     values, errors: as for ``changes``, whose result for them is ``found``.

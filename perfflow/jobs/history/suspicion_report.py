@@ -163,7 +163,7 @@ def _is_new(trend: Trend, at: int) -> bool:
 def _new(
     trend: Trend,
     logs: tuple[list[float], list[float]],
-    found: change_points.Found,
+    found: change_points.FoundChanges,
     known: Sequence[StoredSuspicion],
 ) -> newest_points.Suspicion | None:
     """Return a new suspicion about the newest points; None if there is none or it was already reported."""
@@ -178,7 +178,7 @@ def _new(
     return None if new is None or any(abs(new.at - at) <= SAME for at in told.values()) else new
 
 
-def _of_change(trend: Trend, found: change_points.Found, start: int) -> newest_points.Suspicion | None:
+def _of_change(trend: Trend, found: change_points.FoundChanges, start: int) -> newest_points.Suspicion | None:
     """Return the newest change as a suspicion, if it is among the newest points."""
     new = [item for item in found.changes if _is_new(trend, item.at) and item.at > start]
     if not new:
