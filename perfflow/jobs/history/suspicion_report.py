@@ -21,7 +21,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.report.history_tables import SuspicionRow
 from perfflow.stats import change_points, newest_points
-from perfflow.stats.newest_points import SAME, Standing
+from perfflow.stats.newest_points import SAME, SuspicionStatus
 from perfflow.stats.paired_test import quantile
 from perfflow.store.history.database import Measured
 from perfflow.store.history.suspicions import CONFIRMED, OPEN, WITHDRAWN, StoredSuspicion
@@ -31,10 +31,10 @@ Tell = Callable[[str], None]
 _BEFORE = 3
 """The older revision is this many points before the suspicion, whose position is uncertain."""
 _WHY = {
-    Standing.CONFIRMED: "later runs show the change as well",
-    Standing.WITHDRAWN: "later runs are back at the level before it",
+    SuspicionStatus.CONFIRMED: "later runs show the change as well",
+    SuspicionStatus.WITHDRAWN: "later runs are back at the level before it",
 }
-_STATES = {Standing.CONFIRMED: CONFIRMED, Standing.WITHDRAWN: WITHDRAWN}
+_STATES = {SuspicionStatus.CONFIRMED: CONFIRMED, SuspicionStatus.WITHDRAWN: WITHDRAWN}
 
 
 @dataclass(frozen=True)
@@ -138,11 +138,11 @@ def _looked_at(trend: Trend, known: Sequence[StoredSuspicion], now: str) -> Iter
     for number, item in enumerate(known):
         suspected = _placed(item, places)
         if item.state == OPEN and suspected:
-            standing = newest_points.review(suspected, found, *logs)
+            status = newest_points.review(suspected, found, *logs)
             # A change among the newest points is the suspicion itself. Only further runs can confirm it.
-            too_early = standing is Standing.CONFIRMED and _is_new(trend, suspected.at)
-            if standing is not Standing.OPEN and not too_early:
-                after[number] = replace(item, state=_STATES[standing], why=_WHY[standing])
+            too_early = status is SuspicionStatus.CONFIRMED and _is_new(trend, suspected.at)
+            if status is not SuspicionStatus.OPEN and not too_early:
+                after[number] = replace(item, state=_STATES[status], why=_WHY[status])
     new = _new(trend, logs, found, after)
     yield from ((item, item is not old) for item, old in zip(after, known, strict=True))
     if new:
