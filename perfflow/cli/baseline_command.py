@@ -186,16 +186,16 @@ _FROM_HERE = {True: "yes", False: "no", None: "unknown"}
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    from perfflow.report.table import Column, Kind, mark, name, table, value, words
+    from perfflow.report.table import Column, TextKind, mark, name, table, value, words
 
     columns = [
         name("name"),
-        Column("branch", Kind.NAME, rank=2),
+        Column("branch", TextKind.NAME, rank=2),
         mark("measured"),
-        Column("of", Kind.NAME),
+        Column("of", TextKind.NAME),
         value("benchmarks", rank=4),
-        Column("revision", Kind.NAME, rank=3),
-        Column("machine", Kind.NAME, rank=5),
+        Column("revision", TextKind.NAME, rank=3),
+        Column("machine", TextKind.NAME, rank=5),
         mark("from here", rank=3),
         words("problem"),
     ]

@@ -17,7 +17,7 @@ from perfflow.report.html.elements import Drawings, Drawn, Filter
 from perfflow.report.html.html_page import Head, Part, whole
 from perfflow.report.html.svg import Scale
 from perfflow.report.sanitize import visible
-from perfflow.report.table import Kind, Span
+from perfflow.report.table import Span, TextKind
 from perfflow.store.history.database import Measured
 
 INDEX, FOLDER = "index.html", "benchmarks"
@@ -95,7 +95,7 @@ def _series(item: Followed) -> Iterator[Part]:
     remarks = [marks.get(number, "") for number in range(len(newest))]
     yield Drawn(history_tables.runs(item.series, newest, remarks))
     if older:
-        shown_by = Span("perfflow history show", Kind.NAME)
+        shown_by = Span("perfflow history show", TextKind.NAME)
         yield Prose((f"{older} older runs are left out; ", shown_by, " lists all."))
 
 
