@@ -15,7 +15,7 @@ from perfflow.report import bisect_page, sections, tables
 from perfflow.report.blocks import Block, Fold, Section
 from perfflow.report.html import charts
 from perfflow.report.html.elements import Drawings, Drawn, Filter
-from perfflow.report.html.html_page import Head, Part, whole
+from perfflow.report.html.html_page import Head, Part, page_html
 from perfflow.report.page import Page, page_of
 from perfflow.report.sanitize import visible
 from perfflow.report.table import Table, mark, name, table
@@ -59,7 +59,7 @@ def render(result: Result, order: TakingOrder, profiles: Sequence[StackProfile] 
         _RUN,
     )
     shown = [section for section in _sections(page, result, criteria, order, profiles) if section[1]]
-    return whole(head, shown, ("page.js", "flame.js") if profiles else ("page.js",))
+    return page_html(head, shown, ("page.js", "flame.js") if profiles else ("page.js",))
 
 
 def render_bisection(found: Bisected) -> str:
@@ -68,7 +68,7 @@ def render_bisection(found: Bisected) -> str:
     opening, *others = document.sections
     verdict = {Outcome.FOUND: "fail", Outcome.SAME: "pass"}.get(found.outcome, "unproven")
     head = Head("Bisection", found.workflow, found.outcome.value, verdict, opening.blocks, _BISECTED)
-    return whole(head, [(section.title, section.blocks) for section in others])
+    return page_html(head, [(section.title, section.blocks) for section in others])
 
 
 def render_calibration(entries: Sequence[Entry], identity: str) -> str:
@@ -90,7 +90,7 @@ def render_calibration(entries: Sequence[Entry], identity: str) -> str:
     head = Head(
         "Calibration", f"machine {identity}", "each step compared with itself", "none", opening.blocks, _CALIBRATED
     )
-    return whole(
+    return page_html(
         head, [(section.title, tuple(with_bars(section.title, part) for part in section.blocks)) for section in others]
     )
 

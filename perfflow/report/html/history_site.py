@@ -14,7 +14,7 @@ from perfflow.report.history_tables import Followed, dimension_of
 from perfflow.report.html import svg
 from perfflow.report.html.charts import BOTTOM, CHART_HEIGHT, CHART_WIDTH, LEFT, below_axis, value_grid
 from perfflow.report.html.elements import Drawings, Drawn, Filter
-from perfflow.report.html.html_page import Head, Part, whole
+from perfflow.report.html.html_page import Head, Part, page_html
 from perfflow.report.html.svg import Scale
 from perfflow.report.sanitize import visible
 from perfflow.report.table import Span, TextKind
@@ -34,7 +34,7 @@ def render_index(project: str, found: Sequence[Followed]) -> tuple[str, str]:
     """Return path and text of the index page. Equal arguments give equal bytes."""
     number = len({item.series.benchmark for item in found})
     head = Head("Benchmark history", project, f"{number} benchmarks", "none", (), _BESIDE)
-    return INDEX, whole(head, _index(found))
+    return INDEX, page_html(head, _index(found))
 
 
 def render_benchmark(project: str, own: Sequence[Followed]) -> tuple[str, str]:
@@ -42,7 +42,7 @@ def render_benchmark(project: str, own: Sequence[Followed]) -> tuple[str, str]:
     name = own[0].series.benchmark
     back = (Markup('<p><a href="../{}">All benchmarks</a></p>').format(INDEX),)
     head = Head("Benchmark", name, f"of {project}", "none", back, _BESIDE)
-    return path_of(name), whole(head, [(_title(item, own), tuple(_series(item))) for item in own])
+    return path_of(name), page_html(head, [(_title(item, own), tuple(_series(item))) for item in own])
 
 
 def path_of(benchmark: str) -> str:

@@ -61,7 +61,9 @@ class Head:
     """The footer: files in the folder of the page, or a note."""
 
 
-def whole(head: Head, shown: Sequence[tuple[str, tuple[Part, ...]]], script_names: Sequence[str] = ("page.js",)) -> str:
+def page_html(
+    head: Head, shown: Sequence[tuple[str, tuple[Part, ...]]], script_names: Sequence[str] = ("page.js",)
+) -> str:
     """Return a self-contained page of sections, each with a title, which may be '', and its parts."""
     style, scripts = _asset("page.css"), list(map(_asset, script_names))
     hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
