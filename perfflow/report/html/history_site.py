@@ -14,7 +14,7 @@ from perfflow.report.history_tables import Followed, dimension_of
 from perfflow.report.html import svg
 from perfflow.report.html.charts import BOTTOM, CHART_HEIGHT, CHART_WIDTH, LEFT, below_axis, value_grid
 from perfflow.report.html.elements import Drawings, Drawn, Filter
-from perfflow.report.html.html_page import Head, Part, page_html
+from perfflow.report.html.html_page import Head, PagePart, page_html
 from perfflow.report.html.svg import Scale
 from perfflow.report.sanitize import visible
 from perfflow.report.table import Span, TextKind
@@ -58,7 +58,7 @@ def _title(item: Followed, others: Sequence[Followed]) -> str:
     return visible(", ".join(filter(None, (item.series.metric, item.apart, machine))))
 
 
-def _index(found: Sequence[Followed]) -> Sequence[tuple[str, tuple[Part, ...]]]:
+def _index(found: Sequence[Followed]) -> Sequence[tuple[str, tuple[PagePart, ...]]]:
     if not found:
         return (("Benchmarks", (Prose("No run is stored yet."),)),)
     links = [
@@ -84,7 +84,7 @@ def _spark(item: Followed) -> Markup:
     return svg.picture(_SPARK_WIDTH, _SPARK_HEIGHT, "", [line], kind="bar")
 
 
-def _series(item: Followed) -> Iterator[Part]:
+def _series(item: Followed) -> Iterator[PagePart]:
     yield _chart(item)
     if item.shifts:
         yield Drawn(history_tables.changes(item.shifts[::-1], of_one=True))
