@@ -70,6 +70,6 @@ def shown(
         ids = [item.id for item in steps]
         return expected(opened, ids, in_trees=in_trees, budget=budget, ask_server=True)
 
-    about = live.Shown(opened.plan.workflow.name, typed, estimates, serial=jobs == 1)
+    about = live.ShownRun(opened.plan.workflow.name, typed, estimates, serial=jobs == 1)
     screen = live.Screen(size=lambda: size_of(sys.stderr), in_front=lambda: job.in_front(sys.stderr))
     return live.Live(style, about, screen)
