@@ -13,7 +13,7 @@ from perfflow.report.regressions import not_run
 from perfflow.report.requirements import Requirement, requirement_of
 from perfflow.report.truncate import Truncated, truncated
 from perfflow.tools.adapter import LOOKING_ON
-from perfflow.verdict.one_measurement import told_once
+from perfflow.verdict.one_measurement import without_inverse_rates
 from perfflow.verdict.row_text import judged
 from perfflow.verdict.tradeoffs import taken
 
@@ -102,7 +102,7 @@ def _correctness(result: Result) -> Iterator[GateLine]:
 def _regressions(result: Result, criteria: Criteria) -> Iterator[GateLine]:
     """Yield one gate for the common thresholds, and one for each glob with its own thresholds."""
     groups: dict[str, list[Benchmark]] = {}
-    for row in told_once(result.benchmarks):
+    for row in without_inverse_rates(result.benchmarks):
         if row.gating and row.change is not None and row.decision not in (None, "new", "removed"):
             groups.setdefault(_group(row.name, criteria), []).append(row)
     for glob in ("", *criteria.per_glob):

@@ -36,7 +36,7 @@ from perfflow.verdict.decide import Ruling, percent, rule
 from perfflow.verdict.device import known_peaks
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import Choice, choose_rows, thresholds_for, two_stored
-from perfflow.verdict.one_measurement import told_once
+from perfflow.verdict.one_measurement import without_inverse_rates
 from perfflow.verdict.remaining import by_cpu, not_settled, remaining
 from perfflow.verdict.routing import routes_taken
 from perfflow.verdict.sharing import compared
@@ -61,7 +61,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
     rows, confirmed = scenarios.confirmed(record, rows)
     grown, concerns = optional_parts.growth(record, rows, criteria)
     verification = list(_verification(record))
-    once = told_once(rows)
+    once = without_inverse_rates(rows)
     verdict, reasons = _verdict(record, once, judged, verification, criteria)
     stored = not criteria.rules.judges_stored and two_stored(record)
     blamed = optional_parts.attributions(record, once)
