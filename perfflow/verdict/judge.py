@@ -409,7 +409,7 @@ def _measured_twice(record: Record) -> Iterator[str]:
     for step_id, step in record.ended_steps():
         for text in dict.fromkeys([*step.warnings, *record.warnings.get(step_id, [])]):
             if text.startswith(TWICE):
-                yield f"step {step_id}: {text}; leave one of them out, or give it another `benchmark`"
+                yield f"step {step_id}: {text}; remove one of them, or give it another `benchmark`"
 
 
 def _about(step_id: str, planned: PlannedStep, reason: str) -> str:
