@@ -16,7 +16,7 @@ from perfflow.trees.cleaning import Home
 DAY = 86400.0
 KINDS = ("runs", "comparisons", "trees")
 IN_USE = "a run uses them"
-"""Reason to keep trees that is no failure."""
+"""Reason for keeping trees that does not count as a failure."""
 
 
 @dataclass(frozen=True)
