@@ -14,7 +14,7 @@ from perfflow.model.later import dataclass
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan, Planned
 from perfflow.store.run_facts import NOTHING, StepFindings
-from perfflow.tools.adapter import LOOKING_ON, Role
+from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.workflow.expression_text import ExpressionError
 
 Condition = Callable[[Planned, bool], bool]
@@ -59,7 +59,7 @@ class StepRun:
     def blocks(self) -> bool:
         """Whether what comes after it must not run. A profile is evidence, not a precondition."""
         if self.status in (StepStatus.FAILED, StepStatus.TIMEOUT):
-            return self.planned.role not in LOOKING_ON and not self.planned.step.continue_on_error
+            return self.planned.role not in OPTIONAL_ROLES and not self.planned.step.continue_on_error
         return self.status is StepStatus.SKIPPED and self.blocked
 
     @property

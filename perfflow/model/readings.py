@@ -226,7 +226,7 @@ class Parsed:
         for item, value in found:
             if not -LARGEST < value < LARGEST:
                 of = f" of {item.benchmark[:80]}" if item.benchmark else ""
-                raise ToolOutputError(f"{item.metric}{of} is {value:.3g} in base units, which cannot be")
+                raise ToolOutputError(f"{item.metric}{of} is {value:.3g} in base units, which is not valid")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from perfflow.report.bounds import is_about
 from perfflow.report.regressions import not_run
 from perfflow.report.requirements import Requirement, requirement_of
 from perfflow.report.truncate import Truncated, truncated
-from perfflow.tools.adapter import LOOKING_ON
+from perfflow.tools.adapter import OPTIONAL_ROLES
 from perfflow.verdict.one_measurement import without_inverse_rates
 from perfflow.verdict.row_text import judged
 from perfflow.verdict.tradeoffs import taken
@@ -61,7 +61,7 @@ def _run(result: Result, groups: Sequence[GateLine]) -> Iterator[GateLine]:
     failed = [
         step
         for step in result.steps
-        if step.status in ("failed", "timeout") and not step.allowed and step.role not in ("check", *LOOKING_ON)
+        if step.status in ("failed", "timeout") and not step.allowed and step.role not in ("check", *OPTIONAL_ROLES)
     ]
     texts = ["it did not finish"] if result.run.interrupted else []
     texts += [f"step {step.id}: {step.reason}" for step in failed]

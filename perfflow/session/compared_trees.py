@@ -20,7 +20,7 @@ from perfflow.model.readings import Side
 from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Planned, profiles_several
 from perfflow.session.open_workflow import Opened
-from perfflow.tools.adapter import LOOKING_ON, Role
+from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.trees.build_folders import ENVIRONMENTS, is_build_folder
 from perfflow.trees.ignored import tops
 from perfflow.workflow.expression_text import ExpressionError
@@ -127,7 +127,7 @@ def _problem(opened: Opened, need: _Need, top: str, texts: Mapping[str, Sequence
 
 def _must_run(item: Planned | None) -> bool:
     """Return whether a step always runs and must not fail."""
-    if item is None or item.role in LOOKING_ON:
+    if item is None or item.role in OPTIONAL_ROLES:
         return False
     return item.step.if_ is None and item.step.requires is None and not item.step.continue_on_error
 

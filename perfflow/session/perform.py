@@ -28,7 +28,7 @@ from perfflow.session.startable import require_startable
 from perfflow.session.waiting import machine_for
 from perfflow.store.receipts.files import sha256
 from perfflow.store.run_facts import NOTHING, StoredProfile
-from perfflow.tools.adapter import LOOKING_ON, Role
+from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import condition
 
@@ -184,11 +184,11 @@ def _blame_service(session: RunSession, planned: Planned, failure: Failure) -> N
 
 def _unmet(session: RunSession, planned: Planned) -> str:
     """What the step needs and is not here; '' where nothing is missing or nothing is asked for."""
-    if planned.role not in LOOKING_ON and planned.step.requires is None:
+    if planned.role not in OPTIONAL_ROLES and planned.step.requires is None:
         return ""
     path = search_path(session.context, planned) or os.environ.get("PATH", os.defpath)
     unmet = programs.unmet(requires_of(planned, session.context.plan.params), path)
-    return unmet or (missing_program(planned, path) if planned.role in LOOKING_ON else "")
+    return unmet or (missing_program(planned, path) if planned.role in OPTIONAL_ROLES else "")
 
 
 def _elsewhere(session: RunSession, planned: Planned) -> str:

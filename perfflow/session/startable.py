@@ -16,7 +16,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.plan.plan import Planned, profiles_several
 from perfflow.plan.requirements import requires_of
 from perfflow.session.session import RunSession
-from perfflow.tools.adapter import LOOKING_ON, Role
+from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 
 
 def require_startable(session: RunSession, planned: Planned, run: StepRun) -> None:
@@ -59,7 +59,7 @@ def not_startable(context: TreeContext, selected: Collection[str]) -> list[StepR
     plan = context.plan
     found = {}
     for item in plan.steps:
-        if item.id not in selected or item.tool is None or item.role in LOOKING_ON or item.step.continue_on_error:
+        if item.id not in selected or item.tool is None or item.role in OPTIONAL_ROLES or item.step.continue_on_error:
             continue
         path = search_path(context, item)
         if path is not None and not programs.unmet(requires_of(item, plan.params), path):

@@ -1,8 +1,8 @@
-"""What a tool adapter is: pure functions from a call to argv and from files to readings, and facts about the program.
+"""The interface of tool adapters: functions that build argv from a call and read readings from output files.
 
-An adapter starts nothing, reads no clock and knows no git; ``run`` does that. Exit status, valid fresh output files and
-correctness are three separate facts, so an adapter names the files it needs and ``parse`` raises ToolOutputError when
-one of them does not hold what it should, whatever the exit status was.
+The functions are pure: an adapter starts no process, reads no clock and does not use git; ``run`` does that. Exit
+status, valid fresh output files and correctness are three separate facts. An adapter therefore names the files that it
+needs, and ``parse`` raises ToolOutputError if one of them has invalid contents, whatever the exit status was.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
     Options_co = DefaultedTypeVar("Options_co", default=Any, covariant=True)
 else:
-    # That of Python 3.11 has no default.
+    # typing.TypeVar of Python 3.11 has no default.
     Options_co = TypeVar("Options_co", covariant=True)
 
 
 class Role(StrEnum):
-    """What a step is for, or a tool is used for. ``measure`` and ``profile`` have the machine to themselves.
+    """The purpose of a step or a tool. ``measure``, ``profile`` and ``machine`` steps run alone on the machine.
 
-    So has ``machine``, which finds out what the machine itself can do: its figures are those of no benchmark.
-    ``candidate`` changes the code and is kept or not; ``compare`` compares what was kept with the original.
+    ``machine`` measures the peaks of the machine itself, and its figures belong to no benchmark. ``candidate`` changes
+    the code, and the change is kept or reverted. ``compare`` compares the kept changes with the original.
     """
 
     MEASURE = "measure"
@@ -51,19 +51,19 @@ class Role(StrEnum):
     COMPARE = "compare"
 
 
-LOOKING_ON = (Role.PROFILE, Role.MACHINE)
-"""Roles that only add to what is known: where their program is missing they are skipped and named."""
+OPTIONAL_ROLES = (Role.PROFILE, Role.MACHINE)
+"""Roles whose steps are optional: if their program is missing they are skipped, and the report names them."""
 
 
 class Effort(StrEnum):
-    """``brief`` asks a suite for the shortest run that still yields one honest number per benchmark."""
+    """The length of a run. ``brief`` asks a suite for the shortest run that gives one valid figure per benchmark."""
 
     NORMAL = "normal"
     BRIEF = "brief"
 
 
 class Options(BaseModel):
-    """Base of every adapter's ``with`` keys; an unknown key is an error with the nearest valid name."""
+    """Base of every adapter's ``with`` keys. An unknown key is an error that suggests the nearest valid name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -76,11 +76,11 @@ def _text_or_words(value: object) -> object:
 
 
 CommandText = Annotated[str | list[str], BeforeValidator(_text_or_words)]
-"""A command as shell-like words in one string, or as an argv list."""
+"""A command: one string that is split like a shell does, or an argv list."""
 
 
 def _seconds(value: object) -> object:
-    """Read a duration; a number without a unit is none. Raises ValueError, whose text is all that is shown of it."""
+    """Read a duration with its unit. Raises ValueError; users see only its text."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError("not a duration: write a number and a unit, such as 2s")  # noqa: TRY004 (pydantic's)
     try:
@@ -90,15 +90,15 @@ def _seconds(value: object) -> object:
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]
-"""A duration as the user writes it, ``50ms`` or ``2s``, in s."""
+"""A duration in s, which the user writes with its unit: ``50ms`` or ``2s``."""
 
 
 INSTEAD = "x-instead"
-"""In a field's ``json_schema_extra``: what to write instead of a deprecated key."""
+"""A key in a field's ``json_schema_extra``: its value says what to write instead of a deprecated key."""
 
 
 class CommandOptions(Options):
-    """``with`` keys of tools that run one command. ``command`` may be left out where ``benchmark`` names its source."""
+    """``with`` keys of tools that run one command. ``command`` is optional if ``benchmark`` names its source."""
 
     command: CommandText | None = None
     shell: bool = False
@@ -106,19 +106,20 @@ class CommandOptions(Options):
 
 @dataclass(frozen=True)
 class Call(Generic[Options_co]):
-    """One invocation of a tool on one side, every template rendered.
+    """One call of a tool on one side, with every template rendered.
 
-    ``program`` is the absolute path of the tool's own executable, ``command`` the argv of the program under it (with
-    ``shell`` it is ``[bash, -c, TEXT]`` and ``shell_text`` holds TEXT). ``folder`` is a new, empty folder for outputs;
-    the runner puts ``stderr`` there. ``benchmark`` is whose figures it yields, where ``*`` stands for names that the
-    output gives. ``only`` restricts a suite to one benchmark, and ``pace`` is how long that takes, once it is known, by
-    which a brief run adapts its number of samples. ``kept`` is where the processes of
-    ``preparations`` worked: it is the same for all calls of a step on one side, None where it is ``folder`` itself.
-    ``stdout`` is where the command's output goes: ``pipe``, an absolute path, or '' for /dev/null. A process whose argv
-    ends with ``command`` is started so; only an adapter of a program that redirects the output itself need look at it.
-    ``timeout`` is that of the step in s, None without one: what its author's own patterns may take of it is bounded.
-    ``built`` is where ``preparations`` worked for measuring, of a call that builds again for profilers, in another
-    ``kept``. ``iterations`` is how often a suite is to run its benchmark where a profiler counts, 0 where it measures.
+    ``program``: absolute path of the tool's executable.
+    ``command``: argv of the measured program. With ``shell`` it is ``[bash, -c, TEXT]``, and ``shell_text`` is TEXT.
+    ``folder``: a new, empty folder for outputs. The runner writes ``stderr`` there.
+    ``benchmark``: the benchmark that is measured; ``*`` stands for names in the output.
+    ``only``: restricts a suite to one benchmark.
+    ``pace``: its duration once it is known, from which a brief run derives its number of samples.
+    ``kept``: the folder that ``preparations`` used, the same for all calls of a step on one side; None if ``folder``.
+    ``stdout``: destination of the command's output: ``pipe``, an absolute path, or '' for /dev/null. The runner applies
+    it to a process whose argv ends with ``command``; an adapter needs it only if its program redirects the output.
+    ``timeout``: the step's timeout in s or None. It also limits searches for the author's own patterns.
+    ``built``: the folder that ``preparations`` used for measuring, if this call builds again for profilers in ``kept``.
+    ``iterations``: iterations that a suite must run under a counting profiler, 0 for measuring.
     """
 
     options: Options_co
@@ -138,28 +139,27 @@ class Call(Generic[Options_co]):
 
     @property
     def place(self) -> Path:
-        """The folder with what ``preparations`` left."""
+        """The folder with the results of ``preparations``."""
         return self.kept or self.folder
 
     @property
     def program_words(self) -> tuple[str, ...]:
-        """The command, for flags behind it. Raises ToolOutputError for a shell's text, which hides the program."""
+        """The command, to which flags can be appended. Raises ToolOutputError for a shell command."""
         if self.shell_text:
-            raise ToolOutputError("perfflow adds flags to the program, which a shell's text hides: drop `shell: true`")
+            raise ToolOutputError("perfflow cannot add flags to a program in a shell command: remove `shell: true`")
         return self.command
 
 
 @dataclass(frozen=True)
 class Invocation:
-    """One process to start: ``argv[0]`` is an absolute path or found on PATH; ``env`` is added to the step's own.
+    """One process to start. ``argv[0]`` is an absolute path or found on PATH; ``env`` extends the step's environment.
 
-    ``stdout`` names the file in the call's folder that receives the output; without it output is discarded, since a
-    terminal or a disk behind stdout changes what is measured. ``stderr`` names the file in the folder for the error
-    output; the next process that names the same begins it anew. ``cwd`` is where it starts, from the step's own working
-    directory, which it is by default.
+    ``stdout`` names the file in the call's folder for the output. Without it the output is discarded, since a terminal
+    or a disk behind stdout changes the measurement. ``stderr`` names the file for the error output; the next process
+    with the same name overwrites it. ``cwd`` is the working directory, relative to that of the step.
 
-    With ``beside`` it is a sampler: it runs beside the process after it, and is stopped by SIGINT when that has ended.
-    That process starts as soon as the sampler has written to ``stdout``, or after ``beside`` seconds at the latest. The
+    With ``beside`` the process is a sampler. It runs in parallel with the next process and gets SIGINT when that has
+    ended. The next process starts as soon as the sampler has written to ``stdout``, or after ``beside`` seconds. The
     sampler's stderr goes to ``sampler.stderr``.
     """
 
@@ -172,28 +172,29 @@ class Invocation:
 
 
 def leaves(*files: str) -> Callable[[Call], tuple[Path, ...]]:
-    """``outputs`` of a tool that leaves these files in the call's folder."""
+    """Return ``outputs`` of a tool that writes these files into the call's folder."""
     return lambda call: tuple(call.folder / file for file in files)
 
 
 def may_leave(*files: str) -> Callable[[Call], tuple[Path, ...]]:
-    """``outputs`` of a tool that leaves these files where it went well; ``parse`` says why one is missing or empty."""
+    """Return ``outputs`` of a tool that writes these files on success; ``parse`` reports a missing or empty one."""
     return lambda call: tuple(path for file in files for path in tool_files.left(call.folder / file))
 
 
 INTERFACES = (1,)
-"""Versions of ``Adapter`` that can be used: it gets another where an adapter for the old one would not work."""
+"""Supported versions of ``Adapter``. Its version changes if adapters for the old one would no longer work."""
 SUCCESS = frozenset({0})
 _NAME = late_pattern(r"[a-z0-9][a-z0-9-]{0,63}\Z")
 
 
 @dataclass(frozen=True)
 class Program:
-    """The executable that a tool starts; without a name the measured command itself is the program.
+    """The executable that a tool starts. Without a name it is the measured command itself.
 
-    ``name`` is looked up on PATH, then in ``places``, patterns of folders in which it is often installed apart from
-    PATH (``$CUDA_HOME/bin``). ``install`` is the command that installs it on Debian or from PyPI; ``instead`` says what
-    else helps where that does not. ``version`` are arguments that make it print its version, () where there are none.
+    ``name`` is looked up on PATH, then in ``places``: patterns of folders in which it is often installed outside PATH
+    (``$CUDA_HOME/bin``). ``install`` is the command that installs it on Debian or from PyPI; ``instead`` is an
+    alternative if it cannot be installed. ``version`` are arguments that make it print its version, () if there are
+    none.
     """
 
     name: str = ""
@@ -203,7 +204,7 @@ class Program:
     instead: str = ""
 
     def __bool__(self) -> bool:
-        """Whether there is one."""
+        """Whether the tool has an executable of its own."""
         return bool(self.name)
 
 
@@ -211,45 +212,45 @@ THE_COMMAND = Program()
 
 
 class Way(StrEnum):
-    """How a profiler comes by its figures, and so in which way it errs."""
+    """The method by which a profiler obtains its figures, which determines their errors."""
 
     SAMPLES = "samples"
-    """It looks now and then; what a function costs is a number of samples."""
+    """It samples the program; the cost of a function is a number of samples."""
     SAMPLED_TIME = "sampled time"
-    """The same, and what a function costs is the time that the samples stand for."""
+    """It samples the program; the cost of a function is the time that the samples represent."""
     CALLS = "calls"
-    """It times every call, which slows small ones down; the line of a function is where it begins."""
+    """It times every call, which slows down short calls. The line of a function is its first line."""
     LINES = "lines"
-    """It times every line, which slows all of them down; small ones are not listed."""
+    """It times every line, which slows down all lines. Lines with small costs are not listed."""
     COUNTS = "counts"
-    """It counts every event: the figures repeat, and those of several iterations add up."""
+    """It counts every event. Figures are repeatable, and those of several iterations add up."""
     HOLDS = "holds"
-    """It tells what was held at one time, which no further iteration adds to."""
+    """It reports memory held at one moment, which does not grow with the number of iterations."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profiler:
-    """What is to be known of a profiler to choose it, to run it often enough, and to compare it with others."""
+    """Properties of a profiler that decide when it is chosen, how often it runs and how it compares with others."""
 
     way: Way
     follows: Mapping[str, int] = field(default_factory=dict)
-    """The metrics whose regressions it explains, each with its place in the order of preference, the first 0."""
+    """The metrics whose regressions it explains, each with its rank of preference; 0 is the best."""
     python: int | None = None
-    """Its place in that order for the time of a Python program; None where it is of no use for one."""
+    """Its rank for the time of a Python program; None if it is not suited to Python."""
     sees: str = "time"
-    """What its figures are of, in words."""
+    """The quantity that it measures, in words."""
     repeats: bool = False
-    """It follows child processes, so one recording can hold several runs of a program."""
+    """It follows child processes, so one recording can contain several runs of a program."""
     recording: str = ""
-    """The text file of a call that ``parse`` reads; those of several calls, one after the other, are that of all."""
+    """The text file of a call that ``parse`` reads. The files of several calls can be concatenated."""
 
 
 def words(text: CommandText) -> tuple[str, ...]:
-    """Return a key that is text or a list as arguments. Raises ToolOutputError where a quote is not closed."""
+    """Split the text of a key into arguments; keep a list. Raises ToolOutputError for a quote that is not closed."""
     try:
         return tuple(shlex.split(text) if isinstance(text, str) else text)
     except ValueError as error:
-        raise ToolOutputError(f"{str(text)[:80]!r} is not a list of words: {error}") from error
+        raise ToolOutputError(f"{str(text)[:80]!r} cannot be split into words: {error}") from error
 
 
 def _lists_nothing(_call: Call) -> Invocation | None:
@@ -262,9 +263,9 @@ def _no_processes(_call: Call) -> tuple[Invocation, ...]:
 
 @dataclass(frozen=True)
 class Adapter:
-    """One external program, as a step's ``uses:`` names it. What is left at its default is what most tools do.
+    """One external program, as a step's ``uses:`` names it. The defaults fit most tools.
 
-    Raises TypeError where a field is missing or of another type, so that a mistake shows when the module is imported.
+    Raises TypeError if a field is missing or has the wrong type, so that a mistake shows when the module is imported.
     """
 
     name: str
@@ -272,81 +273,81 @@ class Adapter:
     role: Role
     """What the tool is used for."""
     invocations: Callable[[Call], tuple[Invocation, ...]]
-    """Returns the processes to run in order: the tool itself, then converters of what it left."""
+    """Returns the processes to run, in order: the tool itself, then converters of its output."""
     parse: Callable[[Call, Usage], Parsed]
     """Reads the outputs. Raises ToolOutputError with the reason."""
     _: KW_ONLY
     interface: int = 1
-    """The version of this class that it was written for."""
+    """The version of this class that the adapter was written for."""
     outputs: Callable[[Call], tuple[Path, ...]] = lambda _call: ()
-    """Returns the files that must exist, be newer than the start, and hold something."""
+    """Returns the files that must exist, be newer than the start of the call, and not be empty."""
     options: type[Options] = CommandOptions
     """The pydantic model of the step's ``with``."""
     program: Program = THE_COMMAND
-    """What it starts."""
+    """The executable that it starts."""
     metrics: Mapping[str, Metric] = field(default_factory=dict)
-    """Every metric that ``parse`` can yield: ``of_perfflow("time")``, or one of its own with unit and direction."""
+    """Every metric that ``parse`` can yield: ``of_perfflow("time")``, or its own metric with unit and direction."""
     counters: bool = False
-    """Figures of the benchmarks' authors come beside ``metrics``, under names of their own."""
+    """Besides ``metrics``, it can yield counters that the authors of benchmarks define."""
     deterministic: bool = False
-    """A second run on the same program says the same, so that one run a side is enough."""
+    """A second run of the same program gives the same figures, so one run per side is enough."""
     good_statuses: frozenset[int] = SUCCESS
-    """Exit statuses that are no failure."""
+    """Exit statuses that do not count as failure."""
 
     python: bool = False
     """The command must start with a real Python interpreter, not a shim."""
     attaches: tuple[str, ...] = ()
-    """Keys that, given together, name what to measure in place of a command: a running process, a source, a report."""
+    """Keys that together replace ``command``: they name a running process, a source or a report."""
     needs_program: Callable[[Mapping[str, object]], bool] = lambda _values: True
-    """Whether a step with these keys starts ``program``, where it may read what that left elsewhere."""
+    """Whether a step with these keys starts ``program``; some steps only read an existing file of it."""
     passes_stdout: bool = False
-    """The command's output goes to the tool's own, so the step's ``stdout`` can say where to."""
+    """The tool passes the command's output to its own stdout, so the step's ``stdout`` can redirect it."""
 
     suite: bool = False
-    """The benchmarks' names are the program's own."""
+    """The program itself names its benchmarks."""
     listing: Callable[[Call], Invocation | None] = _lists_nothing
-    """Returns the process that prints a suite's benchmark ids, one a line; None for a tool of one command."""
+    """Returns the process that prints a suite's benchmark ids, one per line; None for a tool of one command."""
     preparations: Callable[[Call], tuple[Invocation, ...]] = _no_processes
-    """Returns the processes to run once a side in ``call.kept``, before a suite is listed and anything is timed.
+    """Returns the processes to run once per side in ``call.kept``, before a suite is listed and anything is timed.
 
-    Where one of them fails, ``parse`` says why.
+    If one of them fails, ``parse`` raises ToolOutputError with the reason.
     """
     lacks_lines: Callable[[Call], bool] = lambda _call: False
-    """Whether what ``preparations`` built tells profilers no source lines, so that a call with ``built`` tells more.
+    """Whether the build of ``preparations`` has no source lines for profilers; a call with ``built`` then adds them.
 
-    Raises ToolOutputError where nothing was built.
+    Raises ToolOutputError if nothing was built.
     """
     iteration_counts: Callable[[Call, float], tuple[int, ...]] = lambda _call, _seconds: ()
-    """Returns two rising numbers of iterations that a call can be made to run of a benchmark which takes so many s.
+    """Returns two increasing numbers of iterations that a call can run, given the seconds of one iteration.
 
-    () where it goes by the clock alone.
+    () if the tool decides by the clock alone.
     """
     iterated: Callable[[Call], str] = lambda _call: ""
-    """Returns what is the same on both sides where calls with ``iterations`` ran equally many."""
+    """Returns a text that is equal on both sides if calls with ``iterations`` ran equally many."""
     executed: Callable[[Call], tuple[Path, ...] | None] = lambda _call: None
-    """Returns the files that a call executes; None where the argv tells."""
+    """Returns the files that a call executes; None if they follow from the argv."""
     made: Callable[[Call], tuple[Path, ...]] = lambda _call: ()
-    """Returns files that were there before or are new, and must be there now. Raises ToolOutputError.
+    """Returns files that must exist after a call, whether new or unchanged. Raises ToolOutputError.
 
-    ``outputs`` are removed before a call and must be new after it; a program that was up to date is neither.
+    ``outputs`` are removed before a call and must be new after it, which does not fit a program that is up to date.
     """
     results: Callable[[Call], Mapping[str, str]] = lambda _call: {}
-    """Returns what later steps see as ``steps.ID.outputs``. Raises ToolOutputError."""
+    """Returns the ``steps.ID.outputs`` for later steps. Raises ToolOutputError."""
 
     profiler: Profiler | None = None
-    """What is to be known of it where it tells which functions cost how much; None where it does not."""
+    """Its properties if it attributes costs to functions, else None."""
     gpu: bool = False
-    """What it measures runs on a GPU: no peak of the processor is its roof."""
+    """The measured code runs on a GPU, so peaks of the processor are no roof for it."""
     finds_peaks: bool = False
-    """It may find peaks of the machine, or of a device of it."""
+    """It may find peaks of the machine or of one of its devices."""
     conditions: bool = False
-    """It reports the machine's state while it works, such as clocks: a gate wants it whatever was measured."""
+    """It reports the machine's state during the run, such as clocks; a gate runs it for every metric."""
 
     is_of_file: bool = False
-    """A tool file defines it: what it says of a program may be a stranger's text."""
+    """It is defined by a tool file, so its texts about a program may come from a stranger."""
 
     def __post_init__(self) -> None:
-        """Refuse what mypy would have refused: adapters from outside are often written without it."""
+        """Check the types of all fields, since third-party adapters are often written without mypy."""
         for name, kind in _kinds().items():
             if not isinstance(getattr(self, name), kind):
                 what = "a function" if kind is Callable else getattr(kind, "__name__", str(kind))
@@ -372,11 +373,11 @@ class Adapter:
 
     @property
     def takes_command(self) -> bool:
-        """Whether the steps have a key ``command``."""
+        """Whether its steps have the key ``command``."""
         return "command" in self.options.model_fields
 
     def is_attached(self, values: Mapping[str, object]) -> bool:
-        """Whether a step's ``with`` names what to measure, so that it needs no command."""
+        """Whether a step's ``with`` has all keys of ``attaches``, so that it needs no command."""
         return bool(self.attaches) and all(values.get(key) is not None for key in self.attaches)
 
     def starts_program(self, values: Mapping[str, object]) -> bool:
@@ -390,6 +391,6 @@ class Adapter:
 
 @cache
 def _kinds() -> Mapping[str, Any]:
-    """What the fields of an adapter are instances of, without what is in the brackets of ``tuple[str, ...]``."""
+    """Return the types of an adapter's fields, without type arguments such as those of ``tuple[str, ...]``."""
     hints = {name: kind for name, kind in get_type_hints(Adapter).items() if name != "_"}
     return {name: kind if isinstance(kind, UnionType) else get_origin(kind) or kind for name, kind in hints.items()}

@@ -1,9 +1,9 @@
-"""Whose code a source file is: the measured project's own, or a library's, a toolchain's or the system's.
+"""Tell source files of the measured project from those of libraries, toolchains and the system.
 
-Debug information names files only; what a project can change is told by where they lie. Files of Rust's standard
-library are compiled below ``/rustc/HASH``, those of crates below cargo's registry, and what a distribution builds has
-names such as ``./malloc/malloc.c``, since it takes its build folders away. Mojo's is below ``Mojo/stdlib``. Of Python
-and Node.js, whose code perf names where they tell it, it is what is installed or comes with the interpreter.
+Debug information has only the names of files, so their folder decides. Rust's standard library is compiled below
+``/rustc/HASH``, crates below cargo's registry, and Mojo's standard library below ``Mojo/stdlib``. Distributions remove
+their build folders, which leaves names such as ``./malloc/malloc.c``. For Python and Node.js, foreign code is what is
+installed or comes with the interpreter.
 """
 
 from __future__ import annotations
@@ -33,5 +33,5 @@ def is_own(file: str) -> bool:
 
 
 def innermost(frames: Sequence[Frame]) -> int | None:
-    """Return the index of the first frame, leaf first, that is the project's own; None where there is none."""
+    """Return the index of the first frame, leaf first, of the project's own code; None if there is none."""
     return next((index for index, frame in enumerate(frames) if is_own(frame.file)), None)

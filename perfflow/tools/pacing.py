@@ -1,6 +1,6 @@
-"""How many samples a brief process takes of one benchmark: fewer of a slow one, so that it ends in about a second.
+"""Number of samples that a brief process takes of one benchmark: fewer of a slow one, so that it ends in about 1 s.
 
-A first process, which is thrown away, takes the fewest and tells how long an iteration lasts.
+A first process takes the fewest samples to find the duration of an iteration. Its samples are discarded.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from perfflow.model.readings import BATCH, Reading
 
 SECONDS = 0.5
-"""What the samples of one process may take together, s, where that leaves enough of them."""
+"""Largest time of all samples of one process in s, if that allows enough samples."""
 SLOW = 2.0
-"""More seconds in one process are too many where a harness has another way to measure."""
+"""Time of one process in s above which a harness should use a faster mode, if it has one."""
 _TIMES = ("time", "cpu")
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What a first process of a benchmark took: ``seconds`` an iteration, and ``spent`` in all its samples (s)."""
+    """Durations in a benchmark's first process, in s: ``seconds`` per iteration, and ``spent`` in all its samples."""
 
     seconds: float
     spent: float
 
 
 def pace_of(readings: Iterable[Reading]) -> Pace | None:
-    """Return the pace of the one benchmark that a process reported, None where it reported no time."""
+    """Return the pace of the one benchmark that a process reported, None if it reported no time."""
     timed = next((item for item in readings if item.metric in _TIMES), None)
     if timed is None:
         return None
@@ -35,6 +35,6 @@ def pace_of(readings: Iterable[Reading]) -> Pace | None:
 
 
 def samples(pace: Pace | None, least: int, most: int) -> int:
-    """Return how many samples of at least one iteration to take; ``least`` where nothing is known yet."""
+    """Return the number of samples to take, each of at least one iteration; ``least`` if no pace is known."""
     fit = int(SECONDS / pace.seconds) if pace and pace.seconds * most > SECONDS else most if pace else least
     return max(least, min(most, fit))

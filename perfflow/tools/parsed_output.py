@@ -1,4 +1,4 @@
-"""``parse``: figures that any program prints or writes, by JSON path, pattern or CSV column."""
+"""``parse``: read figures from the output of any program, by JSON path, pattern or CSV column."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from perfflow.tools.pattern_search import search
 from perfflow.tools.printed_numbers import Decimal, Printed
 
 BENCHMARK = "benchmark"
-"""The group, path or column that holds benchmarks' names instead of figures."""
+"""The group, path or column of benchmark names."""
 _Figure = tuple[str, str, Printed]
-"""Benchmark, metric, and the number in the unit that was declared."""
+"""Benchmark, metric, and the number in its declared unit."""
 _Cell = tuple[str, str, str, str]
-"""Benchmark, metric, the number as it was printed, and where."""
+"""Benchmark, metric, the number as printed, and its place in the output."""
 _STEP = re.compile(r"(?P<key>[^.\[\]]+)|\[(?P<index>\d*)\]")
 
 
 def from_json(text: str, paths: Mapping[str, str], units: Mapping[str, str]) -> tuple[Reading, ...]:
     """Read figures at paths such as ``results[].mean``; ``[]`` means every item, ``[0]`` one of them.
 
-    With a path for ``benchmark`` names and figures go together in order. Raises ToolOutputError when a path leads
-    nowhere or to something that is not a number.
+    With a path for ``benchmark``, names and figures are paired in order. Raises ToolOutputError if a path does not
+    exist or its value is not a number.
     """
     try:
         data = json.loads(text, parse_float=_Written)
@@ -46,9 +46,9 @@ def from_json(text: str, paths: Mapping[str, str], units: Mapping[str, str]) -> 
             continue
         values = _at(data, path)
         if not values:
-            raise ToolOutputError(f"nothing at {path!r} in the JSON output")
+            raise ToolOutputError(f"the JSON output has nothing at {path!r}")
         if names and len(names) != len(values):
-            raise ToolOutputError(f"{len(names)} names but {len(values)} values at {path!r}")
+            raise ToolOutputError(f"the JSON output has {len(names)} names but {len(values)} values at {path!r}")
         for name, value in zip(names or [""] * len(values), values, strict=True):
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise ToolOutputError(f"{path!r} is {tool_files.shown(value)}, not a number")
@@ -57,19 +57,19 @@ def from_json(text: str, paths: Mapping[str, str], units: Mapping[str, str]) -> 
 
 
 class _Written(float):
-    """A number of a JSON text that knows the step of its last digit."""
+    """A number of a JSON text with the step of its last digit."""
 
     step: float
 
     def __new__(cls, text: str) -> Self:
-        """Read it."""
+        """Read the number."""
         made = super().__new__(cls, text)
         made.step = printed_numbers.last_digit(text)
         return made
 
 
 def _at(data: Any, path: str) -> list[Any]:
-    """Return what is at the path. Raises ToolOutputError where some items of a list lead on and others do not."""
+    """Return the values at a path. Raises ToolOutputError if only some items of a list have its next key."""
     found = [data]
     for step in _STEP.finditer(path):
         key, index = step["key"], step["index"]
@@ -80,7 +80,7 @@ def _at(data: Any, path: str) -> list[Any]:
                 onward = [item[key]]
             elif isinstance(item, list) and key is None:
                 onward = item[int(index) :][:1] if index else item
-            # An empty list has no items to lose; an item that lacks what others have is a figure lost.
+            # An empty list contributes no figure, but an item without the key would silently lose one.
             if not onward and len(found) > 1 and (key is not None or item != []):
                 raise ToolOutputError(f"item {number} at {path!r} has no {step[0]!r}")
             following += onward
@@ -95,9 +95,9 @@ def from_regex(
     decimal: Decimal | None = None,
     seconds: float | None = None,
 ) -> tuple[Reading, ...]:
-    """Read figures from named groups, at every place that matches, in at most so many seconds for each pattern.
+    """Read figures from the named groups of every match. ``seconds`` is the time limit for each pattern.
 
-    Raises ToolOutputError when nothing does, and PatternTimeoutError.
+    Raises ToolOutputError if nothing matches, and PatternTimeoutError.
     """
     cells: list[_Cell] = []
     for pattern in patterns:
@@ -116,9 +116,9 @@ def from_regex(
 def from_csv(
     text: str, columns: Mapping[str, str], units: Mapping[str, str], decimal: Decimal | None = None
 ) -> tuple[Reading, ...]:
-    """Read figures from columns by their heading; lines before the heading are passed over.
+    """Read figures from columns by their heading. Lines before the heading are skipped.
 
-    Cells end at ``,``, or at ``;`` or a tab where the heading's do. Raises ToolOutputError.
+    The separator is that of the heading: ``,``, ``;`` or a tab. Raises ToolOutputError.
     """
     wanted, metrics = set(columns.values()), [metric for metric in columns if metric != BENCHMARK]
     rows, start = _table(text, wanted, decimal)
@@ -127,7 +127,7 @@ def from_csv(
     needed = max(heading.index(column) for column in wanted)
     ended = text.endswith(("\n", "\r"))
     for number, row in enumerate(rows[start + 1 :], start + 2):
-        # A line without a comma is prose, unless it is what is left of a row.
+        # A line without a separator is prose, unless it is a last row that was cut off.
         is_prose = len(row) == 1 and needed and (ended or number < len(rows))
         if is_prose or not any(cell.strip() for cell in row):
             continue
@@ -140,12 +140,12 @@ def from_csv(
         name = named[columns[BENCHMARK]].strip() if BENCHMARK in columns else ""
         cells += [(name, metric, named[columns[metric]], f"in row {number}") for metric in metrics]
     if not cells:
-        raise ToolOutputError("the CSV output has a heading and no rows")
+        raise ToolOutputError("the CSV output has a heading but no rows")
     return _readings(_figures(cells, decimal), units)
 
 
 def _table(text: str, wanted: set[str], decimal: Decimal | None) -> tuple[list[list[str]], int]:
-    """The rows and the number of the heading, by the first delimiter with which a line has all columns."""
+    """Return the rows and the index of the heading, split by the first delimiter that gives a line all columns."""
     try:
         for delimiter in ";\t," if decimal == "comma" else ",;\t":
             rows = list(csv.reader(io.StringIO(text), delimiter=delimiter))
@@ -158,14 +158,14 @@ def _table(text: str, wanted: set[str], decimal: Decimal | None) -> tuple[list[l
 
 
 def _figures(cells: Sequence[_Cell], decimal: Decimal | None) -> Iterator[_Figure]:
-    """Read numbers as they were printed, all of them in one notation."""
+    """Read printed numbers, all of them in one notation."""
     evident: frozenset[str] = frozenset() if decimal else printed_numbers.evident_marks(cell[2] for cell in cells)
     for name, metric, text, place in cells:
         yield name, metric, printed_numbers.read(text, f"`{metric}` {place}", decimal, evident)
 
 
 def _readings(figures: Iterable[_Figure], units: Mapping[str, str]) -> tuple[Reading, ...]:
-    """Fold the figures of each benchmark and metric, in base units, with the step of their last digits."""
+    """Combine the figures of each benchmark and metric, in base units, with the step of their last digits."""
     values: dict[tuple[str, str], list[float]] = {}
     steps: dict[tuple[str, str], list[float]] = {}
     for name, metric, number in figures:
@@ -183,9 +183,9 @@ def _base(metric: str, value: float, factor: float) -> float:
     try:
         base = float(value * factor)
     except OverflowError as error:
-        raise ToolOutputError(f"`{metric}` is too large a number") from error
+        raise ToolOutputError(f"`{metric}` is too large for a number") from error
     if not math.isfinite(base) or (metric in METRICS and base < 0):
         raise ToolOutputError(f"`{metric}` is {tool_files.shown(value)}, which cannot be a measurement")
     if metric == "time" and base == 0:
-        raise ToolOutputError("`time` is 0, which cannot be: have the program print it more finely")
+        raise ToolOutputError("`time` is 0, which is not valid: have the program print more digits")
     return base

@@ -1,7 +1,7 @@
-"""Searching for the user's patterns, with a limit of time: some try more ways than there are seconds.
+"""Search for the user's patterns with a time limit, since backtracking can take practically forever.
 
-Python's ``re`` keeps the whole process busy until it is done. What may take long is therefore left to another process,
-which is started when it is first needed and ends itself; what cannot take long is done here.
+A search with Python's ``re`` cannot be interrupted. A search that may take long therefore runs in another process,
+which is started on demand and ends itself at the limit; a quick search runs in this process.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.tools import python_command
 
 PATIENCE = 60.0
-"""Seconds for one search, where the step has no timeout."""
+"""Seconds for one search if the step has no timeout."""
 _CHOICE = re.compile(r"(?<!\()[*+?{|]")
-"""What lets a pattern match in several ways; in a class or after a backslash it is counted in vain."""
+"""Characters that let a pattern match in several ways. Those in a class or after a backslash are counted as well."""
 _REPEATED_GROUP = re.compile(r"\)[*+?{]")
 _MOST_WAYS = 10**8
-"""Ways that are tried within a second or so."""
+"""Ways to match that ``re`` tries within about a second."""
 
 
 class PatternTimeoutError(ToolOutputError):
-    """A pattern that was still tried when the time was over."""
+    """The search for a pattern did not end within its time limit."""
 
 
 class Found(NamedTuple):
-    """One match: where it starts, in characters from 0, and what its named groups hold."""
+    """One match: its start, in characters from 0, and the texts of its named groups."""
 
     start: int
     groups: dict[str, str | None]
@@ -40,31 +40,31 @@ class Found(NamedTuple):
 def search(
     pattern: str, texts: Sequence[str], seconds: float | None = None, flags: int | re.RegexFlag = re.MULTILINE
 ) -> list[Found]:
-    """Return every match in each of the texts. The pattern compiles.
+    """Return every match of a valid pattern in each of the texts.
 
-    ``seconds`` is how long it may take, PATIENCE by default. Raises PatternTimeoutError.
+    ``seconds`` is the time limit, by default PATIENCE. Raises PatternTimeoutError.
     """
     if _is_quick(pattern, max(map(len, texts), default=0)):
         compiled = re.compile(pattern, flags)
         return [Found(match.start(), match.groupdict()) for text in texts for match in compiled.finditer(text)]
     limit = PATIENCE if seconds is None else seconds
     request = {"pattern": pattern, "flags": int(flags), "texts": list(texts), "seconds": limit}
-    answer = _asked(json.dumps(request).encode() + b"\n")
+    answer = _answer_to(json.dumps(request).encode() + b"\n")
     if answer is None:
-        text = f"the pattern {pattern[:80]!r} was still tried after {limit:g} s"
-        raise PatternTimeoutError(f"{text}; it has too many ways to match: do not repeat what is repeated, as in (a+)+")
+        text = f"the search for the pattern {pattern[:80]!r} did not end within {limit:g} s"
+        raise PatternTimeoutError(f"{text}: it has too many ways to match; avoid nested repetition such as (a+)+")
     return [Found(start, groups) for start, groups in json.loads(answer)]
 
 
 def time_left(timeout: float | None, used: float) -> float | None:
-    """Seconds of a step's timeout that its process has left to the patterns; a second at least, None for any time."""
+    """Return the seconds of a step's timeout that remain for the patterns, at least 1; None without a limit."""
     return None if timeout is None else max(timeout - used, 1.0)
 
 
 def _is_quick(pattern: str, length: int) -> bool:
-    """Whether a text of this length has too few ways to match for it to take long.
+    """Whether a search in a text of this length has few enough ways to match.
 
-    Without a repeated group each choice has at most one way for each place of the text, as has where to begin.
+    Without a repeated group, the start and each choice have at most one way for each position of the text.
     """
     if _REPEATED_GROUP.search(pattern):
         return False
@@ -73,25 +73,25 @@ def _is_quick(pattern: str, length: int) -> bool:
 
 
 _idle: list[Popen[bytes]] = []
-"""Processes that wait for a request; as many as searches went on at once."""
+"""Processes that wait for a request, as many as there were simultaneous searches."""
 
 
-def _asked(request: bytes) -> bytes | None:
-    """The answer to a request, None where it took too long. Raises ToolOutputError where there is no process for it."""
+def _answer_to(request: bytes) -> bytes | None:
+    """Return the answer to a request, None after a timeout. Raises ToolOutputError if the process is killed twice."""
     for _ in range(2):
-        child = _idle.pop() if _idle else _started()
-        answer = _told(child, request)
+        child = _idle.pop() if _idle else _start_process()
+        answer = _exchange(child, request)
         if answer.endswith(b"\n"):
             _idle.append(child)
             return answer
         child.communicate()
         if child.returncode == -signal.SIGALRM:
             return None
-        # One that somebody ended while it waited is replaced.
-    raise ToolOutputError("the process that searches for patterns was ended")
+        # A process that was killed while it waited is replaced.
+    raise ToolOutputError("the process that searches for patterns was killed")
 
 
-def _told(child: Popen[bytes], request: bytes) -> bytes:
+def _exchange(child: Popen[bytes], request: bytes) -> bytes:
     if child.stdin is None or child.stdout is None:
         return b""
     try:
@@ -102,15 +102,15 @@ def _told(child: Popen[bytes], request: bytes) -> bytes:
         return b""
 
 
-def _started() -> Popen[bytes]:
-    # In a session of its own, so that ^C is for perfflow alone.
-    argv = python_command.bare("pattern_search.py")
+def _start_process() -> Popen[bytes]:
+    # A session of its own keeps ^C from it.
+    argv = python_command.driver_command("pattern_search.py")
     return Popen(argv, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd="/", start_new_session=True)
 
 
-def _end() -> None:
+def _end_processes() -> None:
     while _idle:
         _idle.pop().communicate()
 
 
-atexit.register(_end)
+atexit.register(_end_processes)

@@ -1,4 +1,4 @@
-"""Numbers as programs print them, with a decimal point or comma and marks between groups of three digits."""
+"""Read numbers as programs print them: with a decimal point or comma, and separators between groups of three digits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfflow.tools import tool_files
 Decimal = Literal["point", "comma"]
 _SHAPE = re.compile(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _PLAIN = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
-# None of these is a decimal mark anywhere.
+# Separators that no locale uses as a decimal mark.
 _GROUPS = re.compile(r"(?<=\d)['\u2019_\u00a0\u202f](?=\d{3}(?!\d))")
 _SWAPPED = str.maketrans(",.", ".,")
 
@@ -27,7 +27,7 @@ class Printed:
 
 
 def decimal_evidence(text: str) -> Iterator[str]:
-    """Yield the mark that one number shows to be that of decimals; nothing for ``1,024``, which may be either."""
+    """Yield the decimal mark that follows from one number; nothing for ``1,024``, which is ambiguous."""
     if not _SHAPE.fullmatch(text):
         return
     mantissa = re.split("[eE]", text.lstrip("+-"))[0]
@@ -43,14 +43,14 @@ def decimal_evidence(text: str) -> Iterator[str]:
 
 
 def evident_marks(texts: Iterable[str]) -> frozenset[str]:
-    """The decimal marks that the numbers of one output show; a program prints all of them in one notation."""
+    """Return the decimal marks that follow from the numbers of one output, which share one notation."""
     return frozenset(mark for text in texts for mark in decimal_evidence(text.strip()))
 
 
 def read(text: str, what: str, decimal: Decimal | None, evident: frozenset[str]) -> Printed:
-    """Read one number; ``evident`` are the marks of the whole output, for where no ``decimal`` is declared.
+    """Read one number. ``evident`` are the decimal marks of the whole output, used if no ``decimal`` is declared.
 
-    Raises ToolOutputError, starting with ``what``, for a text that is not a number or could be two.
+    Raises ToolOutputError, starting with ``what``, for a text that is not a number or is ambiguous.
     """
     shown = f"{what} is {tool_files.shown(text)}"
     bare = _GROUPS.sub("", text.strip())
@@ -59,11 +59,11 @@ def read(text: str, what: str, decimal: Decimal | None, evident: frozenset[str])
         if found is None:
             raise ToolOutputError(f"{shown}, not a number with a decimal {decimal} (`parse: {{decimal: {decimal}}}`)")
         return found
-    # A comma, or several points, may mean something else than groups of thousands.
+    # With a comma or several points, the German notation is possible as well.
     german = plain(bare, "comma") if "," in bare or bare.count(".") > 1 else None
     if german and (found is None or evident == {","}):
         raise ToolOutputError(
-            f"{shown}, which has a decimal comma: write `decimal: comma` under `parse`, or have it printed with a point"
+            f"{shown}, which has a decimal comma: write `decimal: comma` under `parse`, or print it with a point"
         )
     if german and found and evident != {"."}:
         both = f"{found.value:.15g} or {german.value:.15g}"
@@ -74,12 +74,12 @@ def read(text: str, what: str, decimal: Decimal | None, evident: frozenset[str])
 
 
 def plain(bare: str, decimal: Decimal) -> Printed | None:
-    """Return the number in one notation, None where it is not one there."""
+    """Return the number in one notation, None if it is not a number in it."""
     normal = bare.translate(_SWAPPED) if decimal == "comma" else bare
     return Printed(float(normal.replace(",", "")), last_digit(normal)) if _PLAIN.fullmatch(normal) else None
 
 
 def last_digit(text: str) -> float:
-    """The step of the last digit of a number with a decimal point."""
+    """Return the step of the last digit of a number with a decimal point."""
     mantissa, _, power = text.lower().partition("e")
     return 10.0 ** min(300, int(power or 0) - len(mantissa.partition(".")[2]))

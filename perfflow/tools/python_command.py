@@ -1,7 +1,8 @@
-"""``python [flags] script args`` taken apart and put together again with a driver in between.
+"""Parse ``python [flags] script args``, so that a driver can be inserted.
 
-The rules are CPython's own (Python/getopt.c, Python/initconfig.c): short flags may be joined (``-uB``), ``-c``, ``-m``,
-``-W`` and ``-X`` take the rest of their word or the next word, and everything after ``-c`` and ``-m`` is the program's.
+The rules are those of CPython (Python/getopt.c, Python/initconfig.c): short flags may be joined (``-uB``); ``-c``,
+``-m``, ``-W`` and ``-X`` take the rest of their word or the next word; all words after ``-c`` and ``-m`` belong to the
+program.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from perfflow.tools import regular_files
 
 
 class Form(StrEnum):
-    """How a Python program is named on the command line."""
+    """The form in which a command line names a Python program."""
 
     SCRIPT = "script"
     MODULE = "module"
@@ -42,7 +43,7 @@ _REMEDY = "write the command as `python script.py ...`, `python -m module ...` o
 
 
 class PythonCommand(NamedTuple):
-    """A Python invocation: the interpreter, its own flags, what it runs, and the program's arguments."""
+    """A Python invocation: the interpreter, its flags, the program that it runs, and the program's arguments."""
 
     interpreter: str
     flags: tuple[str, ...]
@@ -51,10 +52,10 @@ class PythonCommand(NamedTuple):
     arguments: tuple[str, ...]
 
 
-def bare(driver: str, beside: str = __file__) -> tuple[str, ...]:
-    """Return how a driver of perfflow's own is started: by a bare interpreter, which loads nothing that is installed.
+def driver_command(driver: str, beside: str = __file__) -> tuple[str, ...]:
+    """Return the command of one of perfflow's drivers: a bare interpreter, which loads no installed packages.
 
-    It lies in the folder ``drivers`` beside the module whose ``__file__`` is given.
+    The driver is in the folder ``drivers`` beside the module whose ``__file__`` is given.
     """
     return (sys.executable, "-I", "-S", str(Path(beside).with_name("drivers") / driver))
 
@@ -65,7 +66,7 @@ def is_interpreter(program: str) -> bool:
 
 
 def starts_python(command: Sequence[str]) -> bool:
-    """Whether a command's program is a Python interpreter, or a script for one."""
+    """Whether a command starts a Python interpreter, directly or as a script."""
     if not command:
         return False
     if is_interpreter(command[0]):
@@ -78,7 +79,7 @@ def starts_python(command: Sequence[str]) -> bool:
 
 
 def split(command: Sequence[str]) -> PythonCommand:
-    """Take a command line apart. Raises ToolOutputError with a remedy if it does not run a Python program."""
+    """Parse a command line. Raises ToolOutputError with a remedy if it does not run a Python program."""
     if not command or not is_interpreter(command[0]):
         _refuse(f"the command starts with {command[0][:80]!r}, not with python" if command else "there is no command")
     flags: list[str] = []
@@ -92,24 +93,24 @@ def split(command: Sequence[str]) -> PythonCommand:
             return PythonCommand(command[0], tuple(flags), Form.SCRIPT, target, tuple(words))
         if word.startswith("--"):
             if word != _LONG_WITH_VALUE or not words:
-                _refuse(f"python's flag {word[:80]!r} is not one that runs a program")
+                _refuse(f"python's flag {word[:80]!r} does not run a program")
             flags += [word, words.pop(0)]
-        elif ending := _take_short(word, words, flags):
+        elif ending := _parse_short_flags(word, words, flags):
             return PythonCommand(command[0], tuple(flags), *ending, tuple(words))
     return _refuse("the command names no Python program")
 
 
 def hidden_objects(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Say when a Python program's flags make it ignore PYTHONMALLOC."""
-    return _ignored(command, "PYTHONMALLOC, so objects under 512 B are not counted")
+    """Return a warning if a Python program's flags make it ignore PYTHONMALLOC."""
+    return _ignored_variable(command, "PYTHONMALLOC, so objects under 512 B are not counted")
 
 
 def random_hashes(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Say when a Python program's flags make it ignore PYTHONHASHSEED."""
-    return _ignored(command, "PYTHONHASHSEED, so counts vary by about 0.1% from run to run")
+    """Return a warning if a Python program's flags make it ignore PYTHONHASHSEED."""
+    return _ignored_variable(command, "PYTHONHASHSEED, so counts vary by about 0.1% from run to run")
 
 
-def _ignored(command: tuple[str, ...], what: str) -> tuple[str, ...]:
+def _ignored_variable(command: tuple[str, ...], what: str) -> tuple[str, ...]:
     try:
         flags = split(command).flags
     except ToolOutputError:
@@ -118,8 +119,8 @@ def _ignored(command: tuple[str, ...], what: str) -> tuple[str, ...]:
     return (f"python's flags -E or -I make it ignore {what}",) if ignores else ()
 
 
-def _take_short(word: str, words: list[str], flags: list[str]) -> tuple[Form, str] | None:
-    """Move one word of joined short flags to ``flags``; return what is run if ``-c`` or ``-m`` is among them."""
+def _parse_short_flags(word: str, words: list[str], flags: list[str]) -> tuple[Form, str] | None:
+    """Append one word of joined short flags to ``flags``; return the program if ``-c`` or ``-m`` is among them."""
     rest = word[1:].lstrip(_ALONE)
     before, letter = word.removesuffix(rest), rest[:1]
     if not letter:
@@ -129,7 +130,7 @@ def _take_short(word: str, words: list[str], flags: list[str]) -> tuple[Form, st
         _refuse(_REFUSED.get(letter, f"python has no flag -{letter}"))
     if len(rest) == 1 and not words:
         _refuse(f"python's flag -{letter} has no value")
-    # The rest of its own word, else the next word.
+    # The value is the rest of the flag's word, else the next word.
     value = rest[1:] or words.pop(0)
     if letter in _FORM_OF:
         flags += [before] if before != "-" else []

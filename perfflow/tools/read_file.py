@@ -1,4 +1,4 @@
-"""Result files of other tools, known by what is in them rather than by their names."""
+"""Read result files of other tools. Their contents identify the tool, not their names."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ OWN = "perfflow.result/"
 _RESULT = "result.json"
 _PACKED = {b"\x1f\x8b": "gunzip", b"\x28\xb5\x2f\xfd": "unzstd", b"BZh": "bunzip2", b"\xfd7zXZ": "unxz", b"PK": "unzip"}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_OF_PERFFLOW = ("a result of perfflow itself, not of another tool", "name two runs of perfflow")
+_OF_PERFFLOW = ("this is a result of perfflow, not of another tool", "name two runs of perfflow")
 
 
 def is_perfflow_result(path: Path) -> bool:
-    """Whether ``path`` is a result.json of perfflow itself, or a run's folder that holds one. Raises nothing."""
+    """Whether ``path`` is a result.json of perfflow, or the folder of a run with one. Raises nothing."""
     return _is_own(_loaded(path / _RESULT if path.is_dir() else path))
 
 
 def kind_of(path: Path) -> tuple[str, str]:
-    """The ``schema`` that a JSON file names, and the other tool that wrote it; '' for each that is not known."""
+    """Return the ``schema`` of a JSON file and the tool that wrote it, each '' if unknown."""
     content = _loaded(path)
     tools = (known.tool for known in _JSON if isinstance(content, dict) and known.recognises(content))
     return _schema(content), next(tools, "")
 
 
 def _loaded(path: Path) -> object:
-    """What a JSON file holds; None where it is not there, or no JSON."""
+    """Return the contents of a JSON file; None if it is missing or not valid JSON."""
     try:
         return _decoded(regular_files.read(path))
     except (OSError, ValueError):
@@ -56,7 +56,7 @@ def _loaded(path: Path) -> object:
 
 
 def _decoded(text: str | bytes) -> object:
-    """What a JSON text holds; None where it is none."""
+    """Return the contents of a JSON text; None if it is not valid JSON."""
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -74,17 +74,17 @@ def _is_own(content: object) -> bool:
 
 
 def read(path: Path, where: Mapping[str, str] | None = None) -> ResultSet:
-    """Read a result file, or criterion's folder: ``target/criterion``, one it is in, a group or a benchmark in it.
+    """Read a result file, or a folder of criterion: ``target/criterion``, a parent, or a group or benchmark in it.
 
-    ``FOLDER:NAME`` names a baseline of criterion; without it the newest results, ``new``, are read. ``where`` chooses
-    among several sets in one file by their facts, such as ``commit``. Raises UserError,
-    which names the file and a remedy, if the file is missing, empty, cut, nonsense, of another kind, a result of
-    perfflow itself (see ``is_perfflow_result``), or holds no value of any benchmark.
+    ``FOLDER:NAME`` names a baseline of criterion; without it the newest results, ``new``, are read. ``where`` selects
+    one of several sets in a file by its facts, such as ``commit``. Raises UserError with the file and a remedy if the
+    file is missing, empty, cut, invalid, of an unknown format, a result of perfflow (see ``is_perfflow_result``), or
+    without any benchmark.
     """
     wanted = where or {}
     folder, baseline = _criterion(path)
     if folder.is_dir() and is_perfflow_result(folder):
-        raise _refused(path, *_OF_PERFFLOW)
+        raise _refusal(path, *_OF_PERFFLOW)
     tool = criterion_files.TOOL
     try:
         if folder.is_dir():
@@ -97,23 +97,23 @@ def read(path: Path, where: Mapping[str, str] | None = None) -> ResultSet:
         tool = known.tool
         return _with_facts(path, known.parse(content), wanted)
     except SeveralSetsError as error:
-        raise _refused(path, str(error), f"choose one: --where {shlex.quote(clean_name(error.choice))}") from error
+        raise _refusal(path, str(error), f"choose one: --where {shlex.quote(clean_name(error.choice))}") from error
     except ToolOutputError as error:
         again = f"write it again with: {_WRITTEN_BY[tool]}"
-        hint = f"mend that benchmark or leave it out, and {again}" if isinstance(error, FailedBenchmarkError) else again
-        raise _refused(path, f"{error} (read as {tool})", hint) from error
+        hint = f"fix or exclude that benchmark, and {again}" if isinstance(error, FailedBenchmarkError) else again
+        raise _refusal(path, f"{error} (read as {tool})", hint) from error
 
 
 def _with_facts(path: Path, found: ResultSet, where: Mapping[str, str]) -> ResultSet:
-    """Raise UserError where a file that holds one set has other facts than those asked for."""
+    """Raise UserError if the only set of a file does not match ``where``."""
     for key, value in where.items():
         if found.facts.get(key, value) != value:
-            raise _refused(path, f"its {key} is {found.facts[key]}, not {clean_name(value)}", "leave out --where")
+            raise _refusal(path, f"its {key} is {found.facts[key]}, not {clean_name(value)}", "remove --where")
     return found
 
 
 def _criterion(path: Path) -> tuple[Path, str]:
-    """Split ``FOLDER:NAME``, unless a folder of just that name is there."""
+    """Split ``FOLDER:NAME``, unless a path with that whole name exists."""
     folder, colon, name = str(path).rpartition(":")
     if not colon or path.exists() or "/" in name or name in ("", ".", ".."):
         return path, criterion_files.NEWEST
@@ -124,39 +124,39 @@ def _text(path: Path) -> str:
     try:
         content = regular_files.read(path)
     except OSError as error:
-        raise _refused(path, str(error.strerror), "name a result file, or the folder target/criterion") from error
+        raise _refusal(path, str(error.strerror), "name a result file, or the folder target/criterion") from error
     for magic, program in _PACKED.items():
         if content.startswith(magic):
-            raise _refused(path, "it is compressed", f"unpack it first, with {program}")
-    # Without a mark at the start, text of the common languages has a NUL in every other byte.
+            raise _refusal(path, "the file is compressed", f"unpack it first with {program}")
+    # UTF-16 without a byte order mark has a NUL in every other byte of Latin text.
     if content.startswith(_UTF_16) or content[:2].count(0) == 1:
         hint = "convert it: `iconv -f UTF-16 -t UTF-8 FILE`, or in PowerShell write it with `Out-File -Encoding utf8`"
-        raise _refused(path, "its text is UTF-16, not UTF-8", hint)
+        raise _refusal(path, "the file is UTF-16, not UTF-8", hint)
     text = content.decode("utf-8-sig", errors="replace")
     if not text.strip():
-        raise _refused(path, "the file is empty", "did the tool that should have written it fail?")
+        raise _refusal(path, "the file is empty", "check whether the tool that writes it failed")
     return text
 
 
 def _json(path: Path, text: str) -> tuple[JsonFormat[Any], Mapping[str, object]]:
-    """Return the format of a JSON file, and what it holds together with what is in its companion."""
+    """Return the format of a JSON file and its contents, joined with those of its companion."""
     content = _decoded(text)
     if content is None and text.lstrip().startswith(("{", "[")):
         if isinstance(_decoded(text.lstrip().partition("\n")[0]), dict):
-            hint = "name a file of one JSON document; of cargo-criterion's messages, name the folder target/criterion"
-            raise _refused(path, "it holds JSON lines, a document in each line", hint)
-        raise _refused(path, "it is cut short or no JSON", "write it again, and let the tool finish")
+            hint = "name a file with one JSON document; for cargo-criterion, name the folder target/criterion"
+            raise _refusal(path, "the file is in JSON lines format, with one document per line", hint)
+        raise _refusal(path, "the file is cut short or not valid JSON", "write it again, and let the tool finish")
     if _is_own(content):
-        raise _refused(path, *_OF_PERFFLOW)
+        raise _refusal(path, *_OF_PERFFLOW)
     if isinstance(content, dict):
         for known in _JSON:
             if known.recognises(content):
                 companion = path.absolute().parent.parent / known.companion
                 return known, {known.companion: _loaded(companion), **content} if known.companion else content
         if isinstance(content.get("results"), dict) and "commit_hash" in content:
-            raise _refused(path, "it is of asv before 0.5", "bring it to the form of today with `asv update`")
-    raise _refused(path, "not a result file that perfflow knows", f"it reads those of: {', '.join(_WRITTEN_BY)}")
+            raise _refusal(path, "the file is from asv before 0.5", "convert it with `asv update`")
+    raise _refusal(path, "unknown kind of result file", f"perfflow reads those of: {', '.join(_WRITTEN_BY)}")
 
 
-def _refused(path: Path, what: str, hint: str) -> UserError:
+def _refusal(path: Path, what: str, hint: str) -> UserError:
     return UserError.of(f"{clean_name(str(path))}: {what}", hint)

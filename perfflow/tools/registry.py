@@ -1,7 +1,7 @@
-"""Adapters by the word after ``uses:``: those that ship with perfflow, then those of installed distributions.
+"""Find adapters by the word after ``uses:``, first those of perfflow, then those of installed distributions.
 
-A distribution names its adapters in the entry-point group ``perfflow.tools``. They are found by its metadata, imported
-when they are used, and never take the place of perfflow's own.
+A distribution names its adapters in the entry-point group ``perfflow.tools``. perfflow finds them by the metadata and
+imports them when they are used. They never replace adapters of perfflow.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FAMILIES: Mapping[str, str] = {
     "nvidia": "nsys nvidia-smi ncu nvcc cuda-bench compute-sanitizer triton-bench",
     "mojo": "mojo-bench",
 }
-"""The tools of each family. A module is called as its tool is, with _ for -."""
+"""The tools of each family. A module has the name of its tool, with _ for -."""
 MODULES: Mapping[str, str] = {
     name: f"{__package__}.{family}.{name.replace('-', '_')}"
     for family, names in _FAMILIES.items()
@@ -40,12 +40,12 @@ MODULES: Mapping[str, str] = {
 }
 GROUP = "perfflow.tools"
 OWN = "perfflow"
-"""Whose the adapters in MODULES are."""
+"""The origin of the adapters in MODULES."""
 
 
 @dataclass(frozen=True)
 class Provided:
-    """An adapter of an installed distribution: known by its metadata, not imported."""
+    """An adapter of an installed distribution, known from its metadata and not imported."""
 
     name: str
     distribution: str
@@ -53,13 +53,13 @@ class Provided:
 
 
 def find(name: str) -> Adapter | None:
-    """Return the adapter called ``name``; None where there is none, or ``trouble`` with it."""
+    """Return the adapter called ``name``; None if it does not exist, or cannot be used (see ``trouble``)."""
     found = _imported(name)
     return found if isinstance(found, Adapter) else None
 
 
 def profilers(metric: str, *, python: bool = False) -> tuple[Adapter, ...]:
-    """The profilers of perfflow's own that explain a metric, the best first; ``python``: the time of such a program."""
+    """Return perfflow's profilers of a metric, the best first; with ``python`` those of a Python program's time."""
     ranked = []
     for adapter in filter(None, map(find, MODULES)):
         known = adapter.profiler
@@ -70,29 +70,29 @@ def profilers(metric: str, *, python: bool = False) -> tuple[Adapter, ...]:
 
 
 def way(name: str) -> Way | None:
-    """How the adapter called ``name`` comes by its figures; None where it is not known, or tells no functions."""
+    """Return the method of the profiler called ``name``; None if it is unknown or not a profiler."""
     adapter = find(name)
     return adapter.profiler.way if adapter and adapter.profiler else None
 
 
 def trouble(name: str) -> str:
-    """Why the adapter of an installed distribution cannot be used, '' where it can or is not known."""
+    """Return why the adapter of an installed distribution cannot be used; '' if it can be used or is unknown."""
     found = None if name in MODULES else _imported(name)
     return found if isinstance(found, str) else ""
 
 
 def known() -> tuple[str, ...]:
-    """Names of all adapters, perfflow's own first; those of distributions are not imported."""
+    """Return the names of all adapters, those of perfflow first, without importing those of distributions."""
     return (*MODULES, *dict.fromkeys(item.name for item in provided() if item.name not in MODULES))
 
 
 def origin(name: str) -> str:
-    """Whose an adapter is: ``perfflow``, or distributions with their versions."""
+    """Return the origin of an adapter: ``perfflow``, or distributions with their versions."""
     return OWN if name in MODULES else ", ".join(item.distribution for item in provided() if item.name == name)
 
 
 def about(adapter: Adapter) -> str:
-    """One sentence about an adapter, from its module; '' where that has none."""
+    """Return the first paragraph of the docstring of an adapter's module; '' if it has none."""
     import inspect
 
     text = (inspect.getdoc(inspect.getmodule(adapter.parse)) or "").split("\n\n")[0]
@@ -100,14 +100,14 @@ def about(adapter: Adapter) -> str:
 
 
 def shadowed() -> tuple[Provided, ...]:
-    """Adapters of distributions that bear the name of perfflow's own, and are therefore left aside."""
+    """Return adapters of distributions that are ignored because an adapter of perfflow has the same name."""
     return tuple(item for item in provided() if item.name in MODULES)
 
 
 @cache
 def provided() -> tuple[Provided, ...]:
-    """Every adapter that an installed distribution names, by the metadata alone."""
-    # Imported where it is needed: only a name that is not perfflow's own asks for it.
+    """Return every adapter that the metadata of installed distributions names."""
+    # A late import, since most runs use only adapters of perfflow.
     from importlib.metadata import entry_points
 
     found = entry_points(group=GROUP)
@@ -121,7 +121,7 @@ def _provided(entry: EntryPoint) -> Provided:
 
 @cache
 def _imported(name: str) -> Adapter | str | None:
-    """Import an adapter: the adapter, what is wrong with that of a distribution, or None where nobody names it."""
+    """Import an adapter and return it, or the reason why that of a distribution cannot be used, or None if unknown."""
     if name in MODULES:
         own: Adapter = import_module(MODULES[name]).ADAPTER
         return own
@@ -133,14 +133,14 @@ def _imported(name: str) -> Adapter | str | None:
     (offer,) = offers.values()
     who = f"it comes from {offer.distribution} ({offer.entry.value})"
     try:
-        with redirect_stdout(sys.stderr):  # which carries verdicts and JSON, not what a stranger's module prints
+        with redirect_stdout(sys.stderr):  # stdout is for perfflow's verdicts and JSON only
             found = offer.entry.load()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (a stranger's module may raise anything when imported)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a third-party module may raise anything when imported)
         return f"{who}, whose import fails: {type(error).__name__}: {error}"
     if not isinstance(found, Adapter):
         kind = "a module" if isinstance(found, ModuleType) else f"a {type(found).__name__}"
         return f"{who}, which is {kind} and not a perfflow.tools.adapter.Adapter: name it as `MODULE:ADAPTER`"
     if found.interface not in INTERFACES:
         known = " and ".join(map(str, INTERFACES))
-        return f"{who}, which is written for interface {found.interface}: this perfflow knows {known}"
+        return f"{who}, which is written for interface {found.interface}: this perfflow supports {known}"
     return found if found.name == name else f"{who}, whose name is {found.name!r}"

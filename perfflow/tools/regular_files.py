@@ -1,4 +1,4 @@
-"""Opening files that somebody else may have put there: regular ones alone, so that nothing waits or never ends."""
+"""Open files from untrusted sources. Only regular files are opened, since others can block or never end."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class NotRegularError(OSError):
-    """A FIFO, a device or a socket, where a file was to be read."""
+    """The path is a FIFO, a device or a socket, not a file."""
 
 
 class TooLargeError(OSError):
-    """A file of more bytes than are read."""
+    """The file is larger than the limit."""
 
 
 def opened(path: Path | str) -> BufferedReader:
-    """Open a regular file to read its bytes.
+    """Open a regular file for reading bytes.
 
-    Raises OSError, for anything else a NotRegularError; ValueError for a NUL in its name.
+    Raises OSError, NotRegularError if it is not a regular file, and ValueError for a NUL in its name.
     """
-    # Looked at first: merely opening some devices does something.
+    # Checked before opening, since opening some devices has effects.
     _require_regular(Path(path).stat().st_mode, path)
     number = os.open(path, _FLAGS)
     try:
@@ -36,9 +36,9 @@ def opened(path: Path | str) -> BufferedReader:
 
 
 def read(path: Path | str, largest: int | None = None) -> bytes:
-    """Return the bytes of a regular file; of one in /proc, which has no size, none.
+    """Return the bytes of a regular file. A file in /proc has size 0, so the result is empty.
 
-    ``largest``: bytes, None for any number. Raises OSError as ``opened``, and TooLargeError; ValueError for a NUL.
+    ``largest``: limit in bytes, None for no limit. Raises TooLargeError, and the errors of ``opened``.
     """
     with opened(path) as stream:
         size = os.fstat(stream.fileno()).st_size

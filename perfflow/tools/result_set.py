@@ -1,4 +1,4 @@
-"""What a result file of another tool says, and the one way its figures are gathered and checked."""
+"""The contents of another tool's result file, and the collector that checks its figures."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from perfflow.tools.tool_json import M
 
 _DIGEST = 8
 _LISTED = 5
-# The year 2286 in seconds; what is larger is in ms.
+# The year 2286 in seconds; larger timestamps are in ms.
 _LATEST = 1e10
 _BETTER: Mapping[Dimension, Better] = {
     **dict.fromkeys((Dimension.TIME, Dimension.BYTES), Better.LOWER),
     **dict.fromkeys((Dimension.THROUGHPUT, Dimension.RATE, Dimension.FLOPS), Better.HIGHER),
 }
-# Nothing runs in no time and no memory: a 0 here was below the tool's resolution or not measured, and no change can be
-# told from it. For ``time`` that is an error, since without it there is little left to compare.
+# A 0 of these metrics was below the tool's resolution or not measured, so it cannot be compared. For ``time`` a 0 is an
+# error, since without it little is left to compare.
 _NEVER_ZERO = frozenset({"cpu", "rss", "throughput", "rate"})
 
 
 class FailedBenchmarkError(ToolOutputError):
-    """The file is sound, but says that every benchmark failed: what ends early is not faster."""
+    """The file is valid, but every benchmark in it failed. A benchmark that ends early is not faster."""
 
 
 class SeveralSetsError(ToolOutputError):
-    """The file holds a benchmark more than once, under other circumstances; ``choice`` is a fact that chooses one."""
+    """The file has several results of one benchmark with different facts; ``choice`` is a fact that selects one."""
 
     def __init__(self, reason: str, choice: str) -> None:
         super().__init__(reason)
@@ -43,9 +43,9 @@ class SeveralSetsError(ToolOutputError):
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands for ``count`` samples: the standard ``error`` of their ``statistic``, in base units.
+    """A summary of ``count`` samples: the standard ``error`` of their ``statistic``, in base units.
 
-    The statistic is '' where it is the mean, which is what single values are compared by, or ``p50``.
+    ``statistic`` is '' for the mean, which is also the statistic of single values, or ``p50``.
     """
 
     count: int
@@ -55,18 +55,19 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class ResultSet:
-    """The raw values of one result file, or of what a tool left of one process, in the order of the file.
+    """The raw values of one result file or process, in the order of the file and in base units (s, B, B/s, 1/s, count).
 
-    They are in base units (s, B, B/s, 1/s, count).
-
-    ``benchmarks`` is keyed by (benchmark, metric). Values of two benchmarks, or of two files, are not pairs.
-    A metric that perfflow does not know (Go's ``chars/op``) is named after its unit or counter; ``metrics`` has its
-    dimension and direction. ``version`` is '' where the file does not tell. ``machine`` holds facts of the machine,
-    never a host's name, and ``facts`` others of the set, such as the commit. ``started`` is when it was measured (RFC
-    3339, '' where the file does not tell). ``failed`` are benchmarks without a value, with the reason. ``summaries``
-    stand beside the one value of a figure whose samples are not in the file. ``versions`` are of the benchmarks' own
-    code, where the tool tells: figures of two versions are of different work. ``batches`` says how many iterations each
-    value is the mean of, where single ones were not timed.
+    ``benchmarks``: values by (benchmark, metric). Values of two benchmarks, or of two files, are not pairs.
+    ``metrics``: dimension and direction of metrics that perfflow does not define (Go's ``chars/op``). They are named
+    after their unit or counter.
+    ``version``: version of the tool, '' if unknown.
+    ``machine``: facts of the machine, never a host name. ``facts``: other facts of the set, such as the commit.
+    ``started``: start of the measurement (RFC 3339), '' if unknown.
+    ``failed``: benchmarks without a value, with the reason.
+    ``summaries``: for figures with one value whose samples are not in the file.
+    ``versions``: versions of the benchmarks' code, if the tool reports them. Figures of two versions measure different
+    work.
+    ``batches``: iterations of which each value is the mean, if single iterations were not timed.
     """
 
     tool: str
@@ -83,9 +84,9 @@ class ResultSet:
     batches: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def parsed(self, *warnings: str, single: bool = False) -> Parsed:
-        """What an adapter says of the one process whose values these are.
+        """Return the values of one process as an adapter's result.
 
-        ``single``: where a process gives one value, that is its figure and not a distribution of one.
+        ``single``: a single value becomes a plain figure, not a distribution of one value.
         """
         readings = tuple(
             Reading(metric, values[0], name)
@@ -98,11 +99,11 @@ class ResultSet:
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat(Generic[M]):
-    """One format whose file is a JSON object, read alike where a step wrote it and where the file is compared.
+    """One format whose file is a JSON object. Steps and comparisons of files read it in the same way.
 
-    ``recognises`` tells it from other formats, ``model`` is what is read of it, and ``gather`` raises ToolOutputError
-    where that makes no sense. ``companion`` names a file in the folder above that of the result, which belongs into the
-    object under that name. ``written_by`` has the tool write it again.
+    ``recognises`` distinguishes it from other formats. ``model`` declares the keys that are read, and ``gather`` raises
+    ToolOutputError if their values make no sense. ``companion`` names a file in the folder above that of the result,
+    whose contents are added to the object under that name. ``written_by`` is the command that writes such a file.
     """
 
     tool: str
@@ -113,20 +114,20 @@ class JsonFormat(Generic[M]):
     companion: str = ""
 
     def parse(self, content: object) -> ResultSet:
-        """Read decoded JSON. Raises ToolOutputError with a reason of one line."""
+        """Read decoded JSON. Raises ToolOutputError with a one-line reason."""
         return self.gather(tool_json.checked(self.model, content))
 
     def load(self, path: Path, remedy: str = "") -> M:
-        """Read a file of this format, for ``gather``. Raises ToolOutputError also where it is of another."""
+        """Read a file of this format, for ``gather``. Raises ToolOutputError, also for another format."""
         return tool_json.read(self.model, path, remedy)
 
     def read(self, path: Path, remedy: str = "") -> ResultSet:
-        """Read a file of this format. Raises ToolOutputError as ``load``, and where it makes no sense."""
+        """Read a file of this format. Raises ToolOutputError as ``load`` and ``gather`` do."""
         return self.gather(self.load(path, remedy))
 
 
 def label(name: str) -> str:
-    """Return a name fit for pages (see ``tool_files.clean_name``) that still differs where the names differ."""
+    """Return a printable name (see ``tool_files.clean_name``). Different names stay different."""
     spaced = " ".join(name.split())
     clean = tool_files.clean_name(spaced)
     if clean == spaced:
@@ -137,24 +138,24 @@ def label(name: str) -> str:
 
 @dataclass(slots=True)
 class Samples:
-    """Gathers values by (benchmark, metric); every value is finite and >= 0, or refused."""
+    """Collects values by (benchmark, metric) and refuses those that are not finite and >= 0."""
 
     warnings: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    """Benchmarks that failed, with the reason; what was gathered of them before is left out."""
+    """Benchmarks that failed, with the reason. Their collected values are dropped."""
     better: dict[str, Better] = field(default_factory=dict)
-    """Directions of units, where the file tells."""
+    """Directions of units, as far as the file has them."""
     versions: dict[str, str] = field(default_factory=dict)
     summaries: dict[tuple[str, str], Summary] = field(default_factory=dict)
     _values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     _batches: dict[tuple[str, str], float] = field(default_factory=dict)
     _metrics: dict[str, Metric] = field(default_factory=dict)
-    _left_out: dict[str, set[str]] = field(default_factory=dict)
+    _skipped: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, name: str, metric: str, values: Sequence[float], scale: float = 1.0, batch: float = 1.0) -> None:
         """Add values of ``scale`` base units each, the means of ``batch`` iterations.
 
-        Raises ToolOutputError if one cannot be in base units: scaling can make it too large, or 0.
+        Raises ToolOutputError if scaling makes a value too large, or a time 0.
         """
         if not values:
             return
@@ -173,13 +174,13 @@ class Samples:
         self.summaries[label(name), metric] = summary
 
     def add_custom(self, name: str, unit: str, values: Sequence[object]) -> None:
-        """Add values of the author's own metric, which is named by its unit (``req/s``, ``p99-ms``).
+        """Add values of a custom metric, which is named after its unit (``req/s``, ``p99-ms``).
 
-        What has no place in a comparison is left out, with a warning.
+        Metrics that cannot be compared are skipped with a warning.
         """
         metric = label(unit)
         if metric in METRICS:
-            self.warnings.append(f"{metric} was left out: it bears the name of a metric of perfflow, but has no unit")
+            self.warnings.append(f"{metric} was skipped: it has the name of a metric of perfflow, but no unit")
             return
         dimension, scale = _dimension_of(unit)
         better = self.better.get(unit, _BETTER.get(dimension, Better.NONE))
@@ -187,15 +188,15 @@ class Samples:
         try:
             self.add(name, metric, [tool_files.number(value, unit) for value in values], scale)
         except ToolOutputError:
-            self._left_out.setdefault(metric, set()).add(label(name))
+            self._skipped.setdefault(metric, set()).add(label(name))
 
     def fail(self, name: str, reason: str) -> None:
-        """Note that a benchmark failed: what ends early is not faster."""
+        """Record that a benchmark failed, since a benchmark that ends early is not faster."""
         self.failed.setdefault(label(name), reason)
 
     @property
     def holds_any(self) -> bool:
-        """Whether there is a value, or a benchmark that failed."""
+        """Whether there is a value or a failed benchmark."""
         return bool(self._values or self.failed)
 
     def holds(self, name: str) -> bool:
@@ -211,16 +212,16 @@ class Samples:
         facts: Mapping[str, str] | None = None,
         started: object = "",
     ) -> ResultSet:
-        """Return everything gathered. Raises ToolOutputError if nothing was, FailedBenchmarkError if all failed."""
-        for metric, names in self._left_out.items():
-            self._drop(metric, names, "negative or no number in {}")
+        """Return all values. Raises ToolOutputError if there is none, FailedBenchmarkError if all benchmarks failed."""
+        for metric, names in self._skipped.items():
+            self._drop(metric, names, "negative or not a number in {}")
         self._drop_zeros()
         values = {key: tuple(found) for key, found in self._values.items() if key[0] not in self.failed}
         if self.failed and not values:
             name, reason = next(iter(self.failed.items()))
             raise FailedBenchmarkError(f"{name} {reason}")
         if not values:
-            raise ToolOutputError("; ".join(("there is no result of a benchmark in it", *dict.fromkeys(self.warnings))))
+            raise ToolOutputError("; ".join(("it has no benchmark result", *dict.fromkeys(self.warnings))))
         shown = label(version) if isinstance(version, str) and version else ""
         metrics = {name: metric for name, metric in self._metrics.items() if any(key[1] == name for key in values)}
         warnings = tuple(dict.fromkeys(self.warnings))
@@ -236,8 +237,8 @@ class Samples:
             if metric in _NEVER_ZERO and not all(values):
                 zeros.setdefault(metric, []).append(name)
         for metric, names in zeros.items():
-            self._drop(metric, names, "0 in {}, which cannot be")
-        # Without any CPU time its two parts mean nothing.
+            self._drop(metric, names, "0 in {}, which is not valid")
+        # If the CPU time is dropped, its two parts are meaningless.
         for key in [(name, part) for name in zeros.get("cpu", ()) for part in ("user", "system")]:
             self._values.pop(key, None)
 
@@ -245,32 +246,32 @@ class Samples:
         for name in names:
             self._values.pop((name, metric), None)
         where = "1 benchmark" if len(names) == 1 else f"{len(names)} benchmarks"
-        self.warnings.append(f"{metric} is {why.format(where)}, and was left out")
+        self.warnings.append(f"{metric} is {why.format(where)}, and was skipped")
 
 
 def listed(items: Iterable[str]) -> str:
-    """Return the first few of some names, fit for pages, and how many more there are."""
+    """Return the first few names in printable form, and the number of the others."""
     shown = [label(item) for item in items]
     more = f" and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
     return ", ".join(shown[:_LISTED]) + more
 
 
 def facts(content: object, **keys: str) -> dict[str, str]:
-    """Return those of the facts that are there, as text, by names: ``cpu="cpu.brand_raw"``."""
+    """Return the available facts as text, by the given names: ``cpu="cpu.brand_raw"``."""
     found = {name: at(content, key) for name, key in keys.items()}
     told = {name: value for name, value in found.items() if isinstance(value, str | int | float) and value != ""}
     return {name: label(str(value)) for name, value in told.items()}
 
 
 def at(content: object, key: str) -> object:
-    """Return what is there in a JSON object, and in those in it: ``platform.os``; None where there is nothing."""
+    """Return the value at a dotted key of nested JSON objects, such as ``platform.os``; None if it is missing."""
     for part in key.split("."):
         content = content.get(part) if isinstance(content, dict) else None
     return content
 
 
 def moment(value: object) -> str:
-    """Return a date and time as RFC 3339 in UTC, '' for what is none; one without a zone is taken for UTC's.
+    """Return a date and time as RFC 3339 in UTC, '' if it is invalid. A time without a zone is taken as UTC.
 
     ``value`` is ISO 8601 text, or seconds or milliseconds since 1970.
     """
@@ -286,7 +287,7 @@ def moment(value: object) -> str:
 
 
 def _dimension_of(unit: str) -> tuple[Dimension, float]:
-    """Return what a unit of an author's own is of, and its base units: ``p99-ms`` is a time, ``req/s`` a rate."""
+    """Return the dimension of a custom unit and its size in base units: ``p99-ms`` is a time, ``req/s`` a rate."""
     above, per, below = unit.partition("/")
     for text in (unit, unit.rpartition("-")[2], above, above.rpartition("-")[2]):
         dimension, scale = UNITS.get(text, (Dimension.COUNT, 1))

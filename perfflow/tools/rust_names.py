@@ -1,7 +1,7 @@
-"""Names of Rust functions as a person writes them: without the hash of legacy mangling, its escapes decoded.
+"""Convert names of Rust functions to the form in source code: without legacy mangling's hash, with decoded escapes.
 
-Source: rustc's ``compiler/rustc_symbol_mangling/src/legacy.rs``. Names of the newer scheme (``_R``) are left to the
-tools, whose demanglers know it, except for the hashes of crates, which some leave in brackets.
+Source: rustc's ``compiler/rustc_symbol_mangling/src/legacy.rs``. Names of the v0 scheme (``_R``) are demangled by the
+tools; only the hashes of crates, which some tools leave in brackets, are removed here.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _HASH = re.compile(r"::h[0-9a-f]{16}\b(?:\.llvm\.\d+)?")
 _CRATE_HASH = re.compile(r"(?<=\w)\[[0-9a-f]{8,16}\](?=::|>|$)")
 _ESCAPE = re.compile(r"\$(?:(?P<word>SP|BP|RF|LT|GT|LP|RP|C)|u(?P<code>[0-9a-f]{1,6}))\$")
 _WORDS = {"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","}
-# Files that a module is not called by.
+# Names of files and folders that are not the name of a module.
 _NO_MODULE = frozenset({"lib", "main", "src", ""})
 _LAST_CODE = 0x10FFFF
 
 
 def plain(name: str) -> str:
-    """Return a function's name without what the compiler added; a name that is not Rust's stays what it is."""
+    """Return a function's name without the compiler's additions. A name that is not Rust stays unchanged."""
     if match := _MANGLED.match(name):
         name = _joined(match["parts"]) or name
     hashed = _HASH.sub("", name)
@@ -30,9 +30,9 @@ def plain(name: str) -> str:
 
 
 def in_module(name: str, file: str) -> str:
-    """Return a bare name behind the module that its source file is: ``submit`` in conductor.rs, ``conductor::submit``.
+    """Prefix a bare name with the module of its source file: ``submit`` in conductor.rs is ``conductor::submit``.
 
-    Debug information has no more of an inlined function.
+    Debug information has only the bare name of an inlined function.
     """
     path = PurePosixPath(file)
     if path.suffix != ".rs" or name[:1] in {"", "<"} or "::" in name.partition("<")[0]:
@@ -42,7 +42,7 @@ def in_module(name: str, file: str) -> str:
 
 
 def _joined(text: str) -> str:
-    """Join the parts of a mangled path, each behind its length; '' if the lengths do not fit."""
+    """Join the parts of a mangled path, each preceded by its length; '' if the lengths do not match."""
     parts = []
     while text:
         digits = re.match(r"\d{1,4}", text)
@@ -58,7 +58,7 @@ def _decoded(name: str) -> str:
     """Decode ``$LT$`` and ``$u7b$``, and ``..``, which stands for ``::``."""
     if not _ESCAPE.search(name):
         return name
-    # An escape at a part's start is set behind an underscore, since names cannot start with `$`.
+    # An escape at the start of a part follows an underscore, since names cannot start with `$`.
     text = re.sub(r"(^|::)_(?=\$)", r"\1", name)
     return _ESCAPE.sub(_letter, text.replace("..", "::"))
 

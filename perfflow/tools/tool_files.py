@@ -1,7 +1,7 @@
-"""Reading what a tool left: files that may be missing, empty or cut, numbers and names that may be nonsense.
+"""Read output of tools: files may be missing, empty or cut, numbers and names may be invalid.
 
-Everything here turns trouble into ToolOutputError with a reason of one line, since a parser never passes on a
-traceback or a silent zero.
+All functions report problems as ToolOutputError with a one-line reason, so that no parser shows a traceback or returns
+0 for a missing figure.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from perfflow.tools import regular_files
 
 S = TypeVar("S", int, float)
 LONGEST_NAME = 400
-"""Characters kept of a function's or file's name; C++ templates reach tens of thousands."""
+"""Longest name of a function or file in characters; names of C++ templates reach tens of thousands."""
 
 _START = 250
 _LARGEST_FILE = 512 * 2**20
-"""Bytes of a file that is read at once."""
+"""Largest file in bytes that is read into memory."""
 _STDERR_HEAD, _STDERR_TAIL = 2**20, 4096
 _LONGEST_LINE = 200
 
 
 def read_text(path: Path, remedy: str = "") -> str:
-    """Return the file's text (UTF-8, bad bytes replaced). Raises ToolOutputError if it is missing or blank."""
+    """Return a file's text (UTF-8, invalid bytes replaced). Raises ToolOutputError if it is missing or blank."""
     hint = f": {remedy}" if remedy else ""
     try:
         text = regular_files.read(path, _LARGEST_FILE).decode("utf-8", errors="replace")
@@ -44,7 +44,7 @@ def read_text(path: Path, remedy: str = "") -> str:
 
 
 def read_lines(path: Path, remedy: str = "") -> Iterator[str]:
-    """Yield the lines of a file that may be too large to hold, without their ends.
+    """Yield the lines of a file without their ends. The file may be larger than the memory.
 
     Raises ToolOutputError if the file is missing, or cut inside its last line.
     """
@@ -60,7 +60,7 @@ def read_lines(path: Path, remedy: str = "") -> Iterator[str]:
 
 
 def read_whole(path: Path, remedy: str = "") -> str:
-    """Return the text of a file of lines, as ``read_text``; one cut inside its last line is an error, too."""
+    """Return a file's text as ``read_text``. Raises ToolOutputError also if the last line has no end."""
     text = read_text(path, remedy)
     if not text.endswith("\n"):
         raise ToolOutputError(f"{path.name} is cut short")
@@ -68,21 +68,21 @@ def read_whole(path: Path, remedy: str = "") -> str:
 
 
 def read_json(path: Path, remedy: str = "") -> object:
-    """Return the decoded JSON. Raises ToolOutputError if the file is missing, empty, cut or no JSON."""
+    """Return a file's decoded JSON. Raises ToolOutputError if it is missing, empty, cut or not valid JSON."""
     return decoded(read_text(path, remedy), path.name)
 
 
 def decoded(text: str, what: str) -> object:
-    """Return what a JSON text holds. Raises ToolOutputError naming ``what`` for what is none."""
+    """Decode a JSON text. Raises ToolOutputError, which names ``what``, if it is not valid JSON."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ToolOutputError(f"{what} is cut short or no JSON") from error
+        raise ToolOutputError(f"{what} is cut short or not valid JSON") from error
     return value
 
 
 def matched(pattern: re.Pattern[str], text: str, otherwise: str) -> re.Match[str]:
-    """Return the match at the start of a line. Raises ToolOutputError, which shows the line, where there is none."""
+    """Return the match at the start of a line. Raises ToolOutputError with the line if it does not match."""
     match = pattern.match(text)
     if not match:
         raise ToolOutputError(f"{otherwise}: {clean_name(text)[:80]!r}")
@@ -90,30 +90,30 @@ def matched(pattern: re.Pattern[str], text: str, otherwise: str) -> re.Match[str
 
 
 def left(path: Path) -> tuple[Path, ...]:
-    """Return a file that is there and holds something, for ``outputs`` of a tool whose ``parse`` says why it is not."""
+    """Return a file if it exists and is not empty, for ``outputs`` of tools whose ``parse`` reports missing files."""
     return (path,) if path.is_file() and path.stat().st_size else ()
 
 
 def number(value: object, what: str) -> float:
-    """Return a finite figure >= 0. Raises ToolOutputError naming ``what`` for anything else, bool and text included."""
+    """Return a finite figure >= 0. Raises ToolOutputError, which names ``what``, for all else, also bool and text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ToolOutputError(f"{what} is {shown(value)}, not a number")
     # An int too large for a float is compared as an int.
     if not (0 <= value < LARGEST):
-        raise ToolOutputError(f"{what} is {shown(value)}, which cannot be")
+        raise ToolOutputError(f"{what} is {shown(value)}, which is not valid")
     return float(value)
 
 
 def positive(value: object, what: str) -> float:
-    """Return a finite figure > 0: for what cannot truly be zero, such as the time of a whole process."""
+    """Return a finite figure > 0, for figures that cannot be zero, such as the time of a process."""
     figure = number(value, what)
     if figure == 0:
-        raise ToolOutputError(f"{what} is 0, which cannot be")
+        raise ToolOutputError(f"{what} is 0, which is not valid")
     return figure
 
 
 def whole(value: object, what: str) -> int:
-    """Return a count >= 0. Raises ToolOutputError for fractions and anything else."""
+    """Return a whole number >= 0. Raises ToolOutputError for anything else."""
     figure = number(value, what)
     if not figure.is_integer():
         raise ToolOutputError(f"{what} is {shown(value)}, not a whole number")
@@ -121,9 +121,9 @@ def whole(value: object, what: str) -> int:
 
 
 def scale_of(unit: str, units: Mapping[str, S], what: str) -> S:
-    """Return what ``units`` say of a unit. Raises ToolOutputError naming ``what``, which has the unit."""
+    """Return the entry of a unit in ``units``. Raises ToolOutputError, which names ``what``, for an unknown unit."""
     if unit not in units:
-        raise ToolOutputError(f"{what} has the unit {shown(unit)}, which perfflow does not know for it")
+        raise ToolOutputError(f"{what} has the unknown unit {shown(unit)}")
     return units[unit]
 
 
@@ -131,12 +131,12 @@ _TWO_NUMBERS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*", re.ASCII)
 
 
 def number_in(text: str, what: str) -> float:
-    """Return the finite figure >= 0 that ``text`` spells, with a decimal point or comma.
+    """Read a finite figure >= 0 with a decimal point or comma.
 
-    Raises ToolOutputError, also for ``1,234``, which is one number in one locale and another in the next.
+    Raises ToolOutputError, also for ``1,234``, whose value depends on the locale.
     """
     if _TWO_NUMBERS.fullmatch(text):
-        raise ToolOutputError(f"{what} is {shown(text)}, which may be a thousand times as much: use LC_ALL=C")
+        raise ToolOutputError(f"{what} is {shown(text)}, whose comma may mark decimals or thousands: use LC_ALL=C")
     try:
         figure = float(text.strip().replace(",", "."))
     except ValueError as error:
@@ -145,9 +145,9 @@ def number_in(text: str, what: str) -> float:
 
 
 def clean_name(name: str) -> str:
-    """Return a name fit for files and pages: printable, valid UTF-8, at most LONGEST_NAME characters.
+    """Return a printable name in valid UTF-8 of at most LONGEST_NAME characters.
 
-    Different names stay different, so that what is added up by a name is of one function.
+    Long names get a hash, so that costs of different functions are not added up.
     """
     if len(name) > LONGEST_NAME:
         digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
@@ -182,9 +182,9 @@ def last_words(folder: Path) -> str:
 
 
 def why(said: str, known: Mapping[str, str], flags: re.RegexFlag = re.MULTILINE, **names: str) -> str:
-    """Return what the first of the ``known`` patterns that is in the text means; '' where none is.
+    """Return the explanation of the first of the ``known`` patterns that the text contains; '' if there is none.
 
-    Groups and ``names`` stand in the meanings in braces, at most 200 characters of each.
+    Explanations refer to groups and ``names`` in braces; at most 200 characters of each are inserted.
     """
     for pattern, meaning in known.items():
         if match := re.search(pattern, said, flags):
@@ -194,7 +194,7 @@ def why(said: str, known: Mapping[str, str], flags: re.RegexFlag = re.MULTILINE,
 
 
 def shown(value: object) -> str:
-    """Return a short form of any value; a huge int has no decimal form that Python would print."""
+    """Return a short form of any value. Python refuses to print huge integers."""
     if isinstance(value, int) and not isinstance(value, bool) and not -LARGEST < value < LARGEST:
         return "too large"
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,6 +1,7 @@
-"""JSON that a tool wrote, held against a model of what is read of it; trouble is told in one line.
+"""Validate JSON of a tool against a model, and report the first problem in one line.
 
-A model names the keys that are read; others are left aside. Nothing is converted: ``"3"`` and ``true`` are no numbers.
+A model declares the keys that are read; other keys are ignored. Nothing is converted: ``"3"`` and ``true`` are not
+numbers.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ Figure = Annotated[float, Field(ge=0, lt=LARGEST)]
 Positive = Annotated[float, Field(gt=0, lt=LARGEST)]
 Figures = Annotated[list[Figure], Field(fail_fast=True)]
 Positives = Annotated[list[Positive], Field(fail_fast=True)]
-"""Looked at up to the first that is wrong: there may be a million."""
+"""Checking stops at the first invalid item, since there may be a million."""
 Whole = Annotated[int, Field(ge=0, lt=int(LARGEST))]
 Counted = Annotated[int, Field(gt=0, lt=int(LARGEST))]
 Name = Annotated[str, AfterValidator(tool_files.clean_name)]
-"""Fit for pages; see ``tool_files.clean_name``."""
+"""A printable name; see ``tool_files.clean_name``."""
 
 
 class Json(BaseModel):
-    """Base of the models."""
+    """Base class of the models."""
 
     model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
 
 
 M = TypeVar("M", bound=Json)
-# The keys by which a piece of JSON is called, in the order in which they say the most.
+# Keys that name an object in messages, the most specific first.
 _NAMES = ("fullname", "full_id", "name", "command", "location", "function", "thread_name")
 _WORDS: Mapping[str, str] = {
     "missing": "is missing",
@@ -53,7 +54,7 @@ _WORDS: Mapping[str, str] = {
 
 
 def one_of(known: Mapping[str, Any]) -> BeforeValidator:
-    """A word of these, such as a unit, read as what it stands for."""
+    """Return a validator that replaces a word, such as a unit, by its entry in ``known``."""
 
     def look_up(value: object) -> Any:
         if not isinstance(value, str) or value not in known:
@@ -64,41 +65,41 @@ def one_of(known: Mapping[str, Any]) -> BeforeValidator:
 
 
 def read(model: type[M], path: Path, remedy: str = "") -> M:
-    """Return what a file holds. Raises ToolOutputError if it is missing, empty, cut, no JSON, or not as the model."""
+    """Return a file as a model. Raises ToolOutputError if it is missing, empty, cut, or does not fit the model."""
     return checked(model, tool_files.read_json(path, remedy), path.name)
 
 
 def checked(model: type[M], content: object, file: str = "") -> M:
-    """Return decoded JSON as a model. Raises ToolOutputError naming ``file``, the key, and whose it is."""
+    """Return decoded JSON as a model. Raises ToolOutputError with ``file``, the key and the name of its object."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        words = _WORDS.get(first["type"], "is {}, which cannot be").format(tool_files.shown(first["input"]))
+        words = _WORDS.get(first["type"], "is {}, which is not valid").format(tool_files.shown(first["input"]))
         raise ToolOutputError(f"{_place(content, first['loc'], file)} {words}") from error
 
 
 def _place(content: object, location: Sequence[str | int], file: str) -> str:
-    """Return ``out.json: stats.data[2] of test_x`` for where something is: its keys below the last one with a name."""
+    """Return a location such as ``out.json: stats.data[2] of test_x``, relative to the last object with a name."""
     owner, keys = "", ""
     for step in location:
-        called = _called(content)
+        called = _object_names(content)
         if called and isinstance(called[0], str) and step not in _NAMES:
             owner, keys = f" of {tool_files.clean_name(called[0])[:80]}", ""
         keys += f"[{step}]" if isinstance(step, int) else f".{tool_files.clean_name(step)[:80]}"
-        content = _inside(content, step)
+        content = _item_of(content, step)
     where = f"{keys.removeprefix('.')}{owner}"
     return ": ".join(filter(None, (file, where))) or "it"
 
 
-def _inside(content: object, step: str | int) -> object:
-    """Return what stands there, None where nothing does: too short a list, or a step that names a wrong key."""
+def _item_of(content: object, step: str | int) -> object:
+    """Return an item of a list or object, None if it does not exist."""
     if isinstance(content, list):
         return content[step] if isinstance(step, int) and step < len(content) else None
     return content.get(step) if isinstance(content, dict) else None
 
 
-def _called(content: object) -> list[object]:
-    """Return the names of a piece of JSON; of pyperf's they are in its metadata."""
+def _object_names(content: object) -> list[object]:
+    """Return the names of a piece of JSON; pyperf has them in the metadata."""
     pieces = (content, content.get("metadata")) if isinstance(content, dict) else ()
     return [piece[key] for piece in pieces if isinstance(piece, dict) for key in _NAMES if key in piece]

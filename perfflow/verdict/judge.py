@@ -29,7 +29,7 @@ from perfflow.model.targets import Names
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import FEW_LAYOUTS, TWICE, Record, Series, reading_to_json
 from perfflow.store.run_facts import PlannedStep, StepRecord
-from perfflow.tools.adapter import LOOKING_ON
+from perfflow.tools.adapter import OPTIONAL_ROLES
 from perfflow.verdict import evidence, expectation, optional_parts, roofs, row_text, scenarios, targets, tradeoffs
 from perfflow.verdict.comparison import Comparison, Summary, speedup
 from perfflow.verdict.decide import Ruling, percent, rule
@@ -385,7 +385,7 @@ def _could_not_check(step: StepRecord) -> bool:
 def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
     # A failed profile is an error only if the run measured and checked nothing else.
     alone = not rows and not any(
-        step.status in ("done", "cached") and record.planned[step_id].role in (*LOOKING_ON, "check")
+        step.status in ("done", "cached") and record.planned[step_id].role in (*OPTIONAL_ROLES, "check")
         for step_id, step in record.ended_steps()
     )
     for step_id, step in record.ended_steps():
@@ -394,7 +394,7 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
             yield f"step {step_id}{_about(step_id, planned, step.reason)} was not measured: {step.reason}"
         if step.status not in ("failed", "timeout") or planned.allowed:
             continue
-        if planned.role in LOOKING_ON and not alone:
+        if planned.role in OPTIONAL_ROLES and not alone:
             continue
         if planned.role != "check" or _could_not_check(step):
             yield f"step {step_id}{_about(step_id, planned, step.reason)}: {step.reason}"

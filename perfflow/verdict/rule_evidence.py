@@ -13,7 +13,7 @@ from perfflow.model.readings import FEW_SAMPLES
 from perfflow.model.result import Benchmark, HotspotResult
 from perfflow.model.units import Dimension, format_change, format_quantity, significant
 from perfflow.tools import own_code
-from perfflow.tools.linux.costly_calls import read_said
+from perfflow.tools.linux.costly_calls import parse_cause
 from perfflow.verdict.attribution import loss_share_text
 from perfflow.verdict.counted import read_count
 from perfflow.verdict.findings import Findings, worse_by
@@ -138,7 +138,7 @@ def _part(condition: Calls, spot: HotspotResult) -> tuple[float, str] | None:
     of_file = condition.files and _pattern(condition.files).fullmatch(spot.file)
     if of_file or _named(condition.functions, spot.location, spot.file):
         return spot.share, f"{spot.location}{place} {spot.share:.0%}"
-    told = read_said(spot.cause)
+    told = parse_cause(spot.cause)
     if told and told.kind == condition.calls:
         share = spot.share * told.share
         return share, f"{spot.location}{place} {spot.share:.0%}, {told.share:.0%} of it {told.kind}, by {told.through}"

@@ -11,7 +11,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.result import ACCEPTED, ALLOWED, CONCERN, UNMEASURED, Benchmark
 from perfflow.model.units import format_change
 from perfflow.store.record import Record
-from perfflow.tools.adapter import LOOKING_ON
+from perfflow.tools.adapter import OPTIONAL_ROLES
 from perfflow.verdict import memory
 from perfflow.verdict.row_text import judged, percent
 from perfflow.verdict.tradeoffs import trade_off, worst
@@ -33,7 +33,7 @@ def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterato
             detail = step.detail if planned.role == "check" else ""
             yield f"{ALLOWED}{step_id}: {detail or step.reason}"
     meant = any(planned.selected and planned.role in _MEASURING for planned in record.planned.values())
-    if record.ended and not (rows or meant or _ran(record, LOOKING_ON) or found_nothing_out(record)):
+    if record.ended and not (rows or meant or _ran(record, OPTIONAL_ROLES) or found_nothing_out(record)):
         of_what = "the workflow has no step that measures" if _whole(record) else "no selected step measures anything"
         yield f"{UNMEASURED}{of_what}"
 
@@ -41,7 +41,7 @@ def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterato
 def found_nothing_out(record: Record) -> bool:
     """Return whether a complete run skipped every step that measures, checks or profiles."""
     meant = any(planned.role != "work" for planned in record.planned.values())
-    return record.ended and _whole(record) and meant and not _ran(record, ("check", *LOOKING_ON, *_MEASURING))
+    return record.ended and _whole(record) and meant and not _ran(record, ("check", *OPTIONAL_ROLES, *_MEASURING))
 
 
 def _whole(record: Record) -> bool:

@@ -284,11 +284,11 @@ def test_hostile_names_break_no_page(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("old.json", "none.json"), "none.json: No such file"),
-        (("cut.json", "old.json"), "cut.json: it is cut short or no JSON"),
+        (("cut.json", "old.json"), "cut.json: the file is cut short or not valid JSON"),
         (("old.json", "empty"), "empty: "),
         (("old.json", "mian"), "'mian' is not a baseline, a run or a result file"),
         (("old.json", "sleep 1"), "commands go after a `--`"),
-        (("text.py", "text.py"), "it reads those of: hyperfine"),
+        (("text.py", "text.py"), "perfflow reads those of: hyperfine"),
         (("text.py", "text.py"), "commands go after a `--`"),
         (("old.json", "old.json", "old.json"), "two commands or two stored results, not 3"),
         (("old.json", "old.json", "--runs", "3"), "--runs applies only to commands"),

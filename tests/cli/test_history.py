@@ -142,17 +142,17 @@ def test_a_folder_of_files_is_imported_without_what_is_none(tmp_path: Path) -> N
     (folder / "one.json").write_bytes(source(DATA / "pyperf" / "2.10.0" / "time").read_bytes())
     done = perfflow("history", "import", "results", cwd=tmp_path)
     assert done.stdout == "1 set added\n"
-    assert "results: 1 file cannot be read: results/notes.json: not a result file that perfflow knows" in done.stderr
+    assert "results: 1 file cannot be read: results/notes.json: unknown kind of result file" in done.stderr
     (folder / "one.json").unlink()
     none = perfflow("history", "import", "results", cwd=tmp_path)
     assert none.returncode == 2
-    assert "results/notes.json: not a result file that perfflow knows" in none.stderr
+    assert "results/notes.json: unknown kind of result file" in none.stderr
     old = json.loads(source(DATA / "asv" / "0.6.6" / "samples").read_text())
     del old["result_columns"]
     for name in ("old.json", "older.json"):
         (folder / name).write_text(json.dumps(old))
     none = perfflow("history", "import", "results", cwd=tmp_path)
-    assert "results: 3 files cannot be read; 2 like results/old.json: it is of asv before 0.5" in none.stderr
+    assert "results: 3 files cannot be read; 2 like results/old.json: the file is from asv before 0.5" in none.stderr
     assert "asv update" in none.stderr
 
 

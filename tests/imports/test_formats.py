@@ -38,29 +38,29 @@ def _hyperfine(**result: object) -> dict[str, Any]:
 def test_hyperfine_exit_by_a_signal(file: Path) -> None:
     refusal = _refusal(file, _hyperfine(exit_codes=[0, None]))
     assert "x failed in 1 of 2 runs (ended by a signal)" in refusal
-    assert "mend that benchmark" in refusal
+    assert "fix or exclude that benchmark" in refusal
 
 
 def test_hyperfine_without_runs(file: Path) -> None:
     assert "times of x is missing" in _refusal(file, {"results": [{"command": "x", "mean": 1.0}]})
-    assert "x has no time of a run" in _refusal(file, _hyperfine(times=[], memory_usage_byte=[4096]))
-    assert "x has 2 times of 3 runs" in _refusal(file, _hyperfine(exit_codes=[0, 0, 0]))
+    assert "x has no run with a time" in _refusal(file, _hyperfine(times=[], memory_usage_byte=[4096]))
+    assert "x has 2 times for 3 runs" in _refusal(file, _hyperfine(exit_codes=[0, 0, 0]))
     second = {"schema_version": 2, "results": [{"command": "x", "measurements": [{"exit_code": 0}]}]}
-    assert "x has no time of a run" in _refusal(file, second)
+    assert "x has no run with a time" in _refusal(file, second)
     assert "x has a run of 0 s" in _refusal(file, _hyperfine(times=[0.0]))
 
 
 def test_hyperfine_cpu_time_of_0_is_left_out(file: Path) -> None:
     got = _of(file, _hyperfine(user=0.0, system=0.0))
     assert set(got.benchmarks) == {("x", "time")}
-    assert got.warnings == ("cpu is 0 in 1 benchmark, which cannot be, and was left out",)
+    assert got.warnings == ("cpu is 0 in 1 benchmark, which is not valid, and was skipped",)
 
 
 def test_hyperfine_same_command_twice_is_put_together(file: Path) -> None:
     twice = _hyperfine()["results"] * 2
     got = _of(file, {"results": twice})
     assert got.benchmarks[("x", "time")] == (1.0, 2.0, 1.0, 2.0)
-    assert got.warnings == ("x is there more than once; its runs were put together",)
+    assert got.warnings == ("x occurs more than once; its runs were combined",)
 
 
 def test_hyperfine_2_units(file: Path) -> None:
@@ -123,7 +123,7 @@ def test_google_benchmark_skipped(file: Path) -> None:
     assert {name for name, _ in got.benchmarks} == {"x"}
     assert got.version == "v1.9.1"
     assert got.warnings == ("y was skipped: no GPU", "CPU frequency scaling was on; timings may be noisy")
-    assert "no result of a benchmark" in _refusal(file, _gbench(skipped))
+    assert "no benchmark result" in _refusal(file, _gbench(skipped))
 
 
 def test_google_benchmark_counters(file: Path) -> None:
@@ -133,13 +133,13 @@ def test_google_benchmark_counters(file: Path) -> None:
     assert kept["time"] == pytest.approx((2e-9,))
     assert kept["hits"] == (3.0,)
     assert got.warnings == (
-        "time was left out: it bears the name of a metric of perfflow, but has no unit",
-        "gap is negative or no number in 1 benchmark, and was left out",
+        "time was skipped: it has the name of a metric of perfflow, but no unit",
+        "gap is negative or not a number in 1 benchmark, and was skipped",
     )
 
 
 def test_google_benchmark_error_without_a_reason(file: Path) -> None:
-    assert "x reports an error: it does not say why" in _refusal(file, _gbench({"error_occurred": True}))
+    assert "x reports an error: it gives no reason" in _refusal(file, _gbench({"error_occurred": True}))
 
 
 def test_go_prints_no_decimal_comma(file: Path) -> None:
@@ -165,7 +165,7 @@ def test_go_cut_inside_its_last_line(file: Path, cut: str) -> None:
 
 def test_go_cut_between_lines_is_said(file: Path) -> None:
     got = _of(file, "pkg: a\nBenchmarkA-8 100 20.0 ns/op\n")
-    assert got.warnings == ("there is no final ok or FAIL; was the run cut short?",)
+    assert got.warnings == ("there is no final ok or FAIL, so the run may have been cut short",)
 
 
 def test_go_stream_that_is_cut(file: Path) -> None:
@@ -185,12 +185,12 @@ def test_go_streams_of_packages_may_be_mixed(file: Path) -> None:
 def test_go_prose_is_passed_over_and_lost_names_are_told(file: Path) -> None:
     got = _of(file, "Benchmarks 12 3 x\nBenchmarkA 4 of us\nBenchmarkA 1 2 ns/op\nBenchmarkB hello\n  100 3.0 ns/op\n")
     assert dict(got.benchmarks) == {("BenchmarkA", "time"): (2e-9,)}
-    assert got.warnings == ("a result has lost its name to what the benchmark printed, and was left out",)
+    assert got.warnings == ("a result without a name was skipped: the benchmark's output broke its line",)
 
 
 def test_go_package_that_failed_is_told(file: Path) -> None:
     got = _of(file, "BenchmarkA 1 2 ns/op\nFAIL\texample.com/b [build failed]\n")
-    assert got.warnings == ("go test says: FAIL example.com/b [build failed]",)
+    assert got.warnings == ("go test reports: FAIL example.com/b [build failed]",)
 
 
 TWO_COMMITS = """\
@@ -206,7 +206,7 @@ PASS
 
 def test_go_configuration_holds_for_what_follows_it(file: Path) -> None:
     refusal = _refusal(file, TWO_COMMITS)
-    assert "example.com/x.BenchmarkGet is there with commit=a, commit=b" in refusal
+    assert "example.com/x.BenchmarkGet has results with commit=a, commit=b" in refusal
     assert "choose one: --where commit=a" in refusal
     got = read(file, {"commit": "b"})
     assert got.benchmarks["example.com/x.BenchmarkGet", "time"] == (2e-9,)
@@ -288,9 +288,11 @@ def test_asv_takes_units_from_the_file_two_folders_up(tmp_path: Path) -> None:
         ("speed", "time"): (0.5, 0.25),
         ("track_lines", "lines"): (42,),
     }
-    assert "the kind of speed is in benchmarks.json alone" in _refusal(tmp_path / "file", content)
+    assert "the type of speed is unknown: benchmarks.json, two folders above, is missing" in _refusal(
+        tmp_path / "file", content
+    )
     (results.parent / "benchmarks.json").write_text("[")
-    with pytest.raises(UserError, match="the kind of speed"):
+    with pytest.raises(UserError, match="the type of speed"):
         read(results / "one.json")
 
 
@@ -301,7 +303,7 @@ def test_asv_names_what_failed_and_what_was_skipped(file: Path) -> None:
     many = _of(file, _asv(time_a=[[1.5, *[float("nan")] * 8], [list("123456789")]]))
     assert many.warnings[0].endswith("time_a(6) and 3 more")
     assert "time_a failed" in _refusal(file, _asv(time_a=[None, []]))
-    assert "no result of a benchmark" in _refusal(file, _asv(time_a=[[float("nan")], []]))
+    assert "no benchmark result" in _refusal(file, _asv(time_a=[[float("nan")], []]))
 
 
 @pytest.mark.parametrize(
@@ -310,7 +312,7 @@ def test_asv_names_what_failed_and_what_was_skipped(file: Path) -> None:
         (3, "results.time_a is not a list"),
         ([[1.0], {}], "time_a: params is not a list"),
         ([[1.0], [3]], "time_a: params[0] is not a list"),
-        ([[1.0], [["1", "2"]]], "not one result for each of its 2"),
+        ([[1.0], [["1", "2"]]], "not have one result for each of its 2"),
         ([[1.0], [], [3]], "time_a: samples[0] is not a list"),
         ([[1.0], [], [["x"]]], "time_a: samples[0][0] is 'x', not a number"),
         ([[0.0], []], "time of time_a is 0"),

@@ -54,7 +54,7 @@ def test_a_truncated_file(tmp_path: Path, case: str) -> None:
 )
 def test_another_kind_of_file_lists_the_formats(tmp_path: Path, content: str) -> None:
     message, hint = _refusal(_file(tmp_path, content))
-    assert "not a result file that perfflow knows" in message
+    assert "unknown kind of result file" in message
     for tool in ("hyperfine", "criterion", "pyperf", "pytest-benchmark", "go test", "google-benchmark"):
         assert tool in hint
 
@@ -71,18 +71,18 @@ def test_another_kind_of_file_lists_the_formats(tmp_path: Path, content: str) ->
     ],
 )
 def test_a_file_without_results_is_an_error(tmp_path: Path, content: str) -> None:
-    assert "no result of a benchmark" in _refusal(_file(tmp_path, content))[0]
+    assert "no benchmark result" in _refusal(_file(tmp_path, content))[0]
 
 
 def test_a_compressed_file(tmp_path: Path) -> None:
-    assert _refusal(_file(tmp_path, gzip.compress(b"{}")))[1] == "unpack it first, with gunzip"
+    assert _refusal(_file(tmp_path, gzip.compress(b"{}")))[1] == "unpack it first with gunzip"
 
 
 @pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("text", ["{}", "goos: linux\n"])
 def test_a_file_in_utf_16(tmp_path: Path, text: str, codec: str) -> None:
     message, hint = _refusal(_file(tmp_path, text.encode(codec)))
-    assert "its text is UTF-16, not UTF-8" in message
+    assert "the file is UTF-16, not UTF-8" in message
     assert "iconv -f UTF-16 -t UTF-8" in hint
 
 
@@ -97,7 +97,7 @@ def test_json_lines(tmp_path: Path) -> None:
 def test_results_of_asv_before_0_5(tmp_path: Path) -> None:
     old = {"commit_hash": "abc", "results": {"time_it": 1.5}, "params": {}, "version": 1}
     message, hint = _refusal(_file(tmp_path, json.dumps(old)))
-    assert "it is of asv before 0.5" in message
+    assert "the file is from asv before 0.5" in message
     assert "asv update" in hint
 
 
@@ -105,7 +105,7 @@ def test_a_figure_that_its_unit_makes_too_large(tmp_path: Path) -> None:
     run = {"time_wall_clock": {"value": 1.0, "unit": "second"}}
     size = {"memory_peak_resident": {"value": 1e18, "unit": "mebibyte"}}
     content = {"results": [{"command": "x", "measurements": [run | size]}]}
-    assert "rss of x is 1.048576e+24, which cannot be" in _refusal(_file(tmp_path, json.dumps(content)))[0]
+    assert "rss of x is 1.048576e+24, which is not valid" in _refusal(_file(tmp_path, json.dumps(content)))[0]
 
 
 def test_the_name_of_the_file_tells_nothing(tmp_path: Path) -> None:
@@ -129,14 +129,14 @@ def test_text_and_stream_of_go_name_the_same_benchmarks() -> None:
 def test_a_result_of_perfflow_is_told_apart(tmp_path: Path, name: str) -> None:
     path = _file(tmp_path, json.dumps({"schema": "perfflow.result/1", "benchmarks": []}), name)
     assert is_perfflow_result(path)
-    assert "a result of perfflow itself" in _refusal(path)[0]
+    assert "a result of perfflow, not of another tool" in _refusal(path)[0]
 
 
 def test_a_run_folder_of_perfflow_is_told_apart(tmp_path: Path) -> None:
     assert not is_perfflow_result(tmp_path)
     _file(tmp_path, '{"schema": "perfflow.result/1"}', "result.json")
     assert is_perfflow_result(tmp_path)
-    assert "a result of perfflow itself" in _refusal(tmp_path)[0]
+    assert "a result of perfflow, not of another tool" in _refusal(tmp_path)[0]
 
 
 def test_results_of_other_tools_are_not_of_perfflow(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_an_unknown_baseline_of_criterion_lists_those_there_are(tmp_path: Path) 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:
     message, hint = _refusal(tmp_path)
-    assert "no result of a tool" in message
+    assert "no results of a supported tool" in message
     assert "cargo bench" in hint
 
 
@@ -195,17 +195,17 @@ def test_a_folder_without_results(tmp_path: Path) -> None:
     [
         ("sample.json", "", "sort/500/new: sample.json is empty"),
         ("sample.json", "[]", "sort/500/new: sample.json is not an object"),
-        ("sample.json", '{"times": [1], "iters": []}', "1 times of 0 iters"),
+        ("sample.json", '{"times": [1], "iters": []}', "1 times but 0 iters"),
         ("sample.json", '{"times": [], "iters": []}', "sample.json: times is empty"),
-        ("sample.json", '{"times": [0], "iters": [1]}', "times[0] is 0, which cannot be"),
-        ("sample.json", '{"times": [1], "iters": [0]}', "iters[0] is 0, which cannot be"),
+        ("sample.json", '{"times": [0], "iters": [1]}', "times[0] is 0, which is not valid"),
+        ("sample.json", '{"times": [1], "iters": [0]}', "iters[0] is 0, which is not valid"),
         (
             "benchmark.json",
             '{"full_id": "x", "throughput": {"Apples": 1}}',
             "throughput.Apples of x is not known",
         ),
         ("benchmark.json", '{"full_id": "x", "throughput": 4}', "throughput of x is not an object"),
-        ("benchmark.json", '{"full_id": "median of 50"}', "are both called median of 50"),
+        ("benchmark.json", '{"full_id": "median of 50"}', "have the same name median of 50"),
         ("benchmark.json", "{}", "benchmark.json: full_id is missing"),
     ],
 )

@@ -135,7 +135,7 @@ def test_a_file_left_by_an_earlier_run_is_not_read_as_new(project: Project) -> N
         ("echo '{'", "{json: {time: a}, units: {time: ms}}", "the output is not JSON"),
         ('echo \'{"a": "1"}\'', "{json: {time: a}, units: {time: ms}}", "not a number"),
         ("echo '{}'", "{json: {time: a}, units: {time: ms}}", "nothing at 'a'"),
-        ("echo a,b", "{csv: {time: a}, units: {time: ms}}", "a heading and no rows"),
+        ("echo a,b", "{csv: {time: a}, units: {time: ms}}", "a heading but no rows"),
         ("'true'", "{file: none.json, json: {time: a}, units: {time: ms}}", "the command did not write none.json"),
         ("echo ms=1; exit 1", '{regex: "ms=(?P<time>.*)", units: {time: ms}}', "bench exited with 1"),
     ],

@@ -32,7 +32,7 @@ stages:
       parse: {{regex: '{ENDLESS}', units: {{x: '1'}}}}
       assert: {{x: 1}}
 """)
-    assert (step(result, "one").status, "was still tried after 1 s" in step(result, "one").reason) == ("timeout", True)
+    assert (step(result, "one").status, "did not end within 1 s" in step(result, "one").reason) == ("timeout", True)
 
 
 def test_the_patterns_of_a_tool_file_end_with_the_timeout(project: Project) -> None:

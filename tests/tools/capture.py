@@ -1,7 +1,7 @@
-"""Captures real output into data/ again, after a new version of a tool: ``python -m tests.tools.capture [TOOL ...]``.
+"""Captures real output into data/ for a new version of a tool: ``python -m tests.tools.capture [TOOL ...]``.
 
-Programs are built in /tmp/demo, so that no developer's folders end up in the fixtures; the driver's path is replaced.
-The variable CASE names a single case.
+Programs are built in /tmp/demo, so that the fixtures contain no developer's folders; the driver's path is replaced.
+The variable CASE selects a single case.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PYTHON = "/usr/bin/python3"
 HOT, HOT_PY = str(DEMO / "hot"), str(DEMO / "hot.py")
 GROWS = str(DEMO / "grows.py")
 SERVE, SLEEP = f"{PYTHON} {DEMO}/serve.py", "/bin/sleep 60"
-"""Processes to be looked into, as the option ``pid``."""
+"""Processes to inspect, for the option ``pid``."""
 TASKS = str(DEMO / "tasks")
 SAXPY = str(DEMO / "saxpy")
 SAXPYS = {
@@ -153,7 +153,7 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
         "fork": ([str(DEMO / "forks")], {}),
         "parts": ([str(DEMO / "parts")], {}),
         "tiny": ([str(DEMO / "tiny")], {}),
-        # What a user's own settings of valgrind can make of the format.
+        # Changes of the format by a user's own settings of valgrind.
         "instructions-and-jumps": (
             [str(DEMO / "parts")],
             {"env": {"VALGRIND_OPTS": "--dump-instr=yes --collect-jumps=yes --combine-dumps=yes"}},
@@ -260,7 +260,7 @@ def main() -> None:
 
 
 def _build_saxpys() -> None:
-    """Build one loop for several kinds of vector register; in Mojo where it is installed."""
+    """Build one loop for several kinds of vector register, also in Mojo if it is installed."""
     for name, flags in SAXPYS.items():
         subprocess.run(["cc", "-g", *flags, "-o", f"{SAXPY}-{name}", "saxpy.c"], check=True)
     if mojo := shutil.which("mojo"):
@@ -270,7 +270,7 @@ def _build_saxpys() -> None:
 
 
 def _capture_crates() -> None:
-    """Capture what cargo says and what criterion and libtest leave, a folder for the version of each."""
+    """Capture the output of cargo, and the files of criterion and libtest, in a folder for each version."""
     os.environ |= {"RUSTC_BOOTSTRAP": "1", "CARGO_TARGET_DIR": str(DEMO / "target")}
     rust = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
     for criterion in ("0.5.1", "0.8.2"):
@@ -293,7 +293,7 @@ def _capture_crates() -> None:
 
 
 def _capture_kernels() -> None:
-    """Capture what the example's program for the CPU prints, and where it is given flags that will not do."""
+    """Capture the output of the example program for the CPU, also with invalid flags."""
     program = DEMO / "kernels-cpu"
     subprocess.run(compiler(EXAMPLES / "gpu-kernels/kernels_cpu.cpp", program), check=True)
     target = DATA / "cuda-bench" / "cpu"
@@ -302,7 +302,7 @@ def _capture_kernels() -> None:
 
 
 def _capture_nvcc() -> None:
-    """Capture what nvcc and ptxas say, and code without a program, which is small."""
+    """Capture the output of nvcc and ptxas, and code without a program, which is small."""
     shutil.copy(PROGRAMS / "crowded.cu", DEMO)
     target, source = DATA / "nvcc" / version(call_of("nvcc", DEMO).program), {"file": "crowded.cu"}
     _capture(
@@ -313,7 +313,7 @@ def _capture_nvcc() -> None:
 
 
 def _capture_triton() -> None:
-    """Capture do_bench of the Triton of the interpreter that PERFFLOW_TORCH names, over a clock, and without a GPU."""
+    """Capture do_bench of the Triton in PERFFLOW_TORCH's interpreter, with a clock, and without a GPU."""
     python = os.environ["PERFFLOW_TORCH"]
     said = subprocess.run([python, "-c", "import triton; print(triton.__version__)"], capture_output=True, check=True)
     target = DATA / "triton-bench" / said.stdout.decode().strip()
@@ -324,7 +324,7 @@ def _capture_triton() -> None:
 
 
 def _capture_torch() -> None:
-    """Capture traces of the PyTorch of the interpreter that PERFFLOW_TORCH names."""
+    """Capture traces of the PyTorch in PERFFLOW_TORCH's interpreter."""
     python = os.environ["PERFFLOW_TORCH"]
     said = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, check=True)
     target = DATA / "torch-profiler" / said.stdout.decode().partition("+")[0].strip()
@@ -343,7 +343,7 @@ def _capture_torch() -> None:
 
 
 def _capture_nsys() -> None:
-    """Capture what is made of real reports of a machine without a GPU, and of one that is built."""
+    """Capture the summaries of real reports from a machine without a GPU, and of a synthetic report."""
     program = headers.build(DEMO / "ranges")
     target = DATA / "nsys" / _version("nsys").partition(".1-")[0]
     _capture("nsys", target / "ranges", [str(program)], {})
@@ -355,7 +355,7 @@ def _capture_nsys() -> None:
 
 
 def _capture_mojo() -> None:
-    """Capture what programs of Mojo's benchmark module print, and what the compiler on PATH says of older dialects."""
+    """Capture the output of programs with Mojo's benchmark module, and the compiler's errors for older dialects."""
     mojo = Path(str(shutil.which("mojo")))
     target = DATA / "mojo-bench" / _version("mojo-bench")
     for name in ("mojo_sums", "mojo_reports"):
@@ -405,7 +405,7 @@ def _capture(name: str, target: Path, command: list[str], options: dict[str, Any
         ran = run(name, Path(temporary) / "out", *command, **options)
         target.mkdir(parents=True, exist_ok=True)
         for file in ran.call.folder.rglob("*"):
-            # Binary files are not what is parsed, nor is what criterion calculates.
+            # Binary files and criterion's own statistics are not parsed.
             if file.is_dir() or file.parent.name == "bin" or (name == "cargo-bench" and file.name in UNREAD):
                 continue
             if name == "stream" == file.name:
@@ -425,13 +425,13 @@ def _capture(name: str, target: Path, command: list[str], options: dict[str, Any
 
 
 def _of_no_machine(content: bytes) -> bytes:
-    """Leave out what says on which machine and in which environment a case was captured."""
+    """Remove data about the machine and the environment of a capture."""
     content = content.replace(f'"{platform.node()}"'.encode(), b'"demo"').replace(sys.prefix.encode(), b"/opt/venv")
     tools = re.escape(str(Path(__file__).parents[2] / "perfflow/tools").encode())
     content = re.sub(tools + rb"/(\w+/)?drivers", DRIVERS, content)
     content = content.replace(str(Path.home()).encode(), b"/home/demo")
     if content.startswith(b'{"reason":"compiler-artifact"'):
-        # A registry's crates are many, and only what can be run is read.
+        # Only programs are read, not the many crates of a registry.
         kept = [line for line in content.splitlines(keepends=True) if b'"executable":"' in line or b"finished" in line]
         return b"".join(kept)
     if b'"max_footprint_mb"' in content:
@@ -442,7 +442,7 @@ def _of_no_machine(content: bytes) -> bytes:
 
 
 def _without_timelines(data: Any) -> Any:
-    """Leave out of scalene's profile how memory went, which is most of it and is not read."""
+    """Remove the memory curves of scalene's profile, which are most of it and are not read."""
     if isinstance(data, dict):
         unread = ("samples", "memory_samples", "memory_stacks")
         return {key: [] if key in unread else _without_timelines(value) for key, value in data.items()}

@@ -28,7 +28,7 @@ def gbench(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def kernels_cpu(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the path of the example's program that prints the lines of cuda-bench, of kernels on the CPU."""
+    """Return the path of the example program that prints lines of cuda-bench for kernels on the CPU."""
     return _compile(EXAMPLES / "gpu-kernels/kernels_cpu.cpp", tmp_path_factory.mktemp("kernels") / "kernels_cpu")
 
 

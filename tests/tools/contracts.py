@@ -1,4 +1,4 @@
-"""The contract of every tool: ``data/TOOL/contract.py`` beside its captured output, found by its place."""
+"""The contract of every tool: ``data/TOOL/contract.py``, beside its captured output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTRACTS: Mapping[str, type[AdapterContract]] = {
     for name, each in vars(import_module(f"tests.tools.data.{path.parent.name}.contract")).items()
     if name.startswith("Test")
 }
-"""By the names of the classes; a tool may have several."""
+"""The contracts by class name. A tool can have several."""
 
 
 def contract_of(tool: str) -> type[AdapterContract]:
@@ -24,7 +24,7 @@ def contract_of(tool: str) -> type[AdapterContract]:
 
 
 def lied_of(contract: type[AdapterContract]) -> Lied | None:
-    """How the whole command is lied to about a tool; None of one that need not be installed."""
+    """Return the lies of a contract for the whole command; None for a tool that need not be installed."""
     if contract.stand_in:
         return None
     by = "program" if contract.adapter.program else ""

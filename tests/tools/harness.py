@@ -1,4 +1,4 @@
-"""Runs an adapter's invocations for real, as the run layer does, and shows what it parsed as JSON."""
+"""Runs an adapter's invocations for real, as the run layer does, and shows the parsed result as JSON."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def compiler(source: Path, target: Path) -> list[str]:
     if source.suffix == ".rs":
         return ["rustc", "-O", "-Cdebuginfo=1", "-o", str(target), str(source)]
     language = "c++" if source.suffix == ".cpp" else "cc"
-    # Without optimisation crash.c would not crash and leaks.c would not allocate.
+    # With optimization, crash.c would not crash and leaks.c would not allocate.
     level = "-O2" if source.stem in {"hot", "gbench", "kernels_cpu"} else "-O1" if source.stem == "allocs" else "-O0"
     libraries = {"gbench": ["-lbenchmark", "-lpthread"], "tiny": ["-static", "-nostdlib"]}.get(source.stem, [])
     return [language, "-g", level, "-w", "-o", str(target), str(source), *libraries]
 
 
 def asv_suite(folder: Path) -> Path:
-    """Make a folder a suite of asv, and one whose benchmark fails; return the first one's settings."""
+    """Write an asv suite, and one with a failing benchmark, into a folder; return the settings of the first."""
     failing = "def time_failing():\n    raise LookupError('no such thing')\n"
     text = (PROGRAMS / "asv_demo.py").read_text()
     for name, file, source in (("benchmarks", "demo", text), ("broken", "failing", failing)):
@@ -92,7 +92,7 @@ def call_of(name: str, folder: Path, *command: str, **options: Any) -> Call:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What came of the processes: status of the first that failed, else 0."""
+    """The result of the processes: the status of the first that failed, else 0."""
 
     status: int
     call: Call
@@ -108,7 +108,7 @@ def run(name: str, folder: Path, *command: str, env: dict[str, str] | None = Non
 
 
 def run_call(name: str, call: Call, env: dict[str, str] | None = None) -> Ran:
-    """Run all invocations of a call that says more than its options do."""
+    """Run all invocations of a call that has more than options."""
     adapter = tool(name)
     call.folder.mkdir(exist_ok=True)
     status = 0
@@ -130,7 +130,7 @@ def run_call(name: str, call: Call, env: dict[str, str] | None = None) -> Ran:
 
 
 def _begin(step: Invocation, folder: Path) -> subprocess.Popen[bytes]:
-    """Start a sampler, and wait for the first that it writes."""
+    """Start a sampler, and wait for its first output."""
     output = folder / step.stdout
     with output.open("wb") as stdout:
         sampler = subprocess.Popen(step.argv, stdout=stdout, env={**os.environ, **step.env})
@@ -142,7 +142,7 @@ def _begin(step: Invocation, folder: Path) -> subprocess.Popen[bytes]:
 
 def start(step: Invocation, folder: Path, env: dict[str, str] | None = None) -> int:
     """Run one process with its output in ``folder``; return its exit status."""
-    # A program under a profiler must not bring the frames of whatever measures the coverage of these tests.
+    # A profile must not contain frames of the coverage measurement of these tests.
     own = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     added = {**own, **(env or {}), **step.env}
     stdout_file = folder / step.stdout if step.stdout else Path(os.devnull)
@@ -153,7 +153,7 @@ def start(step: Invocation, folder: Path, env: dict[str, str] | None = None) -> 
 
 
 def parsed_of(ran: Ran) -> Parsed:
-    """Return what was read from processes that all went well."""
+    """Return the parsed result of processes that all succeeded."""
     assert ran.status == 0
     assert all(path.stat().st_size for path in ran.adapter.outputs(ran.call))
     parsed = ran.parse()
@@ -167,7 +167,7 @@ def values_of(parsed: Parsed) -> dict[str, float]:
 
 
 def failure_seen(ran: Ran) -> bool:
-    """Tell whether the failure shows in the status or in what the adapter says of the files."""
+    """Return whether the status or the parser shows the failure."""
     if ran.status:
         return True
     try:
@@ -178,10 +178,10 @@ def failure_seen(ran: Ran) -> bool:
 
 
 def shown(parsed: Parsed) -> str:
-    """Return what was parsed as JSON, for a golden file; of costs, a line for each of the largest."""
+    """Return the parsed result as JSON for a golden file, with only the largest costs, one line for each."""
     fields = asdict(parsed)
     for spot in fields["hotspots"]:
-        assert spot.pop("benchmark") == ""  # which the step knows, and no adapter
+        assert spot.pop("benchmark") == ""  # The step sets it, not the adapter.
     for reading in fields["readings"]:
         for name in ("statistic", "tick"):
             if not reading[name]:
@@ -209,7 +209,7 @@ def _in_short(memory: dict[str, Any]) -> list[str]:
 
 
 def listed(name: str, call: Call) -> tuple[int, list[str]]:
-    """Let a suite list its benchmarks: the exit status, and the ids."""
+    """Let a suite list its benchmarks. Return the exit status and the ids."""
     call.folder.mkdir(exist_ok=True)
     listing = tool(name).listing(call)
     assert listing
@@ -219,7 +219,7 @@ def listed(name: str, call: Call) -> tuple[int, list[str]]:
 
 
 def why(name: str, call: Call) -> str:
-    """Run a call whose output cannot be read, and return the reason."""
+    """Run a call with output that cannot be parsed, and return the reason."""
     ran = run_call(name, call)
     with pytest.raises(ToolOutputError) as caught:
         ran.parse()

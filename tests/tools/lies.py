@@ -1,4 +1,4 @@
-"""Who stands between perfflow and the truth in ``test_lies``, and what is told; contracts say which by ``Lied``."""
+"""The lies of ``test_lies``: faults of a tool's output or of its program. Contracts choose theirs by ``Lied``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 from tests.tools.harness import PROGRAMS
 
 FILES = ("idle", "gone", "empty", "cut", "other", "stale")
-"""Lies about output files: nothing was done, they are gone, hold nothing, a part, or what is not theirs, or are old."""
+"""Lies about output files: not written, deleted, empty, truncated, with other content, or old."""
 FILES_OF_ITSELF = ("gone", "empty", "cut", "other")
-"""Those of a program that spoils what a profiler in its own process writes."""
+"""Lies of a program that spoils the output of a profiler in its own process."""
 FILES_OF_CARGO = ("idle", "gone", "empty", "cut", "other", "unbuilt", "unfinished", "removed")
-"""Lies of cargo about what it built; what is stale is as good as new to it, so only its age can be told."""
+"""Lies of cargo about its build. cargo reuses stale files, so only their age can be checked."""
 FILES_OF_A_SUITE = ("half", "another", "elsewhere", "lists more", "lists less", "lists nothing", "removed", "vanishes")
 CHILDREN = {
     "exits 3": ["sh", "-c", "exit 3"],
@@ -26,7 +26,7 @@ CHILDREN = {
     "aborts": ["sh", "-c", "kill -6 $$"],
     "does not exist": ["./no-such-program"],
 }
-"""What a program under a tool may do instead of its work."""
+"""Failures of a program under a tool."""
 PYTHON_CHILDREN = {
     "exits 3": [sys.executable, "-c", "import sys; sys.exit(3)"],
     "raises": [sys.executable, "-c", "raise OSError"],
@@ -39,20 +39,20 @@ SCRIPT_CHILDREN = {
 } | {"does not exist": [sys.executable, "no_such_file.py"]}
 HOT = [sys.executable, str(PROGRAMS / "hot.py"), "20"]
 GROWS = [sys.executable, str(PROGRAMS / "grows.py"), "5"]
-# Whoever samples from outside misses what is over at once.
+# Samplers from outside miss short programs.
 LONG = [sys.executable, str(PROGRAMS / "hot.py"), "200"]
 SHOWN = [sys.executable, str(PROGRAMS / "rueful.py")]
-"""It gives every profiler in its process something to see, and spoils what that wrote where LIE says so."""
+"""A program that every profiler in its process can profile, and that spoils their output as LIE says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lied:
-    """By which lies the contract's run is tried, beside those that the contract itself tells.
+    """The lies with which the contract's run is tested, in addition to those of the contract itself.
 
-    ``by`` is who tells the lies about files: ``program`` stands in for the tool's own program on PATH, ``command`` is
-    the measured command, ``python`` is the option of that name, ``bench`` what cargo built, ``itself`` the measured
-    program; '' where there are no files. ``keys`` are further keys of the step, ``children`` what the program under the
-    tool does. ``fails_with`` is the exit status where the program failed: a check that failed is a finding.
+    ``by`` is the process that lies about files: ``program`` replaces the tool's own program on PATH, ``command`` is the
+    measured command, ``python`` the option of that name, ``bench`` the program that cargo built, ``itself`` the
+    measured program; '' if there are no files. ``keys`` are further keys of the step, ``children`` failures of the
+    program under the tool. ``fails_with`` is perfflow's exit status if the program failed: a failed check is a finding.
     """
 
     by: str = ""
@@ -68,14 +68,14 @@ ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(2**64 - 1), 0, 0, 0)
 del sys.argv[0]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-"""A program that runs another, and lets every process of the user look into it (PR_SET_PTRACER).
+"""A program that runs another, and lets every process of the user trace it (PR_SET_PTRACER).
 
-Where Yama guards processes (ptrace_scope 1), only the process that started one may.
+With Yama's ptrace_scope 1, only the parent of a process can trace it otherwise.
 """
 
 
 def _looked_into() -> int:
-    """Return the number of this very process, which lets others look into it from now on."""
+    """Return the id of this process, and let others trace it from now on."""
     ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(2**64 - 1), 0, 0, 0)
     return os.getpid()
 

@@ -1,4 +1,4 @@
-"""The adapter that docs/writing-a-tool.md shows, its contract test, and a program for it."""
+"""The adapter in docs/writing-a-tool.md, its contract test, and a program for it."""
 
 from __future__ import annotations
 

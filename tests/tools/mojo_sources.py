@@ -1,4 +1,4 @@
-"""Sources of older dialects of Mojo, each with a word of what perfflow says that helps."""
+"""Sources in older dialects of Mojo, each with a part of the remedy that perfflow reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each parser makes of single oddities, and the command lines the adapters build."""
+"""Parsers on unusual output, and the command lines that adapters build."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def test_hyperfine_label_cannot_be_a_flag(tmp_path: Path) -> None:
     ("result", "reason"),
     [
         ({"times": [0.0]}, "a run of 0 s"),
-        ({"times": [-1]}, r"times\[0\] of x is -1, which cannot be"),
+        ({"times": [-1]}, r"times\[0\] of x is -1, which is not valid"),
         ({"times": ["1"]}, "not a number"),
         ({"times": [True]}, "not a number"),
-        ({"times": []}, "no time"),
+        ({"times": []}, "no run with a time"),
         ({"times": 1}, "times of x is not a list"),
         ({"times": [1], "exit_codes": [None]}, "signal"),
         ({"times": [1], "exit_codes": [3]}, "status 3"),
         ({"times": [1], "exit_codes": [-9]}, "status -9"),
         ({"times": [1], "user": 1e300}, "user of x is 1e"),
-        ({"measurements": []}, "no time"),
+        ({"measurements": []}, "no run with a time"),
         ({"measurements": [1]}, r"measurements\[0\] of x is not an object"),
         ({"measurements": [{"time_wall_clock": 1.0}]}, "time_wall_clock of x is not an object"),
         ({"measurements": [{"time_wall_clock": {"value": 1, "unit": "fortnight"}}]}, "unit of x is 'fortnight', which"),
@@ -103,14 +103,14 @@ def _perf_stat(tmp_path: Path, old: str, new: str, stderr: str = "") -> Parsed:
     ("old", "new", "reason"),
     [
         ('"event" : "duration_time"', '"event" : "task-clock"', "twice"),
-        ('"event" : "duration_time"', '"event" : "faults"', "not asked for"),
-        ('"event" : "duration_time"', '"event" : "()"', "not asked for"),
+        ('"event" : "duration_time"', '"event" : "faults"', "not requested"),
+        ('"event" : "duration_time"', '"event" : "()"', "not requested"),
         ('"unit" : "msec"', '"unit" : "furlong"', "furlong"),
         ('"unit" : "msec"', '"unit" : ""', "unit"),
         ('"<not counted>"', '"<broken>"', "broken"),
         ('"<not counted>"', '"-3"', "-3"),
         ('"<not counted>"', '"nan"', "nan"),
-        ("# started", "rubbish", "no JSON"),
+        ("# started", "rubbish", "not valid JSON"),
         ("# started", "[1]\n# started", "not an object"),
     ],
 )
@@ -127,11 +127,11 @@ def test_perf_stat_never_takes_zero_for_a_figure_and_keeps_the_others(event: str
     whole, parsed = _perf_stat(tmp_path, "#", "#"), _perf_stat(tmp_path, f'"{value}"', '"0.000000"')
     metric = {"duration_time": "time", "page-faults": "page_faults", "task-clock": "cpu"}[event]
     assert parsed.readings == tuple(reading for reading in whole.readings if reading.metric != metric)
-    assert f"perf counted 0, which cannot be: {event}" in parsed.warnings
+    assert f"perf counted 0, which is not valid, for {event}" in parsed.warnings
 
 
 def test_perf_stat_that_missed_the_end_of_the_command(tmp_path: Path) -> None:
-    with pytest.raises(ToolOutputError, match="missed the exit status"):
+    with pytest.raises(ToolOutputError, match="missed its exit status"):
         _perf_stat(tmp_path, _user_time(), '"<not counted>"')
 
 
@@ -182,7 +182,7 @@ def test_perf_options_refused(options: dict[str, Any], tmp_path: Path) -> None:
         ("x 1/1 1.5: cycles:\n  hot.c:4\n", "not a frame"),
         ("x 1/1 1.5: cycles:\n" + "\t12 f (/x)\n" * 600, "more than 512"),
         ("x 1/1 1.5: cycles:", "cut short"),
-        ("x 1/1 1.5: cycles:\n\t12 f (/x)\n\n", "cut short: it has no end"),
+        ("x 1/1 1.5: cycles:\n\t12 f (/x)\n\n", "cut short: its last line is missing"),
     ],
 )
 def test_perf_refuses(text: str, reason: str, tmp_path: Path) -> None:
@@ -196,8 +196,8 @@ def test_perf_of_many_threads_names_long_and_strange(tmp_path: Path) -> None:
     assert len(parsed.hotspots) == 1
     assert len(parsed.hotspots[0].location) < 450
     sampled, sources = parsed.warnings
-    assert sampled == "sampled by the timer cpu-clock: this machine offers perf no hardware counter"
-    assert sources.startswith("no sample has a source file of the project's own")
+    assert sampled == "sampled by the timer cpu-clock, since this machine has no hardware counters for perf"
+    assert sources.startswith("no sample has a source file of the project")
     assert (tmp_path / "stacks.folded").read_text().startswith("a b/c;T<")
 
 
@@ -219,7 +219,7 @@ def test_strace_with_and_without_an_average_in_its_totals(total: str, tmp_path: 
     [
         (f"{STRACE}100.00 0.000004 1 4 total\n", "do not add up to its totals"),
         (f"{STRACE}100.00 0.000004 2 total\n", "do not add up to its totals"),
-        (f"{STRACE}100.00 0.000004 1 1 4 2 total\n", "a row that is none"),
+        (f"{STRACE}100.00 0.000004 1 1 4 2 total\n", "an invalid row"),
         (f"{STRACE}100.00 0.004 1 4 2 total\n", "times do not add up"),
         (STRACE, "no line of totals"),
         (STRACE.splitlines()[0] + "\n", "no line of totals"),
@@ -236,7 +236,7 @@ def test_strace_refuses(text: str, reason: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ('"rkB/s": 4.00', '"rkB/s": 9e18', "disk_read is .*, which cannot be"),
+        ('"rkB/s": 4.00', '"rkB/s": 9e18', "disk_read is .*, which is not valid"),
         ('"idle": 0.00', '"idle": 9.00', "shares of the processors add up"),
         (', "idle": 0.00', "", "shares of the processors add up"),
         ('"disk_device": "vda"', '"disk_device": ""', "disk_device"),
@@ -309,7 +309,7 @@ OK = '{"status": 0}'
     "line", ["f (a.py:1)", "f (a.py:1) -1", "f (a.py:1) 1.5", "f (a.py:1) ٣", "f (a.py:1) " + "9" * 99]
 )
 def test_py_spy_refuses(line: str, tmp_path: Path) -> None:
-    with pytest.raises(ToolOutputError, match="no stack"):
+    with pytest.raises(ToolOutputError, match="not a stack"):
         _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": line + "\n"})
 
 
@@ -332,7 +332,7 @@ def test_py_spy_cut_at_the_end_of_a_line(tmp_path: Path) -> None:
     said = "py-spy> Wrote raw flamegraph data to 'x'. Samples: 200 Errors: 0\n"
     parsed = _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": whole, "py-spy__out": said})
     assert not parsed.warnings
-    with pytest.raises(ToolOutputError, match=r"py-spy\.raw is cut short: it holds 103 of the 200 samples"):
+    with pytest.raises(ToolOutputError, match=r"py-spy\.raw is cut short: it contains 103 of the 200 samples"):
         _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": whole[:-14], "py-spy__out": said})
 
 
@@ -361,7 +361,7 @@ def test_py_spy_names_with_parentheses_and_processes_with_semicolons(tmp_path: P
 
 def test_py_spy_of_a_shim_that_only_starts_an_interpreter(tmp_path: Path) -> None:
     raw = "<module> (<frozen site>:3);main (<frozen site>:4) 20\n_run_module_as_main (<frozen runpy>:198) 14\n"
-    with pytest.raises(ToolOutputError, match="nothing but the interpreter's start-up"):
+    with pytest.raises(ToolOutputError, match="only the interpreter's start-up was sampled"):
         _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": raw})
 
 
@@ -374,7 +374,7 @@ def test_py_spy_of_a_module_that_runpy_runs(tmp_path: Path) -> None:
 def test_py_spy_that_fell_behind(tmp_path: Path) -> None:
     said = "py-spy> 1.21s behind in sampling, results may be inaccurate. Try reducing the sampling rate\n"
     parsed = _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": "f (a.py:1) 100\n", "py-spy__out": said})
-    assert parsed.warnings == ("py-spy fell up to 1.21 s behind: a lower `rate` would be kept up with",)
+    assert parsed.warnings == ("py-spy fell up to 1.21 s behind: set a lower `rate`",)
 
 
 SPEEDSCOPE: dict[str, Any] = {
@@ -386,13 +386,13 @@ SPEEDSCOPE: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"samples": [[0], [2], [0]]}, "not there"),
-        ({"samples": [[0], [-1], [0]]}, r"samples\[1\]\[0\] is -1, which cannot be"),
+        ({"samples": [[0], [2], [0]]}, "a missing frame"),
+        ({"samples": [[0], [-1], [0]]}, r"samples\[1\]\[0\] is -1, which is not valid"),
         ({"samples": [[0], 1, [0]]}, r"samples\[1\] is not a list"),
         ({"samples": [[0], [True], [0]]}, r"samples\[1\]\[0\] is True, not a whole number"),
-        ({"samples": [[0]]}, "do not belong together"),
-        ({"weights": [0.5, 0.5, 0]}, r"weights\[2\] is 0, which cannot be"),
-        ({"endValue": 2.5}, "do not belong together"),
+        ({"samples": [[0]]}, "contradict each other"),
+        ({"weights": [0.5, 0.5, 0]}, r"weights\[2\] is 0, which is not valid"),
+        ({"endValue": 2.5}, "contradict each other"),
         ({"samples": None}, "samples is not a list"),
         ({"samples": [[], [], []]}, "too short"),
     ],
@@ -436,7 +436,7 @@ def test_py_spy_argv(tmp_path: Path) -> None:
         ({"rows": [{"function": "f"}]}, "file of f is missing"),
         (
             {"rows": [{"function": "f", "file": "a", "line": 1, "calls": 1, "own": -1.0, "cumulative": 1.0}]},
-            "own of f is -1.0, which cannot be",
+            "own of f is -1.0, which is not valid",
         ),
         ({"rows": [{"function": "f", "file": "a", "line": 1.5, "calls": 1, "own": 1.0, "cumulative": 1.0}]}, "line"),
     ],

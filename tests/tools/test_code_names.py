@@ -1,4 +1,4 @@
-"""Whose code a place is, and how its function is called."""
+"""Whether a place is the program's own code, and the name of its function."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ def test_a_name_says_what_a_function_does() -> None:
 
 @pytest.mark.parametrize("kind", ["allocating and freeing", "reading and writing"])
 def test_what_is_said_of_costly_calls_is_read_back(kind: str) -> None:
-    text = costly_calls.said(Counter({(kind, "malloc"): 30, (kind, "free(x, y)"): 12, ("other", "f"): 8}), 60)
-    assert costly_calls.read_said(text) == costly_calls.Said(kind, 0.7, "malloc, free")
-    assert costly_calls.read_said("measured: 12 instructions") is None
-    assert costly_calls.read_said("") is None
+    text = costly_calls.cause(Counter({(kind, "malloc"): 30, (kind, "free(x, y)"): 12, ("other", "f"): 8}), 60)
+    assert costly_calls.parse_cause(text) == costly_calls.CostlyCall(kind, 0.7, "malloc, free")
+    assert costly_calls.parse_cause("measured: 12 instructions") is None
+    assert costly_calls.parse_cause("") is None
 
 
 @pytest.mark.parametrize("name", ["__GI___libc_write", "read", "pwrite64", "__open64_nocancel", "ksys_write"])

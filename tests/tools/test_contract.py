@@ -1,4 +1,4 @@
-"""What the contract of ``perfflow.testing`` leaves to perfflow's own adapters, and the type of an adapter."""
+"""Rules for perfflow's own adapters beyond the contract of ``perfflow.testing``, and the type of an adapter."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_invocations_name_program_and_outputs(contract: type[AdapterContract], t
     adapter = contract.adapter
     python = {"python": PYTHON} if "python" in adapter.options.model_fields else {}
     call = call_of(adapter.name, tmp_path, PYTHON, "a b.py", "it's", **python)
-    # What a suite runs that has to be built is only known then: test_odd_cargo.py.
+    # The programs of a suite that must be built are only known after the build: see test_odd_cargo.py.
     if not adapter.is_built_first or not adapter.suite:
         assert all(step.argv[0].startswith("/") for step in adapter.invocations(call))
     assert not any(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Every adapter of the registry keeps the contract of ``perfflow.testing``, as those of other distributions do."""
+"""Every adapter of the registry passes the contract tests of ``perfflow.testing``."""
 
 from __future__ import annotations
 

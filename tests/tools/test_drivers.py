@@ -1,4 +1,4 @@
-"""A program under a driver sees what it sees when it is run directly, and ends in the same way."""
+"""A program under a driver has the same environment as in a direct run, and ends in the same way."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ each_driver = pytest.mark.parametrize("driver", OUTPUTS)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the same program as script, package, module, folder, zip file and behind a link."""
+    """Write the same program as a script, package, module, folder, zip file and link, and return their folder."""
     shown = (PROGRAMS / "shown.py").read_text()
     (tmp_path / "pkg").mkdir()
     for place in ("shown.py", "pkg/__init__.py", "pkg/__main__.py", "pkg/mod.py"):
@@ -65,7 +65,7 @@ def test_looks_as_if_run_directly(words: list[str], driver: str, folder: Path) -
     driven = _driven(words, driver, folder)
     assert direct.returncode == 0, direct.stderr
     assert direct.stdout
-    # memray says so where Python is linked statically, as Debian's is.
+    # memray prints this if Python is linked statically, as Debian's is.
     said = [line for line in driven.stderr.splitlines() if not line.startswith("Memray WARNING: Correcting symbol")]
     assert (driven.returncode, driven.stdout, said) == (0, direct.stdout, [])
 

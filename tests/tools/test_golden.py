@@ -1,6 +1,6 @@
 """Every captured or synthetic output under data/ is parsed to exactly its golden ``parsed.json`` and ``stacks.folded``.
 
-A file that differs is left as ``.got`` beside the golden one; to accept it, rename it.
+The text of a file that differs is written as ``.got`` beside the golden file. Rename it to accept it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir())
 
 
 def _parsed(name: str, case: str, folder: Path) -> dict[str, str]:
-    """Return the text of each golden file that the adapter now gives."""
+    """Return the text of each golden file from the current adapter."""
     call = contract_of(name).call_of_case(case, folder)
     try:
         parsed = tool(name).parse(call, USAGE)

@@ -1,6 +1,6 @@
-"""What is packed arithmetic, what is scalar and what is none, on text that real assemblers and disassemblers made.
+"""Packed, scalar and other instructions, in text of real assemblers and disassemblers.
 
-``instructions/*.txt`` are the tables, ``*.objdump`` what GNU objdump 2.40 made of them, written again with
+``instructions/*.txt`` are the tables, ``*.objdump`` their disassembly by GNU objdump 2.40. Update it with
 ``PERFFLOW_CAPTURE=1 pytest tests/tools/test_instructions.py``.
 """
 
@@ -43,7 +43,7 @@ def _wanted(words: list[str]) -> Arithmetic | None:
 
 
 def _check(name: str, listing: list[str]) -> int:
-    # An instruction that is unknown to a disassembler may be several to it.
+    # A disassembler may show an unknown instruction as several.
     rows = dict(zip(map(_address, _captured(name)), _table(name), strict=True))
     known = [(rows[_address(line)], line) for line in listing if _address(line) in rows and not UNKNOWN.search(line)]
     got = disassembly.read(MACHINES[name], [line for _, line in known])
@@ -83,12 +83,12 @@ def test_real_llvm_objdump(name: str, tmp_path: Path) -> None:
 
 
 def _disassembled(name: str, folder: Path, objdump: str) -> list[str]:
-    """Assemble the table and disassemble it again, a line an instruction."""
+    """Assemble the table and disassemble it again, one line per instruction."""
     assembler = f"{CROSS.get(name, '')}as"
     for program in (assembler, objdump):
         if not shutil.which(program):
             pytest.skip(f"{program} is not installed")
-    # A label that operands name, behind all that is read.
+    # A label for operands, after all instructions that are read.
     text = "\n".join([*(text for text, _ in _table(name)), ".Lhere: nop", ""])
     (folder / "table.s").write_text(text)
     source, target = str(folder / "table.s"), str(folder / "table.o")
@@ -154,7 +154,7 @@ def test_what_is_no_disassembly_is_refused(lines: list[str]) -> None:
         disassembly.read(Machine.X86, lines)
 
 
-# Each instruction is one byte long; `_` is any, and a letter in capitals goes back, or on, to the small one.
+# Each instruction is one byte long. `_` is any instruction; a capital letter jumps to the small one.
 def _code(text: str) -> tuple[disassembly.Instruction, ...]:
     lines = []
     for address, letter in enumerate(text):
@@ -166,7 +166,7 @@ def _code(text: str) -> tuple[disassembly.Instruction, ...]:
 
 
 def _regions(text: str) -> str:
-    """The start of each instruction's region, in hexadecimal; a dot where it is in no loop."""
+    """Return the start of each instruction's region in hexadecimal, a dot outside of loops."""
     found = disassembly.regions(_code(text))
     return "".join(f"{found[at].start:x}" if found[at].is_loop else "." for at in range(len(text)))
 
@@ -177,13 +177,13 @@ def _regions(text: str) -> str:
         ("___R", "...."),
         ("_a__A_", ".1111."),
         ("_a_b_B_A_", ".1133311."),
-        # Two branches back to one header are one loop.
+        # Two branches back to the same header form one loop.
         ("_a_A__A_", ".111111."),
         # Out of line: the last block is reached from the loop and goes back into it.
         ("_a_O_A__R_o_bA", None),
-        # A loop that begins the function.
+        # A loop at the start of the function.
         ("a_A_", "000."),
-        # Into the middle of a loop: no natural one, so what lies between.
+        # A jump into the middle of a loop: it is no natural loop, so the region is what lies between.
         ("M_a_m_A_", "..22222."),
     ],
 )

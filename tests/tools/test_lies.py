@@ -1,8 +1,8 @@
-"""Tools that lie: whatever is told about a run that failed, the real command ends in exit 3 and names the step.
+"""Tools that lie: for every lie about a failed run, the real command exits with 3 and names the step.
 
-The contract of each tool tells its parser the usual lies, and CI runs that. Here CI has one tool told all of them, and
-each other one about a program under it, stale files, and those that are about this tool alone; all of them are in
-``scripts/test long``.
+The contract of each tool tests its parser with the usual lies, in CI. Here, CI tests one tool with all lies, and each
+other tool with failures of a program under it, stale files, and lies of this tool only. ``scripts/test long`` tests all
+tools with all lies.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ STALE = "stale"
 LIES = {name: lied for name, each in CONTRACTS.items() if (lied := lied_of(each))}
 TOLD_ALL = "TestHyperfine"
 ENOUGH = ("exits 3",)
-"""Which of the usual lies every tool is told in CI."""
+"""The usual lies with which CI tests every tool."""
 
 
 def lies(name: str, told: Iterable[str]) -> Iterator[ParameterSet]:
-    """The name of a contract with each of the lies."""
+    """Yield the name of a contract with each of its lies."""
     usual = {*CHILDREN, *PYTHON_CHILDREN, *FILES}
     for lie in told:
         in_ci = name == TOLD_ALL or lie in ENOUGH or lie not in usual
@@ -43,7 +43,7 @@ ABOUT_FILES = [
     case for name, lied in LIES.items() if lied.by for case in lies(name, [lie for lie in lied.files if lie != STALE])
 ]
 Real = Callable[[str], str]
-"""What is built for a test that asks for it: the path of ``gbench``, or of the ``crate``."""
+"""Return the path of ``gbench`` or ``crate``, built only for tests that need it."""
 STEP = "the-step"
 UNMEASURED = 3
 
@@ -59,7 +59,7 @@ def test_every_adapter_is_lied_to() -> None:
         assert lied.children or lied.files
 
 
-# tests/docs/test_tool_pages.py runs each tool in CI, and the contract tells each parser of stale files.
+# tests/docs/test_tool_pages.py runs each tool in CI, and the contract tests each parser with stale files.
 @pytest.mark.parametrize(
     "name", [name if name == TOLD_ALL else pytest.param(name, marks=pytest.mark.long) for name in LIES]
 )
@@ -75,7 +75,7 @@ def test_the_truth_is_believed_when_it_is_new(name: str, tmp_path: Path, real: R
 @pytest.mark.parametrize(("name", "how"), ABOUT_CHILDREN)
 def test_a_program_that_fails_under_a_tool(name: str, how: str, tmp_path: Path, real: Real) -> None:
     lied = replace(LIES[name], by="")
-    # A program that is not there was never checked.
+    # A missing program was never checked.
     wanted = UNMEASURED if how == "does not exist" else lied.fails_with
     _refused(name, wanted, *_run(name, lied, "honest", tmp_path, real, LIES[name].children[how]))
 
@@ -88,7 +88,7 @@ def test_outputs_that_lie(name: str, lie: str, tmp_path: Path, real: Real) -> No
 def _run(
     name: str, lied: Lied, lie: str, folder: Path, real: Real, child: Sequence[str] = ()
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-    """Run a workflow of the one step by the real command, with a liar between; return its end and its result."""
+    """Run a workflow of one step by the real command, with a lying program; return its exit and its result."""
     out = folder / f"out-{lie}"
     env = {"LIE": lie, "LIE_ROOT": str(out), "LIE_SAVED": str(folder / "saved"), "LIE_REAL": ""}
     contract = CONTRACTS[name]
@@ -105,7 +105,7 @@ def _run(
         options["python"] = str(liar(folder / "bin", "python3"))
     elif lied.by == "bench":
         env["LIE_BENCH"] = str(liar(folder / "bin", "liar"))
-    elif lied.by == "itself" and command[-1] != str(PROGRAMS / "tracer.py"):  # which lies by itself
+    elif lied.by == "itself" and command[-1] != str(PROGRAMS / "tracer.py"):  # This program lies itself.
         command = [*SHOWN, lie]
     for file, text in contract.files.items():
         (folder / file).parent.mkdir(exist_ok=True)
@@ -123,7 +123,7 @@ def _run(
 
 def _refused(name: str, wanted: int, done: subprocess.CompletedProcess[str], result: dict[str, Any]) -> None:
     said = done.stdout + done.stderr
-    # A program's own, quoted from its log, is indented.
+    # A traceback of a program, quoted from its log, is indented.
     assert not any(line.startswith("Traceback") for line in said.splitlines()), said
     assert done.returncode == wanted, said
     assert STEP in done.stderr, said

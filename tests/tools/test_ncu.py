@@ -1,4 +1,4 @@
-"""Nsight Compute: names of kernels, numbers of any locale, odd pages, and what is asked of the program."""
+"""Nsight Compute: names of kernels, numbers of any locale, unusual pages, and its command lines."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ def test_numbers_of_any_locale(cells: list[str], values: list[float]) -> None:
 @pytest.mark.parametrize(
     ("text", "unit", "kind", "value"),
     [
-        # There is no part of a nanosecond, whichever mark stands between its thousands.
+        # There are no fractions of a nanosecond, so the mark separates thousands.
         ("117.344", "nsecond", "s", 117344e-9),
         ("117,344", "ns", "s", 117344e-9),
         ("4.096", "byte/block", "B", 4096),
-        # What has a prefix is below 1000 of its unit.
+        # A figure with a prefix is below 1000.
         ("117.344", "usecond", "s", 117.344e-6),
         ("117,344", "Gbyte/second", "B/s", 117.344e9),
         ("1.410", "cycle/nsecond", "1/s", 1.41e9),
@@ -103,7 +103,7 @@ def test_a_number_that_may_be_two_is_none(text: str) -> None:
 
 
 def test_a_german_page_with_a_lone_time_is_in_nanoseconds(tmp_path: Path) -> None:
-    """A real page, of which one metric was asked for, as it is printed with German thousands."""
+    """Return a real page with one requested metric, with German separators of thousands."""
     page = csv.DictReader((DATA / "ncu" / "2022.3.0" / "selected" / "ncu.csv").read_text().splitlines())
     columns = ("ID", "Kernel Name", "gpu__time_duration.sum")
     units, launch = ([row[column] for column in columns] for row in page)
@@ -118,18 +118,20 @@ def test_a_page_that_ends_before_its_launches_do_is_told(tmp_path: Path) -> None
     lines = LIVE.read_text().splitlines(keepends=True)
     last = [number for number, line in enumerate(lines) if line.startswith('"2",')]
     assert not _parsed(tmp_path, "".join(lines)).warnings
-    # The progress above tells of three launches.
+    # The progress above has three launches.
     warnings = _parsed(tmp_path, "".join(lines[: last[0]])).warnings
-    assert any("holds 2 of 3 launches that ncu profiled" in warning for warning in warnings)
+    assert any("contains 2 of 3 profiled launches" in warning for warning in warnings)
     table = [line for line in lines[: last[2]] if not line.startswith("==")]
-    assert any("tells less of launch 2 than of others" in item for item in _parsed(tmp_path, "".join(table)).warnings)
+    assert any(
+        "has fewer metrics of launch 2 than of others" in item for item in _parsed(tmp_path, "".join(table)).warnings
+    )
 
 
 def test_advice_of_fewer_launches_than_were_profiled_is_told(tmp_path: Path) -> None:
     page = (DATA / "ncu" / "2025.1-synthetic" / "live" / "ncu.csv").read_text()
     details = "".join(line for line in page.splitlines(keepends=True) if not line.startswith(('"2",', "==")))
     warnings = _parsed(tmp_path, page, details=details).warnings
-    assert any("ncu-details.csv tells of 2 of 3 launches" in warning for warning in warnings)
+    assert any("ncu-details.csv contains 2 of 3 launches" in warning for warning in warnings)
 
 
 def test_two_notations_in_one_table_are_none() -> None:
@@ -184,13 +186,13 @@ def test_both_pages_agree_on_the_figures(tmp_path: Path) -> None:
     pages = [(FULL / name).read_text() for name in ("ncu.csv", "ncu-details.csv")]
     raw, details = ({item.metric: item.value for item in _parsed(tmp_path, page).readings} for page in pages)
     assert len(details) >= 15
-    # The details page prints no operations, and no pipe of tensor cores.
+    # The details page has no operations and no tensor pipe.
     assert raw.keys() - details.keys() == {"flops", "tensor_share"}
     assert {metric: raw[metric] for metric in details} == details
 
 
 def test_operations_are_those_of_the_program(tmp_path: Path) -> None:
-    """Each of its threads adds three doubles, and every figure is from the report of that run."""
+    """Each thread of the kernel adds three doubles. Every expected figure is from the report of that run."""
     _parsed(tmp_path, (FULL / "ncu.csv").read_text())
     (kernel,) = json.loads((tmp_path / "kernels.json").read_text())["kernels"]
     launch, figures = kernel["longest launch"], kernel["figures"]
@@ -209,7 +211,7 @@ def test_the_peaks_are_those_that_ncu_holds_its_shares_against(tmp_path: Path) -
     names, _, values = (row.split('","') for row in page.splitlines())
     busy = float(values[names.index("dram__cycles_active.avg.pct_of_peak_sustained_elapsed")])
     assert bandwidth / peaks["bandwidth", ""] == pytest.approx(busy / 100, rel=0.01)
-    # Of each fused operation's 26 multiprocessors can do two in a cycle.
+    # Each of the 26 multiprocessors can do two fused operations per cycle.
     clock = float(values[names.index("sm__cycles_elapsed.avg.per_second")])
     assert peaks["flops", "f64"] == pytest.approx(clock * 26 * 2 * 2)
 
@@ -251,16 +253,16 @@ def test_a_step_that_names_its_benchmark_has_one(tmp_path: Path) -> None:
 def test_a_limit_that_was_reached_is_said(tmp_path: Path) -> None:
     shutil.copy(LIVE, tmp_path / "ncu.csv")
     parsed = ncu.parse(call_of("ncu", tmp_path, "/bin/true", launches=3), USAGE)
-    assert any("`launches` sets how many" in warning for warning in parsed.warnings)
+    assert any("set `launches` to profile more" in warning for warning in parsed.warnings)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
         ('"nsecond"', '"%"', "unit"),
-        ('"239008"', '"0"', "took no time"),
-        ('"239008"', '"-239008"', "cannot be"),
-        ('"239008"', '"1e30"', "cannot be"),
+        ('"239008"', '"0"', "took 0 s"),
+        ('"239008"', '"-239008"', "not valid"),
+        ('"239008"', '"1e30"', "not valid"),
         ('"32"\n', '"33"\n', "32 threads"),
         ('"32"\n', "", "cut short"),
         ('"Kernel Name"', '"Name"', "columns"),
@@ -305,7 +307,7 @@ def test_a_report_is_read_and_nothing_is_run(tmp_path: Path) -> None:
     assert _words(ncu.invocations(call)) == ["/bin/cat -- a.csv"]
     with pytest.raises(ToolOutputError, match="not of a report in CSV"):
         ncu.invocations(replace(call, options=ncu.Options(report="a.csv", kernel="x")))
-    with pytest.raises(ValidationError, match="say one of them"):
+    with pytest.raises(ValidationError, match="set either `report`"):
         ncu.Options(report="a.csv", command="x")
     assert [tool("ncu").starts_program({"report": name}) for name in ("a.csv", "a.log", "a.ncu-rep", "")] == [
         False, False, True, True,
@@ -327,7 +329,7 @@ def test_a_page_is_read_without_ncu_and_its_kernels_are_judged(tmp_path: Path) -
     (tmp_path / "page.csv").unlink()
     done = perfflow("run", "flow.yaml", "--out", "again", cwd=tmp_path, path=path, measured=True)
     assert done.returncode == 3
-    assert "is 'page.csv' there?" in done.stdout + done.stderr
+    assert "check that 'page.csv' exists" in done.stdout + done.stderr
 
 
 needs_ncu = pytest.mark.skipif(
@@ -353,5 +355,5 @@ def test_the_real_ncu_without_a_gpu_says_so(tmp_path: Path) -> None:
         pytest.skip("there is a driver here")
     ran = run("ncu", tmp_path, "/bin/true")
     assert ran.status
-    with pytest.raises(ToolOutputError, match="reaches no NVIDIA GPU"):
+    with pytest.raises(ToolOutputError, match="no NVIDIA GPU was found"):
         ran.parse()

@@ -1,4 +1,4 @@
-"""The tool that docs/writing-a-tool.md adds to perfflow is added to a copy of the tree, and the tests find it there."""
+"""The tool of docs/writing-a-tool.md, added to a copy of the source tree, is found by the tests there."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def test_one_module_one_line_and_one_folder_are_a_tool(tmp_path: Path) -> None:
     (folder / "1.0/plain/parsed.json.got").rename(folder / "1.0/plain/parsed.json")
     done = _tested(tree, *TESTS)
     assert done.returncode == 0, done.stdout
-    # The contract, the golden file, and lies to the whole command.
+    # Tests of the contract, the golden file, and lies to the whole command.
     found = OWN.findall(done.stdout)
     assert {name for name in TESTS if any(f"{name}.py" in line for line in found)} == {*TESTS}
-    # A parser that does not look at what it was given is caught.
+    # The tests catch a parser that ignores its input.
     module = tree / "perfflow/tools/shell/lines.py"
     module.write_text(module.read_text().replace('data.get("time")', "0.25"))
     assert "test_mutated_outputs" in _tested(tree, "test_contracts").stdout.split("short test summary")[1]

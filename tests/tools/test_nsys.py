@@ -1,4 +1,4 @@
-"""``nsys`` on databases and tables: sums, what overlaps and nests, both generations, what is damaged or hostile."""
+"""``nsys`` on databases and tables: sums, overlap, nesting, both generations, damaged and hostile files."""
 
 # ruff: noqa: S608 (names of tables are constants)
 
@@ -30,13 +30,13 @@ from tests.tools.harness import USAGE, call_of, run, tool, values_of
 from tests.tools.nsys.databases import PLANTED, REAL, SAXPY, Rows, build, kernel
 
 SAMPLES = os.environ.get("PERFFLOW_NSYS_SAMPLES", "")
-"""A folder with exports of nsys 2025.3 from a GPU, which are not part of the project."""
+"""Folder with exports of nsys 2025.3 from a machine with a GPU, which are not part of the project."""
 BARE = f"{Path(sys.executable).parent}:/usr/bin:/bin"
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 
 
 def _read(folder: Path, report: str) -> Parsed:
-    """What the adapter makes of a report that is there."""
+    """Return the parsed result of an existing report."""
     ran = run("nsys", folder / "out", report=report)
     assert ran.status == 0, (folder / "out" / "nsys.json").read_text()
     parsed = ran.parse()
@@ -57,7 +57,7 @@ def test_figures_of_both_generations(version: str, tmp_path: Path) -> None:
     parsed = _read(tmp_path, str(build(tmp_path / "a b#?.sqlite", version=version)).replace("?", "[?]"))
     assert values_of(parsed) == pytest.approx(
         {
-            # 1000..2500 and 3000..3500 of 1000..3500: streams that overlap are united.
+            # 1000..2500 and 3000..3500 of 1000..3500: overlapping streams count once.
             "gpu_time": 2e-6,
             "gpu_idle": 0.2,
             "kernel_time_sum": 2.1e-6,
@@ -108,7 +108,7 @@ def test_events_without_an_end_are_said(tmp_path: Path) -> None:
     cut_off = {KERNELS: [kernel(0, 100), kernel(200, None), kernel(300, 200)]}
     parsed = _read(tmp_path, str(build(tmp_path / "a.sqlite", cut_off)))
     assert values_of(parsed)["kernel_launches"] == 1
-    assert any("2 events have no end" in warning for warning in parsed.warnings)
+    assert any("2 events without an end" in warning for warning in parsed.warnings)
 
 
 def test_a_report_without_cuda(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_report_is_read_without_nsys(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "gpu_idle" in done.stdout
     left = {file.name: file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()}
-    # pprof's are packed.
+    # pprof files are compressed.
     unpacked = [gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text for text in left.values()]
     assert not [text for text in unpacked if PLANTED.encode() in text]
     assert {"there-baseline.folded", "there-baseline.speedscope.json", "there-baseline.pb.gz"} <= left.keys()
@@ -231,7 +231,7 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
         (f"UPDATE {KERNELS} SET gridX = -1", "launch is -1"),
         (f"UPDATE {KERNELS} SET deviceId = 'all'", "deviceId is 'all'"),
         ("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET bytes = 1e300", "bytes is 1e+300"),
-        (f"ALTER TABLE {KERNELS} DROP COLUMN end", "does not know this version"),
+        (f"ALTER TABLE {KERNELS} DROP COLUMN end", "does not support this version"),
         ("DROP TABLE META_DATA_EXPORT; DROP TABLE StringIds", "not a report of Nsight Systems"),
         ("UPDATE StringIds SET value = char(27) || '[2J' || printf('%.9000c', 'x')", "kernel_launches"),
         ("UPDATE TARGET_INFO_GPU SET memoryBandwidth = 'fast', smCount = x'ff', clockRate = NULL", "kernel_launches"),
@@ -247,7 +247,7 @@ def test_a_hostile_database(statement: str, wanted: str, tmp_path: Path) -> None
 
 
 def test_a_damaged_database_is_read_right_or_refused(tmp_path: Path) -> None:
-    """No traceback, no hang, and nothing that cannot be, whatever happened to the bytes."""
+    """Damaged bytes cause no traceback, no hang and no impossible figure."""
     content = build(tmp_path / "a.sqlite").read_bytes()
     chance = random.Random(7)
     reasons = []
@@ -265,7 +265,7 @@ def test_a_damaged_database_is_read_right_or_refused(tmp_path: Path) -> None:
 
 def test_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nsys_sqlite, "MOST_EVENTS", 2)
-    with pytest.raises(ToolOutputError, match="profile less, by `duration`"):
+    with pytest.raises(ToolOutputError, match="profile less with `duration`"):
         nsys_sqlite.read(build(tmp_path / "a.sqlite"))
 
 
@@ -317,7 +317,7 @@ def test_tables_of_both_generations(later: bool, tmp_path: Path) -> None:
             "osrt_time": 5e-6,
         }
     )
-    assert any("do not tell when a GPU was idle" in warning for warning in parsed.warnings)
+    assert any("gpu_time and gpu_idle are missing" in warning for warning in parsed.warnings)
     spots = {spot.location: spot for spot in parsed.hotspots}
     assert spots["void saxpy<float>(int, float *)"].share == pytest.approx(1000 / 1500)
     assert "grid 256x1x1, block 128x1x1" in spots["void saxpy<float>(int, float *)"].cause
@@ -349,7 +349,7 @@ def test_a_table_whose_columns_are_quoted(tmp_path: Path) -> None:
 
 def test_a_report_without_kernels_says_so(tmp_path: Path) -> None:
     parsed = _read(tmp_path, str(REAL))
-    assert any("it holds no kernel" in warning for warning in parsed.warnings)
+    assert any("the report contains no kernel" in warning for warning in parsed.warnings)
     assert not any("no kernel" in item for item in _read(tmp_path, str(build(tmp_path / "a.sqlite"))).warnings)
 
 
@@ -361,11 +361,11 @@ def test_a_report_without_kernels_says_so(tmp_path: Path) -> None:
         ('{"kernels": [{"name": "k"}]}', "kernels.0.calls"),
         ('{"kernel": []}', "damaged"),
         ('{"error": "what\\u001b[31m"}', "what?"),
-        ('{"threads": 1e999, "api": []}', "cannot be"),
+        ('{"threads": 1e999, "api": []}', "not valid"),
         ('{"devices": [{"name": "G", "busy": 2.0, "span": 1.0}]}', "was busy for 2 of 1 ns"),
         (
             '{"os": [{"name": "a", "calls": 1, "total": 1, "low": 0, "median": 2, "high": 1}]}',
-            "the times of 'a' cannot be",
+            "the times of 'a' are impossible",
         ),
         ('{"os": [{"name": "a", "calls": 1, "total": true, "low": 0, "median": 0, "high": 1}]}', "os.0.total"),
     ],
@@ -387,11 +387,11 @@ def test_damaged_sums_are_no_report(content: str, wanted: str, tmp_path: Path) -
             "does not contain CUDA kernel data",
         ),
         (TABLES["rep_cudaapisum.csv"][:-9], "cut short"),
-        (TABLES["rep_cudaapisum.csv"].replace(",900,", ",9,"), "cannot be"),
+        (TABLES["rep_cudaapisum.csv"].replace(",900,", ",9,"), "are impossible"),
         (TABLES["rep_cudaapisum.csv"].replace("(ns)", "(weeks)"), "unit 'weeks'"),
         (TABLES["rep_cudaapisum.csv"].replace(",cuInit", ""), "cells under"),
-        (TABLES["rep_gpumemsizesum.csv"], "says no times"),
-        ("name,value\na,1\n", "no table of `nsys stats`"),
+        (TABLES["rep_gpumemsizesum.csv"], "has no times"),
+        ("name,value\na,1\n", "no known table of `nsys stats`"),
     ],
 )
 def test_a_table_that_holds_nothing_or_nonsense(text: str, wanted: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``nvidia-smi``: tables that end early, and figures that cannot be."""
+"""``nvidia-smi``: truncated tables and impossible figures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_table_that_ends_within_a_sample_is_told(tmp_path: Path) -> None:
 
 def test_a_table_that_ends_long_before_the_command_is_told(tmp_path: Path) -> None:
     text = (SMI / "dmon" / "nvidia-smi.txt").read_text()
-    # Three samples, one a second; nvidia-smi may take some seconds to begin.
+    # Three samples, one per second; nvidia-smi can take some seconds to start.
     for seconds, is_told in ((3.0, False), (8.0, False), (20.0, True)):
         warnings = _parsed(tmp_path, text, seconds, mode="dmon").warnings
         assert any("do not cover the" in warning for warning in warnings) == is_told
@@ -38,5 +38,5 @@ def test_a_table_that_ends_long_before_the_command_is_told(tmp_path: Path) -> No
 
 def test_a_figure_that_is_too_large_once_scaled_is_none(tmp_path: Path) -> None:
     text = (SMI / "two-gpus" / "nvidia-smi.txt").read_text().replace("9000", "9000000000000000000")
-    with pytest.raises(ToolOutputError, match="which cannot be"):
+    with pytest.raises(ToolOutputError, match="which is not valid"):
         _parsed(tmp_path, text)

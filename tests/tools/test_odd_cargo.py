@@ -1,4 +1,4 @@
-"""The command lines of cargo's tools, and what they make of single oddities; nothing is built here."""
+"""The command lines of cargo's tools, and their parsers on unusual output. Nothing is built here."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_what_is_built(options: dict[str, Any], words: list[str]) -> None:
 
 
 def test_nothing_to_build() -> None:
-    with pytest.raises(ToolOutputError, match="nothing is to be built"):
+    with pytest.raises(ToolOutputError, match="no target is selected"):
         _argv(bins=False)
 
 
@@ -109,7 +109,7 @@ def test_an_executable_that_is_named_twice_is_one(tmp_path: Path) -> None:
 
 def test_outputs_that_would_be_one(tmp_path: Path) -> None:
     call = _said(tmp_path, _artifact("bench-x"), _artifact("x", "bench"), FINISHED)
-    with pytest.raises(ToolOutputError, match="both be the output bench-x"):
+    with pytest.raises(ToolOutputError, match="two executables have the same output name bench-x"):
         BUILD.results(call)
 
 
@@ -121,12 +121,12 @@ def test_outputs_that_would_be_one(tmp_path: Path) -> None:
         ([{"reason": "build-finished", "success": False}], "cut short"),
         ([{**_artifact("x"), "target": 1}, FINISHED], r"cargo.json: target.name is missing"),
         ([{**_artifact("x"), "target": {"name": "x", "kind": []}}, FINISHED], r"cargo.json: kind\[0\] of x is missing"),
-        ([_artifact("x\n"), FINISHED], "without a name"),
-        ([_artifact("\ud800", path="/t/x"), FINISHED], "without a name"),
-        ([{**_artifact("x"), "executable": ""}, FINISHED], "cargo.json: executable is '', which cannot be"),
-        ([_artifact("x", path="target/x"), FINISHED], "cargo.json: executable is 'target/x', which cannot be"),
-        ([_artifact("x", path="/t/\0"), FINISHED], "cargo.json: executable is '/t/.x00', which cannot be"),
-        ([_artifact("x", path="/t/\ud800"), FINISHED], "cargo.json: executable is '/t/.ud800', which cannot be"),
+        ([_artifact("x\n"), FINISHED], "without a valid name"),
+        ([_artifact("\ud800", path="/t/x"), FINISHED], "without a valid name"),
+        ([{**_artifact("x"), "executable": ""}, FINISHED], "cargo.json: executable is '', which is not valid"),
+        ([_artifact("x", path="target/x"), FINISHED], "cargo.json: executable is 'target/x', which is not valid"),
+        ([_artifact("x", path="/t/\0"), FINISHED], "cargo.json: executable is '/t/.x00', which is not valid"),
+        ([_artifact("x", path="/t/\ud800"), FINISHED], "cargo.json: executable is '/t/.ud800', which is not valid"),
     ],
     ids=str,
 )
@@ -145,7 +145,7 @@ Please re-run this command with one of the following specifications:
   x@0.1.0
   x@0.2.0
 """
-"""As cargo said it in earlier versions."""
+"""Output of earlier versions of cargo."""
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ Please re-run this command with one of the following specifications:
             "commit the new Cargo.lock",
         ),
         ("error: failed to get `x`\n\nCaused by:\n  Could not resolve host: index.crates.io\n", "`offline: true`"),
-        (AMBIGUOUS, "write one of them in place of the name: x@0.1.0, x@0.2.0"),
-        (AMBIGUOUS_BEFORE, "write one of them in place of the name: x@0.1.0, x@0.2.0"),
+        (AMBIGUOUS, "replace the name by one of these: x@0.1.0, x@0.2.0"),
+        (AMBIGUOUS_BEFORE, "replace the name by one of these: x@0.1.0, x@0.2.0"),
         ("   Compiling x\n", ""),
     ],
 )
@@ -213,10 +213,10 @@ def test_libtest() -> None:
     ("text", "reason"),
     [
         (LIBTEST[:150], "cut short"),
-        (LIBTEST.replace("97 ns", "x ns"), "2 benchmarks were measured, and 1 can be read"),
+        (LIBTEST.replace("97 ns", "x ns"), "2 benchmarks were measured, but 1 results found"),
         (LIBTEST.replace("ignored\n", "FAILED\n", 1), "benchmark a test failed"),
         (LIBTEST.replace("97 ns", "0 ns"), "time of plain is 0"),
-        (LIBTEST.replace("2 measured", f"{'1' * 5000} measured"), "1111 benchmarks were measured, and 2 can be read"),
+        (LIBTEST.replace("2 measured", f"{'1' * 5000} measured"), "1111 benchmarks were measured, but 2 results found"),
         (LIBTEST.replace("result: ok", "result: FAILED"), "cut short"),
     ],
 )
@@ -238,7 +238,7 @@ def test_each_executable_runs_where_cargo_would_run_it(tmp_path: Path) -> None:
     first, second = BENCH.invocations(replace(call, effort=Effort.BRIEF))
     assert (first.argv[0], first.cwd, first.env["A"]) == ("/p/0-odd", "/crate", "b")
     assert first.env["CRITERION_HOME"].startswith(str(tmp_path))
-    # Nothing tells yet how long one takes.
+    # The time of one is not known yet.
     assert "--sample-size=10" in first.argv
     assert second.argv == ("/p/1-plain", "--bench")
     assert BENCH.executed(call) == (Path("/p/0-odd"), Path("/p/1-plain"))
@@ -250,7 +250,7 @@ def test_one_benchmark_alone(tmp_path: Path) -> None:
     assert odd.argv[-1] == r'^a \(b\+c\) \[d\]/e "f" ü\* \$h\\i$'
     (plain,) = BENCH.invocations(replace(call, only="plain/shared"))
     assert plain.argv[1:] == ("--bench", "shared", "--exact")
-    with pytest.raises(ToolOutputError, match="'gone' is not there"):
+    with pytest.raises(ToolOutputError, match="'gone' does not exist"):
         BENCH.invocations(replace(call, only="gone"))
 
 
@@ -311,11 +311,11 @@ def test_what_was_measured_is_what_was_listed(tmp_path: Path) -> None:
     (tmp_path / "stderr").write_text("Benchmarking shared: Analyzing\n")
     with pytest.raises(ToolOutputError, match=r"^the benchmark a \(b\+c\) .* left no result$"):
         BENCH.parse(call, USAGE)
-    with pytest.raises(ToolOutputError, match="shared was measured, which is not what was listed"):
+    with pytest.raises(ToolOutputError, match="shared was measured, but was not listed"):
         BENCH.parse(replace(call, only=ODD), USAGE)
     one = _suite(tmp_path, ids={"shared": "shared"})
     (tmp_path / "libtest-1.txt").write_text(LIBTEST.replace("a::mixes ", "other    ").replace("plain ", "shared"))
-    with pytest.raises(ToolOutputError, match="other was measured, which is not what was listed"):
+    with pytest.raises(ToolOutputError, match="other was measured, but was not listed"):
         BENCH.parse(one, USAGE)
 
 

@@ -1,4 +1,4 @@
-"""What the parsers of suites make of single oddities, and the command lines they build."""
+"""Parsers of benchmark suites on unusual output, and the command lines that adapters build."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def test_pytest_benchmark_stands_for_the_process_by_its_capped_mean(tmp_path: Pa
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ({"benchmarks": []}, "no result of a benchmark"),
+        ({"benchmarks": []}, "no benchmark result"),
         ({"benchmarks": {}}, r"benchmark\.json: benchmarks is not a list"),
         ({"benchmarks": [1]}, r"benchmarks\[0\] is not an object"),
         (_rounds(fullname=""), "has no fullname"),
-        (_rounds(stats={}), "a.py::b has neither its rounds nor their number, mean and stddev"),
-        (_rounds(stats={"data": []}), "a.py::b has neither its rounds"),
-        (_rounds(stats={"data": [1, -1]}), r"stats\.data\[1\] of a.py::b is -1, which cannot be"),
+        (_rounds(stats={}), "a.py::b has neither `data` nor all of `rounds`, `mean` and `stddev`"),
+        (_rounds(stats={"data": []}), "a.py::b has neither `data`"),
+        (_rounds(stats={"data": [1, -1]}), r"stats\.data\[1\] of a.py::b is -1, which is not valid"),
         (_rounds(stats={"data": [0, 0, 1]}), "time of a.py::b is 0"),
     ],
 )
@@ -100,7 +100,7 @@ def test_google_benchmark_warns(tmp_path: Path) -> None:
     )
     warnings = _parse("google-benchmark", tmp_path, "google-benchmark.json", runs).warnings
     assert [warning.split()[0] for warning in warnings] == ["the", "c", "the"]
-    assert warnings[1] == "c was skipped: it does not say why"
+    assert warnings[1] == "c was skipped: it gives no reason"
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_google_benchmark_warns(tmp_path: Path) -> None:
         (_runs({"real_time": 0.0}), "time of b is 0"),
         (_runs({"real_time": 1e-320, "time_unit": "ns"}), "time of b is 0"),
         (_runs({"cpu_time": "x"}), "cpu of b is 'x'"),
-        (_runs({"bytes_per_second": -1}), "bytes_per_second of b is -1, which cannot be"),
+        (_runs({"bytes_per_second": -1}), "bytes_per_second of b is -1, which is not valid"),
         (_runs({"error_occurred": True, "error_message": "why"}), "b reports an error: why"),
-        (_runs({"skipped": True}), "no result of a benchmark"),
+        (_runs({"skipped": True}), "no benchmark result"),
     ],
 )
 def test_google_benchmark_refuses(content: object, reason: str, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_google_benchmark_of_a_shell(tmp_path: Path) -> None:
 
 
 def test_what_stands_for_a_process() -> None:
-    # A disturbed value counts for 1.5 medians, and a slower part of the operations in full.
+    # A disturbed value counts as 1.5 medians; a slower half of the operations counts in full.
     reading = reading_of_process("time", [2.0, 2.0, 2.0, 2.0, 82.0], "b")
     assert reading.statistic == CAPPED
     assert reading.value == pytest.approx(2.2)
@@ -143,7 +143,7 @@ def test_what_stands_for_a_process() -> None:
 
 
 def test_of_rates_the_times_stand_for_a_process() -> None:
-    # All work by all time: 8 in 4 s and 1 s.
+    # Total work by total time: 8 in 4 s and 1 s.
     rate = reading_of_process("throughput", [1.0, 4.0])
     assert rate.value == pytest.approx(8 / (4 * 1.5 * 0.625 + 1))
     assert reading_of_process("rate", [0.0, 1.0]).value == 0.0
@@ -171,7 +171,7 @@ def test_timeit_stands_for_the_process_by_its_capped_mean(tmp_path: Path) -> Non
     [
         ([], r"timeit\.json is not an object"),
         (_repeats(seconds=[]), "seconds is empty"),
-        (_repeats(seconds=[1, 0]), r"seconds\[1\] is 0, which cannot be"),
+        (_repeats(seconds=[1, 0]), r"seconds\[1\] is 0, which is not valid"),
         (_repeats(number=0), "number is 0"),
         (_repeats(number=1.5), "not a whole number"),
         (_repeats(resolution="x"), "resolution is 'x'"),
@@ -198,15 +198,15 @@ def test_pyperf_metadata_of_the_inner_win(tmp_path: Path) -> None:
     ("content", "reason"),
     [
         ([], r"pyperf\.json is not an object"),
-        ({"benchmarks": []}, "no result of a benchmark"),
+        ({"benchmarks": []}, "no benchmark result"),
         ({"benchmarks": [1]}, r"benchmarks\[0\] is not an object"),
         ({"benchmarks": [{"runs": [1], "metadata": {"name": "a"}}]}, r"runs\[0\] of a is not an object"),
         ({"benchmarks": [{"runs": []}]}, "has no name"),
         ({"benchmarks": [_worker()]}, "a has no values"),
         ({"benchmarks": [_worker(0.0)]}, "time of a is 0"),
-        ({"benchmarks": [_worker(1.0, unit="integer")]}, "a count, neither seconds nor bytes"),
+        ({"benchmarks": [_worker(1.0, unit="integer")]}, "neither seconds nor bytes: count"),
         ({"benchmarks": [_worker(1.0), _worker(2.0)]}, "two benchmarks are called 'a'"),
-        ({"benchmarks": [_worker(1.0, loops=0)]}, "loops of a is 0, which cannot be"),
+        ({"benchmarks": [_worker(1.0, loops=0)]}, "loops of a is 0, which is not valid"),
         ({"benchmarks": [_worker(1.0)], "metadata": 1}, "metadata is not an object"),
     ],
 )
@@ -226,7 +226,7 @@ def test_pyperf_doubts_bear_the_name_of_their_benchmark(tmp_path: Path) -> None:
 
 def test_pyperf_is_given_a_script_or_a_statement(tmp_path: Path) -> None:
     for options in ({"script": "a.py", "stmt": "pass"}, {"script": ""}):
-        with pytest.raises(ValidationError, match="either a `script` or a `stmt`"):
+        with pytest.raises(ValidationError, match="either `script` or `stmt`"):
             call_of("pyperf", tmp_path, **options)
     call = call_of("pyperf", tmp_path, python=PYTHON, stmt="-x", setup=["a = 1", "b = 2"], args="--affinity 1")
     (step,) = tool("pyperf").invocations(call)
@@ -249,7 +249,7 @@ def _asv(result: object, kind: str = "time", number: object = 4, samples: object
         (_asv([1.0], "other"), "benchmarks.json: a: type is 'other', which perfflow does not know"),
         (_asv([1.0], samples=[[0.0]]), "time of a is 0"),
         (_asv([1.0], number=0.5), "stats_number.0. is 0.5, not a whole number"),
-        (_asv([0], "peakmemory"), "no result of a benchmark"),
+        (_asv([0], "peakmemory"), "no benchmark result"),
         (_asv([-1], "memory"), "object_size of a is -1"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the parsers of valgrind's counters make of single oddities, and the command lines they build."""
+"""Parsers of valgrind's counters on unusual output, and the command lines that adapters build."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ def test_costs_of_a_command_with_line_ends(tmp_path: Path) -> None:
         (HEAD + BODY + "totals: x 1\n", "do not add up"),
         (HEAD + BODY, "cut short"),
         (HEAD + BODY + "totals: 4 1\n3 1\n", "cut short"),
-        (HEAD + "3 4 1\n", "no function"),
-        (HEAD + BODY + "4 1 2 3\n", "no cost"),
-        (HEAD + BODY + "4 -1\n", "no cost"),
-        (HEAD + BODY + "4 1.5\n", "no cost"),
+        (HEAD + "3 4 1\n", "outside of a function"),
+        (HEAD + BODY + "4 1 2 3\n", "invalid cost line"),
+        (HEAD + BODY + "4 -1\n", "invalid cost line"),
+        (HEAD + BODY + "4 1.5\n", "invalid cost line"),
         (HEAD + BODY + "+ 1\n", "position"),
-        (HEAD + BODY + "-9 1\n", "back to line"),
-        (HEAD + BODY + "fn=(7)\n", "without saying"),
+        (HEAD + BODY + "-9 1\n", "refers to line"),
+        (HEAD + BODY + "fn=(7)\n", "before its definition"),
         (HEAD + BODY + "events: Ir\n", "events change"),
         (HEAD + "events: Dr\n", "events change"),
         (HEAD + "positions: instr\n", "no source lines"),
-        (HEAD + "nonsense\n", "does not know"),
+        (HEAD + "nonsense\n", "unknown line"),
         ("events:\n", "events change"),
         ("totals: \n", "do not add up"),
     ],
@@ -105,7 +105,7 @@ def test_callgrind_of_a_fork_it_did_not_see(tmp_path: Path) -> None:
         (tmp_path / f"callgrind.{number}.out").write_text(HEAD + BODY + "totals: 4 1\n")
     parsed = tool("callgrind").parse(call_of("callgrind", tmp_path, "/bin/x"), USAGE)
     assert values_of(parsed) == {"instructions": 8}
-    assert "counted again in each of its children" in parsed.warnings[1]
+    assert "counted again in each child" in parsed.warnings[1]
 
 
 @pytest.mark.parametrize("name", ["callgrind", "cachegrind"])
@@ -172,17 +172,17 @@ def test_dhat_without_frames(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (_dhat(dhatFileVersion=3), "dhatFileVersion is 3, which cannot be"),
+        (_dhat(dhatFileVersion=3), "dhatFileVersion is 3, which is not valid"),
         (_dhat(mode="copy"), "mode is 'copy', which perfflow does not know"),
         (_dhat(ftbl=[1]), r"ftbl\[0\] is not text"),
         (_dhat(pps={}), "pps is not a list"),
-        (_dhat([]), "no allocation at all"),
+        (_dhat([]), "saw no allocation:"),
         (_dhat([{"tb": 1, "tbk": 1, "fs": []}]), "lacks gb"),
         (_dhat([1]), r"pps\[0\] is not an object"),
-        (_dhat([{"tb": 1, "tbk": 1, "gb": 2, "fs": []}]), "cannot be"),
-        (_dhat([{"tb": 1, "tbk": 0, "gb": 0, "fs": []}]), "cannot be"),
+        (_dhat([{"tb": 1, "tbk": 1, "gb": 2, "fs": []}]), "is not possible"),
+        (_dhat([{"tb": 1, "tbk": 0, "gb": 0, "fs": []}]), "is not possible"),
         (_dhat([{"tb": -1, "tbk": 0, "gb": 0, "fs": []}]), r"pps\[0\].tb is -1"),
-        (_dhat([{"tb": 1, "tbk": 1, "gb": 0, "fs": [4]}]), "not in its table"),
+        (_dhat([{"tb": 1, "tbk": 1, "gb": 0, "fs": [4]}]), "not in the table of frames"),
         (_dhat([{"tb": 1, "tbk": 1, "gb": 0, "fs": ["1"]}]), r"pps\[0\].fs\[0\] is '1', not a whole number"),
     ],
 )
@@ -193,7 +193,7 @@ def test_dhat_refuses(content: object, reason: str, tmp_path: Path) -> None:
 
 def test_dhat_of_a_program_that_wrote_no_report(tmp_path: Path) -> None:
     call = call_of("dhat", tmp_path, "/bin/x", report="dhat-heap.json")
-    with pytest.raises(ToolOutputError, match=r"wrote no file 'dhat-heap\.json'.*dhat::Profiler"):
+    with pytest.raises(ToolOutputError, match=r"did not write 'dhat-heap\.json'.*dhat::Profiler"):
         tool("dhat").parse(call, USAGE)
     assert not tool("dhat").starts_program({"report": "dhat-heap.json"})
     assert tool("dhat").starts_program({})
@@ -206,13 +206,13 @@ def test_dhat_reads_what_the_program_wrote_itself(tmp_path: Path) -> None:
     ran = run("dhat", tmp_path / "out", "/bin/cp", str(written), str(report), report=str(report))
     assert values_of(parsed_of(ran)) == {"alloc": 11_864, "allocs": 114, "heap_peak": 11_614}
     old = run("dhat", tmp_path / "old", "/bin/true", report=str(report))
-    with pytest.raises(ToolOutputError, match="wrote no file"):
+    with pytest.raises(ToolOutputError, match="did not write"):
         old.parse()
 
 
 def test_dhat_does_not_add_units_to_bytes(tmp_path: Path) -> None:
     (tmp_path / "written-1.json").write_text(json.dumps(_dhat(mode="rust-ad-hoc")))
-    with pytest.raises(ToolOutputError, match="give each a step"):
+    with pytest.raises(ToolOutputError, match="use a separate step for each"):
         _parse("dhat", tmp_path, "written-0.json", _dhat(mode="rust-heap"), report="*.json")
 
 

@@ -1,4 +1,4 @@
-"""perf's text is made again without inlined callers where looking for them takes too long, or is the end of perf."""
+"""perf's text is made again without inlined callers if the search for them takes too long or makes perf fail."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ HOT = Path(__file__).parent / "programs" / "hot.c"
 
 
 WAYS = {"all": "nothing", "callers": "--inline", "lines": "srcline"}
-"""What is asked of perf in each of its ways, before which it ends."""
+"""An argument with which perf fails, so that it uses another of its ways."""
 
 
 def test_each_way_of_perf_finds_the_same_place(tmp_path: Path) -> None:
@@ -67,18 +67,18 @@ def test_each_way_of_perf_finds_the_same_place(tmp_path: Path) -> None:
     parsed = {way: _parsed_in_way(tmp_path / way, data, asked) for way, asked in WAYS.items()}
     texts = [text for found in parsed.values() for text in found.warnings if "inlined" in text or "addr2line" in text]
     assert ["while it looked for inlined callers" in text for text in texts] == [True, False]
-    assert ["so they are addr2line's" in text for text in texts] == [False, True]
-    # mix is inlined into hot, which stands for it where inlined callers are not looked for.
+    assert ["so addr2line was used" in text for text in texts] == [False, True]
+    # mix is inlined into hot, so its samples count for hot without a search for inlined callers.
     tops = [found.hotspots[0] for found in parsed.values()]
     assert [(top.location, Path(top.file).name, top.line) for top in tops] == [
         *(("mix", "hot.c", 7), ("hot", "hot.c", 7), ("mix", "hot.c", 7))
     ]
-    # Few samples of a busy machine; where mix is not told apart, those of hot itself are added to it.
+    # A busy machine gives few samples. Without inlined callers, mix and hot are counted together.
     assert [top.share for top in tops] == [pytest.approx(tops[0].share, abs=0.15)] * 3
 
 
 def _parsed_in_way(folder: Path, data: str, asked: str) -> Parsed:
-    """Let the real perf make the text of a recording, but end where ``asked`` is asked of it."""
+    """Let the real perf make the text of a recording, but fail if its arguments contain ``asked``."""
     folder.mkdir()
     program = folder / "perf"
     program.write_text(f'#!/bin/sh\ncase " $* " in *{asked}*) echo; kill -PIPE $$ ;; esac\nexec perf "$@"\n')
@@ -94,7 +94,7 @@ def test_an_error_of_perf_stays_its_error(tmp_path: Path) -> None:
 
 
 def _script(folder: Path, *samples: tuple[str, int, str]) -> Path:
-    """Text of perf with one sample for each (function, period, event)."""
+    """Return text of perf with one sample for each (function, period, event)."""
     lines = (
         f"prog 1 1.{number:06}: {period:>10} {event}:P: \n\t  401136 {name} (/prog)\n\n"
         for number, (name, period, event) in enumerate(samples)
@@ -104,7 +104,7 @@ def _script(folder: Path, *samples: tuple[str, int, str]) -> Path:
 
 
 def test_a_sample_counts_as_much_as_its_period(tmp_path: Path) -> None:
-    # perf finds the period for its frequency step by step, from 1 on, at each start of a process.
+    # At each start of a process, perf adapts the period to its frequency step by step, from 1 on.
     ramp = [("_start", 1, "cycles")] * 40
     parsed = perf_samples.parse_script(_script(tmp_path, *ramp, *[("main", 1_000_000, "cycles")] * 60), "perf")
     assert [spot.location for spot in parsed.hotspots] == ["main (prog)", "_start (prog)"]
@@ -117,7 +117,7 @@ def test_samples_of_a_second_event_are_not_added_to_the_first(tmp_path: Path) ->
     samples = [("main", 5, "cycles"), *[("copy", 900, "cache-misses")] * 3] * 50
     parsed = perf_samples.parse_script(_script(tmp_path, *samples), "perf", "cycles,cache-misses")
     assert [(spot.location, spot.share) for spot in parsed.hotspots] == [("main (prog)", 1.0)]
-    assert "functions are ranked by cycles alone; profile cache-misses in a step of its own" in parsed.warnings
+    assert "functions are ranked only by cycles; profile cache-misses in a separate step" in parsed.warnings
 
 
 def test_functions_whose_long_names_begin_alike_are_several(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ LATER = ADAPTER.replace('name="lines"', 'name="later", interface=2')
 
 
 def install(folder: Path, name: str, modules: dict[str, str], tools: dict[str, str]) -> None:
-    """Lay a distribution out as pip does: modules, and metadata with entry points."""
+    """Write a distribution as pip installs it: modules, and metadata with entry points."""
     for module, text in modules.items():
         (folder / f"{module}.py").write_text(text)
     info = folder / f"{name}-1.0.dist-info"
@@ -107,7 +107,7 @@ def test_one_measures_like_perfflows_own(site: Path) -> None:
         ("loud", "lines-tool 1.0 (loud), whose import fails: RuntimeError: imported"),
         ("gone", "whose import fails: ModuleNotFoundError: No module named 'no_such_module'"),
         ("half", "which is a module and not a perfflow.tools.adapter.Adapter: name it as `MODULE:ADAPTER`"),
-        ("later", "which is written for interface 2: this perfflow knows 1"),
+        ("later", "which is written for interface 2: this perfflow supports 1"),
         ("both", "both first-tool 1.0 and second-tool 1.0 provide it"),
     ],
 )
@@ -130,7 +130,7 @@ def test_a_misspelt_name_is_answered_with_theirs(site: Path) -> None:
 
 
 def contract(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the contract test that the page about tools shows, with samples of real runs."""
+    """Run the contract test of docs/writing-a-tool.md with samples of real runs."""
     for name in ("lines-1.0", "dd-9.1"):
         (site / "data" / name).mkdir(parents=True, exist_ok=True)
     (site / "data" / "lines-1.0" / "out.json").write_text(json.dumps({"time": 0.25}))
@@ -173,9 +173,9 @@ HIDES = 'Invocation(("sh", "-c", "\\"$@\\" || true", "sh", *call.command), stdou
     ("changes", "fails"),
     [
         ({KEPT: WRITES}, ()),
-        # The exit status says nothing, the files do.
+        # The exit status is 0, but the files show the failure.
         ({KEPT: HIDES}, ()),
-        # Outputs of an earlier run are taken for those of this one.
+        # Outputs of an earlier run are read as those of this one.
         ({KEPT: WRITES, OUTPUTS: "    return ()"}, ("does_nothing",)),
         ({READ: "data = {'time': 1.0}"}, ("missing_output", "cut_output", "nonsense")),
         ({READ: "data = json.loads((call.folder / 'out.json').read_text())"}, ("nonsense", "cut_output")),

@@ -14,7 +14,7 @@ from perfflow.tools.python_command import Form, PythonCommand
 WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=8)
 VALUES = st.sampled_from(["dev", "importtime", "-c", "-m", "ignore::Warning", "x y", "--"])
 ONE = st.sampled_from("bBdEIOPqsSuv")
-# What is typed, and what it means.
+# The command line and its meaning.
 FLAGS = st.one_of(
     st.text(ONE, min_size=1, max_size=4).map(lambda letters: (["-" + letters], ["-" + letters])),
     st.tuples(st.text(ONE, max_size=2), st.sampled_from("WX"), VALUES, st.booleans()).map(

@@ -1,4 +1,4 @@
-"""The installed tools, end to end: real programs, real figures, and every way a program can fail."""
+"""Installed tools, end to end: real programs, real figures, and failures of programs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_hyperfine_shell(built: Mapping[str, str], tmp_path: Path) -> None:
 
 def test_massif(built: Mapping[str, str], tmp_path: Path) -> None:
     parsed = parsed_of(run("massif", tmp_path, built["hot"], "1000"))
-    # 16 B are valgrind's account of malloc's own bookkeeping, 8 B a block.
+    # valgrind counts 16 B for malloc's own bookkeeping, 8 B per block.
     assert values_of(parsed) == {"heap_peak": 1_500_016}
     assert parsed.memory
     assert (parsed.memory.axis, max(parsed.memory.held)) == ("instructions", 1_500_016)
@@ -100,7 +100,7 @@ def test_perf_without_dwarf(graph: str, built: Mapping[str, str], tmp_path: Path
 
 
 def test_perf_of_a_program_too_short(built: Mapping[str, str], tmp_path: Path) -> None:
-    # One sample a second: a program of a millisecond has none.
+    # One sample per second: a program of a millisecond has none.
     ran = run("perf", tmp_path, built["idle"], frequency=1, event="cpu-clock")
     assert ran.status == 0
     with pytest.raises(ToolOutputError, match="more work or a higher `frequency`"):

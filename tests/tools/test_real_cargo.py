@@ -1,6 +1,6 @@
-"""cargo's tools, end to end: a workspace is built, listed, measured whole and one benchmark alone, and every failure.
+"""cargo's tools, end to end: a workspace is built, listed, and measured whole and by benchmark; and all failures.
 
-The first test builds criterion, which takes a minute or two; what it built is kept for the next run.
+The first test builds criterion, which takes one or two minutes. The build is kept for the next run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONG = f"{('long ' * 30)[:100]}..."
 
 
 def _built(crate: Path, folder: Path, env: dict[str, str] | None = None, **options: Any) -> Call:
-    """Build and list; returns the call with which everything else is done."""
+    """Build and list; return the call for all further steps."""
     call = call_of("cargo-bench", folder, crate=str(crate), locked=True, **options)
     call.folder.mkdir(exist_ok=True)
     for step in tool("cargo-bench").preparations(call):
@@ -43,7 +43,7 @@ def _names(call: Call) -> list[str]:
 
 
 def _measured(call: Call, env: dict[str, str] | None = None) -> dict[tuple[str, str], Reading]:
-    """Run what is built as samples are taken, twice in the same folder."""
+    """Run the built program like a sample, twice in the same folder."""
     adapter = tool("cargo-bench")
     for _ in range(2):
         for path in adapter.outputs(call):
@@ -71,7 +71,7 @@ def test_criterion(crate: Path, tmp_path: Path) -> None:
     assert throughput.value == pytest.approx(4096 / time.value, rel=0.01)
     assert found[CONDUCTOR[1], "throughput"].value == pytest.approx(5000 / found[CONDUCTOR[1], "time"].value, rel=0.01)
     assert found[CONDUCTOR[2], "rate"].value == pytest.approx(64 / found[CONDUCTOR[2], "time"].value, rel=0.01)
-    # The user's own results, and what criterion would compare with, stay what they are.
+    # The user's own results, and those with which criterion would compare, do not change.
     assert not (crate / "target").exists()
     assert not list(call.folder.rglob("base")) + list(call.folder.rglob("change"))
 
@@ -130,7 +130,7 @@ def test_a_bench_of_libtest_on_a_stable_toolchain(crate: Path, tmp_path: Path, m
 
 
 def _without_criterion(crate: Path, folder: Path) -> Path:
-    """A crate with libtest's benchmarks alone, which is built in a second."""
+    """A crate with only libtest benchmarks, which builds in a second."""
     lone = folder / "lone"
     shutil.copytree(crate / "src", lone / "src")
     (lone / "benches").mkdir()
@@ -152,7 +152,7 @@ def test_a_crate_that_does_not_compile(crate: Path, tmp_path: Path) -> None:
 def test_a_lock_file_that_is_out_of_date(crate: Path, tmp_path: Path) -> None:
     manifest = crate / "second" / "Cargo.toml"
     manifest.write_text(manifest.read_text().replace("0.2.0", "0.3.0"))
-    assert "commit the new Cargo.lock, or drop `locked`" in _why(crate, tmp_path, bench="odd")
+    assert "commit the new Cargo.lock, or remove `locked`" in _why(crate, tmp_path, bench="odd")
 
 
 def test_a_folder_without_a_manifest(crate: Path, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_benchmark_that_panics(crate: Path, tmp_path: Path) -> None:
 def test_cargo_build(crate: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"crate": str(crate), "examples": True, "tests": ["mixing"], "locked": True}
     for _ in range(2):
-        # The second time all of it is fresh.
+        # The second time, everything is fresh.
         ran = run("cargo-build", tmp_path, **options)
         assert ran.status == 0
         found = ran.adapter.results(ran.call)
@@ -230,7 +230,7 @@ def test_a_feature_that_doubles_the_work_is_a_regression(project: Project, crate
 
 def test_a_setting_that_changes_nothing_is_told_as_identical(project: Project, crate: Path) -> None:
     lone = _without_criterion(crate, project.folder)
-    # Each side has a build folder of its own, since the variable may go into the build.
+    # Each side has its own build folder, since the variable can affect the build.
     step = f"{{id: bench, uses: cargo-bench, benchmark: '*', with: {{crate: {lone}, filter: mixes, locked: true}}, "
     result = project.run(f"stages:\n  baseline:\n    - {step}runs: 1, candidate: {{env: {{NOT_READ: '1'}}}}}}\n")
     (row,) = (row for row in result.benchmarks if row.metric == "time")
@@ -294,7 +294,7 @@ def test_a_slow_benchmark_that_sets_its_own_sample_size_is_measured_quickly(unev
     call = replace(_built(uneven, tmp_path / "out", bench="other"), only="uneven/calls")
     first = _measured(call, {"OWN_SIZE": "yes"})["uneven/calls", "time"]
     assert first.inner["n"] == 100
-    # Of 30 ms each, which the group would have made of it.
+    # The group's own settings would take 30 ms each.
     (quick,) = _measured(replace(call, pace=Pace(0.03, 3.0)), {"OWN_SIZE": "yes"}).values()
     assert quick.inner["n"] == 2
     assert quick.inner[BATCH] >= 1.5

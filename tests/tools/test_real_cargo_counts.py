@@ -1,4 +1,4 @@
-"""Benchmarks that a counting profiler sees run a fixed number of iterations, whatever a group or the clock says."""
+"""Under a counting profiler, benchmarks run a fixed number of iterations, independent of groups and the clock."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def built(crate: Path, folder: Path, **options: Any) -> Call:
 
 
 def counted(call: Call, name: str, iterations: int, folder: Path) -> tuple[float, str]:
-    """Instructions of a whole process with so many iterations, and how often it read the clock."""
+    """Return the instructions of a whole process with so many iterations, and its number of clock readings."""
     one = replace(call, only=name, iterations=iterations, folder=folder)
     (step,) = tool("cargo-bench").invocations(one)
     for old in folder.glob("callgrind.*"):
@@ -65,7 +65,7 @@ def counted(call: Call, name: str, iterations: int, folder: Path) -> tuple[float
 
 
 def each_of(call: Call, name: str, folder: Path) -> float:
-    """Instructions of an iteration."""
+    """Return the instructions of one iteration."""
     few, many = tool("cargo-bench").iteration_counts(replace(call, only=name), 100e-6)
     assert (few, many) == (10, 100)
     (less, _), (more, _) = (counted(call, name, number, folder) for number in (few, many))
@@ -80,9 +80,9 @@ def test_an_iteration_costs_the_same_every_time_and_nothing_but_itself(crate: Pa
         for again in ("first", "second"):
             (tmp_path / again).mkdir(exist_ok=True)
             found.append(each_of(call, name, tmp_path / again))
-        # Names of files and processes, and Rust's seeds of hash tables, are worth some instructions of a process.
+        # Names of files and processes, and Rust's hash seeds, change the instructions of a process a little.
         assert found[0] == pytest.approx(found[1], rel=1e-3), name
-        # A multiplication, an addition and what keeps them in the loop, two thousand times.
+        # A multiplication, an addition and the loop's own instructions, two thousand times.
         assert 6_000 <= found[0] <= 30_000, name
 
 
@@ -93,7 +93,7 @@ def test_a_benchmark_of_libtest(crate: Path, tmp_path: Path) -> None:
     for _ in range(2):
         (less, _), (more, _) = (counted(call, "mixes", number, tmp_path / "counted") for number in (few, many))
         found.append((more - less) / (many - few))
-    # It has three hundred iterations alone, and threads of its own beside them.
+    # It has only three hundred iterations, and additional threads.
     assert found[0] == pytest.approx(found[1], rel=5e-3)
 
 
@@ -117,5 +117,5 @@ def test_it_is_built_again_with_lines_and_what_it_depends_on_is_not(crate: Path,
     said = (again.place / "stderr").read_text()
     compiled = {line.split()[1] for line in said.splitlines() if line.strip().startswith("Compiling")}
     assert compiled <= {"hot-loop", "second"}
-    # What is measured stays as it was.
+    # The measured program is unchanged.
     assert adapter.lacks_lines(call)

@@ -1,4 +1,4 @@
-"""NVIDIA's programs for real, where they are installed; those that need a GPU, up to what they say without one."""
+"""NVIDIA's real programs, if installed; those that need a GPU only up to their error message without one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_nvcc_builds_for_one_architecture(nvcc: str, tmp_path: Path) -> None:
     assert int(handed_on["spills"]) > 0
     (warning,) = ran.parse().warnings
     assert warning.startswith("dense::crowded (sm_80) spills: ")
-    assert warning.endswith("a thread, at 32 registers")
+    assert warning.endswith("per thread, at 32 registers")
 
 
 def test_nvcc_puts_the_program_where_it_is_wanted(nvcc: str, tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_nvcc_puts_the_program_where_it_is_wanted(nvcc: str, tmp_path: Path) -> 
     ("options", "reason"),
     [
         ({"flags": "-DBROKEN"}, r'error: identifier "missing" is undefined$'),
-        ({"arch": "sm_35"}, r"Unsupported gpu architecture 'sm_35'; `nvcc --list-gpu-code` names those"),
+        ({"arch": "sm_35"}, r"Unsupported gpu architecture 'sm_35'; run `nvcc --list-gpu-code` for those"),
         ({"file": "no-such.cu"}, r"fatal error: no-such.cu: No such file"),
         ({"flags": ["-ccbin", "no-such-compiler"]}, r"no-such-compiler"),
         ({"flags": "-ptx"}, r"crowded is not a program"),
@@ -70,7 +70,7 @@ def test_nvcc_that_fails_says_why(nvcc: str, options: dict[str, Any], reason: st
 
 @pytest.mark.parametrize("arch", ["80", "sm_8", "compute_80", ["sm_80", "native"], "sm_80 native"])
 def test_nvcc_refuses_what_is_no_architecture(arch: str | list[str], tmp_path: Path) -> None:
-    with pytest.raises(ToolOutputError, match=r"`arch` is '(80|sm_8|compute_80|native)'; write sm_90"):
+    with pytest.raises(ToolOutputError, match=r"`arch` is '(80|sm_8|compute_80|native)': set sm_90"):
         NVCC.invocations(call_of("nvcc", tmp_path, arch=arch))
 
 
@@ -107,7 +107,7 @@ def test_a_matrix_of_architectures(nvcc: str, tmp_path: Path) -> None:
 
 
 def test_nvcc_that_was_stopped_half_way_is_no_success(nvcc: str, tmp_path: Path) -> None:
-    """A wrapper that swallows the exit status, as build scripts do."""
+    """A wrapper that hides the exit status, as build scripts do."""
     program = tmp_path / "bin" / "nvcc"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\n{nvcc} "$@" -DBROKEN || true\n')
@@ -136,7 +136,7 @@ def _checks(folder: Path, lines: list[str], **options: Any) -> tuple[str, ...]:
         (["ERROR SUMMARY: 0 errors"], {"check": "racecheck"}, "it has no summary$"),
         (["ERROR SUMMARY: 0 errors"], {"leaks": True}, "no summary of leaks"),
         (["ERROR SUMMARY: no errors"], {}, "it has no summary$"),
-        (["ERROR SUMMARY: 0 errors", "ERROR SUMMARY: 1 error"], {}, "1 error, first: the report does not say which"),
+        (["ERROR SUMMARY: 0 errors", "ERROR SUMMARY: 1 error"], {}, "1 error, first: the report does not name it"),
         (["ERROR SUMMARY: 0 errors", "LEAK SUMMARY: what"], {}, "it has no summary$"),
         (["Error: " + "Target application terminated before first instrumented API call"], {}, "nothing was checked"),
         (["Target application doesn't exist or is not a valid executable"], {}, "the command is not a program"),
@@ -157,7 +157,7 @@ def test_what_makes_a_check_weaker_is_said(tmp_path: Path) -> None:
 
 
 def test_leaks_are_a_matter_of_memcheck(tmp_path: Path) -> None:
-    with pytest.raises(ToolOutputError, match="`leaks` belongs to the check memcheck"):
+    with pytest.raises(ToolOutputError, match="`leaks` needs `check: memcheck`"):
         SANITIZER.invocations(call_of("compute-sanitizer", tmp_path, "/bin/x", check="synccheck", leaks=True))
 
 
@@ -207,7 +207,7 @@ def test_triton_benchmarks_are_listed_and_run_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ("import triton.testing\ntriton.testing.do_bench(lambda: None)\n", r"finds no GPU; `requires: \{gpu: 1\}`"),
+        ("import triton.testing\ntriton.testing.do_bench(lambda: None)\n", r"finds no GPU; add `requires: \{gpu: 1\}`"),
         ("raise LookupError('no such thing')\n", "LookupError: no such thing$"),
         ("import sys\nsys.exit(3)\n", "was not written"),
         ("pass\n", r"has no call of triton.testing.do_bench$"),

@@ -1,4 +1,4 @@
-"""The profilers that run inside a Python program, end to end: lines, allocations, and what they cannot see."""
+"""Profilers that run inside a Python program, end to end: lines, allocations, and their limits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def threaded():
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a package of its own, and a program that uses it; the current folder."""
+    """Return a project with its own package and a program that uses it, as the working directory."""
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "__init__.py").write_text("")
     (tmp_path / "shop" / "table.py").write_text(MODULE)
@@ -65,7 +65,7 @@ def test_line_profiler_ranks_lines_by_what_they_do_themselves(tmp_path: Path) ->
     assert {spot.cause.partition(" hits")[0] for spot in (first, second)} == {"measured: 250,005", "measured: 250,000"}
     outer = _spot(parsed, "outer", 14)
     assert outer.inclusive_share is not None
-    # All but what ran before it was spent in what the line calls.
+    # All time except that before it was spent in calls of this line.
     assert outer.share < first.share < outer.inclusive_share
 
 
@@ -73,7 +73,7 @@ def test_line_profiler_watches_the_tree_and_its_threads(tree: Path) -> None:
     parsed = parsed_of(run("line-profiler", tree / "out", PYTHON, "main.py"))
     table = str(tree / "shop" / "table.py")
     files = {spot.file for spot in parsed.hotspots}
-    # The one line of an empty module takes long where it is interrupted.
+    # The only line of an empty module takes long if it is interrupted.
     assert files - {str(tree / "shop" / "__init__.py")} == {table, str(tree / "main.py")}
     assert _spot(parsed, "square", 11).cause.startswith("measured: 90,000 hits, ")
     assert _spot(parsed, "later", 16).cause.startswith("measured: 30,000 hits, ")
@@ -87,11 +87,11 @@ def test_line_profiler_of_the_modules_named(tree: Path) -> None:
 
 def test_line_profiler_with_nothing_to_watch(tree: Path) -> None:
     ran = run("line-profiler", tree / "out", PYTHON, "main.py", profile=["shop.stock"])
-    with pytest.raises(ToolOutputError, match=r"ran nothing of shop\.stock: name modules that it imports in `with: "):
+    with pytest.raises(ToolOutputError, match=r"ran no code of shop\.stock: name modules that it imports in `with: "):
         ran.parse()
     (tree / "empty.py").write_text("")
     ran = run("line-profiler", tree / "out", PYTHON, "empty.py", profile=["main"])
-    with pytest.raises(ToolOutputError, match="ran nothing of main"):
+    with pytest.raises(ToolOutputError, match="ran no code of main"):
         ran.parse()
 
 
@@ -116,12 +116,12 @@ def test_memory_profiler_by_line(tmp_path: Path) -> None:
     parsed = parsed_of(run("memory-profiler", tmp_path, PYTHON, GROWS, "4", profile=["__main__"]))
     first = parsed.hotspots[0]
     assert (first.location.rpartition(".")[2], first.file, first.line, first.unit) == ("keep", GROWS, 12, "bytes")
-    assert any("with memory_profiler itself" in warning for warning in parsed.warnings)
+    assert any("includes memory_profiler itself" in warning for warning in parsed.warnings)
 
 
 def test_memray_counts_the_same_every_time(tree: Path) -> None:
     program = ("-c", "import shop.table as t; keep = [bytes(1_000_000) for _ in range(7)]; t.Table(9)")
-    # The first run would leave bytecode that the second one reads.
+    # Otherwise the first run would write bytecode that the second run reads.
     env = {"PYTHONDONTWRITEBYTECODE": ""}
     first, again = (values_of(parsed_of(run("memray", tree / out, PYTHON, *program, env=env))) for out in "ab")
     assert first == again
@@ -135,7 +135,7 @@ def test_memray_names_the_lines_that_ask(tmp_path: Path) -> None:
     assert wasting.line == 16
     assert wasting.share == pytest.approx(2 * keeping.share)
     assert 11_000_000 < values_of(parsed)["heap_peak"] < 11_100_000
-    # It keeps its blocks while it works on without a word to the allocators, and is looked at every 10 ms.
+    # It keeps its blocks while it works without further allocations. memray samples every 10 ms.
     assert parsed.memory
     assert parsed.memory.axis == "time"
     assert 10_000_000 < parsed.memory.held[-2] <= max(parsed.memory.held) < 11_100_000
@@ -155,7 +155,7 @@ def test_memray_of_forked_children(tmp_path: Path) -> None:
     both = parsed_of(run("memray", tmp_path / "both", PYTHON, *program, follow_fork=True))
     assert 1_000_000 < alone["alloc"] < 1_100_000
     assert 4_000_000 < values_of(both)["alloc"] < 4_100_000
-    assert both.warnings == ("alloc and allocs are those of 2 processes together, heap_peak that of the highest",)
+    assert both.warnings == ("alloc and allocs are sums over 2 processes; heap_peak is the highest of one process",)
 
 
 def test_tracemalloc(tmp_path: Path) -> None:
@@ -169,13 +169,13 @@ def test_tracemalloc(tmp_path: Path) -> None:
 def test_tracemalloc_says_that_it_missed_the_peak(tmp_path: Path) -> None:
     parsed = parsed_of(run("tracemalloc", tmp_path, PYTHON, "-c", "bytes(50_000_000)"))
     assert values_of(parsed)["heap_peak"] >= 50_000_000
-    assert any("was over too soon: memray tells" in warning for warning in parsed.warnings)
+    assert any("was too short: use memray" in warning for warning in parsed.warnings)
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_a_library_that_the_program_cannot_import(name: str, tmp_path: Path) -> None:
     watched: dict[str, Any] = {} if name == "memray" else {"profile": ["__main__"]}
-    # Without site there are no installed packages.
+    # Without the module site there are no installed packages.
     ran = run(name, tmp_path, PYTHON, "-S", "-E", HOT_PY, "1", **watched)
     assert ran.status
     with pytest.raises(ToolOutputError, match=rf"{LIBRARIES[name]} is not installed .* -m pip install"):

@@ -1,4 +1,4 @@
-"""``mojo-bench`` with a real compiler, which is 700 MB: that of PERFFLOW_MOJO, or the one on PATH."""
+"""``mojo-bench`` with a real compiler (700 MB): the one in PERFFLOW_MOJO, or the one on PATH."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def on_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """Return the path of each program, built once, by its source's name."""
+    """Return the path of each program, built once, by the name of its source."""
     folder = tmp_path_factory.mktemp("mojo")
     for source in (SUMS, REPORTS):
         argv = [MOJO, "build", "-O3", "-o", str(folder / source.stem), str(source)]
@@ -79,7 +79,7 @@ def test_variants_of_one_program_each_in_a_process_of_its_own(tmp_path: Path, bu
     step |= {"with": {"command": built[SUMS.stem], "list_with": "--list", "only_with": "--only"}}
     step |= {"variants": {"baseline": "*/scalar", "candidate": "*/simd"}, "benchmark": "*", "runs": 3}
     done, result = _run(tmp_path, [step])
-    # Three pairs prove nothing.
+    # Three pairs are too few for a result.
     assert done.returncode in {0, 4}, done.stderr
     rows = [row for row in result["benchmarks"] if row["metric"] == "time"]
     assert [(row["name"], row["pairs"]) for row in rows] == [("sum", 3)]

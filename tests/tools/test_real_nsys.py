@@ -1,4 +1,4 @@
-"""``nsys`` itself, without a GPU: ranges and calls of the system. It is some 600 MB, and runs where it is on PATH."""
+"""Real ``nsys`` (some 600 MB, if it is on PATH) without a GPU: ranges and calls of the operating system."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ranges(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def alone() -> Iterator[None]:
-    """A test after which nothing of nsys is left: no process, no private folder."""
+    """Check that no process and no private folder of nsys remain after the test."""
     before = _agents(), set(Path(tempfile.gettempdir()).glob("perfflow-nsys-*"))
     yield
     end = time.monotonic() + 10
@@ -49,7 +49,7 @@ def alone() -> Iterator[None]:
 
 
 def _agents() -> set[int]:
-    """Processes of nsys that have not ended, among those that may be looked at."""
+    """Return the running processes of nsys that this user can inspect."""
     found = set()
     for entry in Path("/proc").iterdir():
         try:
@@ -125,7 +125,7 @@ def test_a_time_limit_leaves_nothing_behind(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("alone")
 def test_a_killed_run_leaves_no_recording(tmp_path: Path) -> None:
-    """Not even SIGKILL of perfflow: what nsys recorded until then holds the environment."""
+    """SIGKILL of perfflow leaves no recording of nsys, which would contain the environment."""
     program = tmp_path / "program"
     program.write_text('#!/bin/sh\necho "$TMPDIR" > began\nexec sleep 62.5\n')
     program.chmod(0o755)

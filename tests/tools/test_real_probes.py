@@ -1,4 +1,4 @@
-"""Real programs under strace, beside iostat, and under the drivers that watch event loops and SQL."""
+"""Real programs under strace, beside iostat, and under the drivers for event loops and SQL."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_strace_counts_how_often_a_file_is_opened(tmp_path: Path) -> None:
     parsed = parsed_of(run("strace", tmp_path, PYTHON, "-S", str(PROGRAMS / "reopens.py"), "40", files=True))
     first = parsed.hotspots[0]
     assert first.location.endswith("/table.txt")
-    # Two threads, and who wrote it.
+    # Two threads, and the function that wrote it.
     assert first.cause == "measured: opened 81 times"
     opens = {spot.location.rpartition("/")[2]: spot.cause for spot in parsed.hotspots}
     assert values_of(parsed)["file_opens"] >= 82
@@ -54,7 +54,7 @@ def test_strace_follows_children_and_passes_their_status_on(tmp_path: Path) -> N
 def test_strace_says_what_to_do_where_tracing_is_refused(tmp_path: Path) -> None:
     tracer = shutil.which("strace")
     assert tracer
-    # A program has one tracer, so the second one is refused as in a container without CAP_SYS_PTRACE.
+    # A program can have only one tracer, so the second one is refused, as in a container without CAP_SYS_PTRACE.
     call = call_of("strace", tmp_path, "/bin/true")
     (step,) = tool("strace").invocations(call)
     with (tmp_path / "stderr").open("wb") as stderr:
@@ -133,7 +133,7 @@ def test_sql_log_finds_the_query_of_each_row(tmp_path: Path) -> None:
         for rows in ("10", "30")
     }
     assert values_of(seen["30"])["sql_repeated"] == 30
-    # A row is inserted once and asked for once.
+    # A row is inserted once and selected once.
     assert values_of(seen["30"])["sql_statements"] - values_of(seen["10"])["sql_statements"] == 40
     shapes = {spot.location: spot.cause for spot in seen["30"].hotspots}
     assert shapes["SELECT title FROM book WHERE author = ?"] == "measured: run 30 times"
@@ -144,7 +144,7 @@ def test_sql_log_reads_what_a_program_writes(tmp_path: Path) -> None:
     parsed = parsed_of(run("sql-log", tmp_path, "/bin/sh", "-c", code, log="file"))
     assert values_of(parsed) == {"sql_statements": 3, "sql_repeated": 3}
     printed = run("sql-log", tmp_path / "printed", "/bin/sh", "-c", "echo ready", log="stdout")
-    with pytest.raises(ToolOutputError, match="`format:` says"):
+    with pytest.raises(ToolOutputError, match="set `format`"):
         printed.parse()
 
 
@@ -161,7 +161,7 @@ NO_DRIVER = "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system."
 def test_nvidia_smi_without_a_gpu_is_no_measurement(tmp_path: Path, script: str) -> None:
     path = f"{Path(PYTHON).parent}:/usr/bin:/bin"
     if script:
-        # What the real one does where there is no driver.
+        # The output of the real program without a driver.
         program = tmp_path / "bin" / "nvidia-smi"
         program.parent.mkdir()
         program.write_text(f"#!/bin/sh\n{script}\n")
@@ -173,6 +173,6 @@ def test_nvidia_smi_without_a_gpu_is_no_measurement(tmp_path: Path, script: str)
     (tmp_path / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {"profile": [step]}}))
     done = perfflow("run", "flow.yaml", "--out", "out", cwd=tmp_path, path=path, measured=True)
     assert done.returncode == 3, done.stdout + done.stderr
-    wanted = "it reaches no NVIDIA GPU" if script else "nvidia-smi is not on PATH; install"
+    wanted = "no NVIDIA GPU was found" if script else "nvidia-smi is not on PATH; install"
     assert wanted in done.stdout + done.stderr
     assert not (tmp_path / "began").exists()

@@ -1,4 +1,4 @@
-"""Profilers on a Rust program whose functions are all inlined, and what they say where they cannot look."""
+"""Profilers on a Rust program with only inlined functions, and their messages without permission."""
 
 from __future__ import annotations
 

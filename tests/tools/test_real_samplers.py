@@ -1,4 +1,4 @@
-"""Samplers on processes that are there already, as long as they are recorded, and what stands in their way."""
+"""Samplers on running processes: duration of the recording, and reasons why it fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOT_PY, SERVE_PY = str(PROGRAMS / "hot.py"), str(PROGRAMS / "serve.py")
 
 @pytest.fixture
 def served() -> Iterator[int]:
-    """The process id of a program that works until it is stopped."""
+    """Yield the process id of a program that works until it is stopped."""
     argv = [sys.executable, "-c", ALLOWING, SERVE_PY]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -78,7 +78,7 @@ def test_py_spy_of_a_process_that_ends_meanwhile(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         ran = run("py-spy", tmp_path, pid=process.pid, duration="60s")
-    assert any("ended before the recording did" in warning for warning in parsed_of(ran).warnings)
+    assert any("ended before the recording" in warning for warning in parsed_of(ran).warnings)
     assert _recorded(ran)["recorded"] < 60
 
 
@@ -90,11 +90,11 @@ def test_py_spy_of_an_idle_process(tmp_path: Path) -> None:
         process.stdout.readline()
         while _state(process.pid) != "S":
             time.sleep(0.01)
-        # On a busy machine py-spy takes a thread that sleeps for an active one at times; it never holds the lock.
+        # On a busy machine py-spy sometimes shows a sleeping thread as active, but never as one that holds the lock.
         ran = run("py-spy", tmp_path, pid=process.pid, duration="300ms", gil=True)
         process.kill()
     assert ran.status == 0
-    with pytest.raises(ToolOutputError, match="did nothing while it was recorded"):
+    with pytest.raises(ToolOutputError, match="was idle while it was recorded"):
         ran.parse()
 
 
@@ -122,7 +122,7 @@ def test_what_is_no_python_process(name: str, tmp_path: Path) -> None:
         ran = run(name, tmp_path / "other", pid=process.pid, **options)
         process.kill()
     gone = run(name, tmp_path / "gone", pid=2**22, **options)
-    for refused, reason in ((ran, "is no Python program"), (gone, "there is no")):
+    for refused, reason in ((ran, "is not a Python program"), (gone, "does not exist")):
         assert refused.status
         with pytest.raises(ToolOutputError, match=reason):
             refused.parse()
@@ -131,8 +131,8 @@ def test_what_is_no_python_process(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"pid": 1}, "does not say how long"),
-        ({"duration": "5s"}, "add its `pid`"),
+        ({"pid": 1}, "set how long to record"),
+        ({"duration": "5s"}, "needs the `pid`"),
         ({"pid": 1, "duration": "5s", "native": True, "nonblocking": True}, "without a pause"),
     ],
     ids=str,

@@ -1,4 +1,4 @@
-"""scalene on real programs: what it finds, and what it would keep quiet about."""
+"""scalene on real programs: its results, and failures that it does not report itself."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_memory_by_function(tmp_path: Path) -> None:
     assert causes.keys() >= {"looped", "kept"}
     assert "MB seen allocated" in causes["kept"]
     assert "MB copied a second" in causes["kept"]
-    assert "the program's memory at its largest in line 16, " in causes["kept"]
+    assert "the program's peak memory in line 16, " in causes["kept"]
     assert "allocated" not in causes["looped"]
 
 
@@ -102,7 +102,7 @@ def test_an_interrupted_program_is_not_believed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "rate"),
-    # A module of the standard library is no code of the program's, however long it works.
+    # A module of the standard library is not the program's own code, however long it runs.
     [((HOT_PY, "1"), 1), (("-m", "timeit", "-n", "20000000", "-r", "1", "pass"), 100)],
     ids=str,
 )
@@ -128,7 +128,7 @@ def test_code_on_the_command_line_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"n_cpu_percent_python": 60.0}, "more than the whole"),
+        ({"n_cpu_percent_python": 60.0}, "more than 100%"),
         ({"n_cpu_percent_python": -1.0}, "cannot be"),
         ({"n_cpu_percent_c": "1"}, "not a number"),
         ({"lineno": 1.5}, "whole"),

@@ -1,4 +1,4 @@
-"""simd-share on real programs, scalar and vectorized, and where there is nothing to be told."""
+"""simd-share on real programs, scalar and vectorized, and on programs without a result."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_loops_of_rust(tmp_path: Path) -> None:
         subprocess.run(argv, check=True, timeout=120)
         rounds = {"dot": "100000", "add": "500000"}[name]
         shares[name] = _share(run("simd-share", tmp_path / f"{name}-out", str(tmp_path / name), rounds))
-    # A sum of floats in the order of the program cannot be vectorized.
+    # A sum of floats in program order cannot be vectorized.
     assert shares["dot"] < 0.1
     assert shares["add"] > 0.9
 

@@ -1,4 +1,4 @@
-"""``stream`` for real: what compilers make of its source, what it measures here, and how it refuses and fails."""
+"""Real ``stream``: the compiled code, measurements on this machine, refusals and failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOURCE = Path(stream.__file__).with_name("drivers") / "stream.c"
 SHORT: dict[str, Any] = {"seconds": "20ms", "size": "4MiB"}
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 X86 = platform.machine() == "x86_64"
-# Each set of instructions by its flags: the packed operations that a chain of f64 is made of, and their registers.
+# For each instruction set: its flags, the packed operations of a chain of f64, and their registers.
 SETS: Mapping[str, tuple[list[str], str, str]] = {
     "AVX-512": (["-march=skylake-avx512", "-mprefer-vector-width=512"], r"vfmadd\d+pd", "zmm"),
     "AVX2": (["-march=haswell"], r"vfmadd\d+pd", "ymm"),
@@ -58,11 +58,11 @@ def test_every_chain_is_packed_and_none_is_folded_away(compiler: str, set_: str,
         found = _instructions(program, f"chains_{precision}")
         operations = [line for line in found if re.match(packed.replace("pd", kind), line)]
         assert len([line for line in operations if register in line]) >= chains
-        # Two single ones fill the vectors of factors.
+        # Up to two scalar operations fill the vectors of factors.
         assert len([line for line in found if re.match(rf"v?(fmadd\d+|mul|add)s{kind[1]}", line)]) <= 2
     names = subprocess.run(["nm", "--undefined-only", program], capture_output=True, text=True, check=True).stdout
     assert "memcpy" not in names
-    if set_ in {"SSE2", "AVX"}:  # which every processor has that the tests run on
+    if set_ in {"SSE2", "AVX"}:  # Every processor that runs the tests has it.
         done = subprocess.run([program, "0.01", "0", "0", "1048576", "f64,f32"], capture_output=True, check=True)
         built = json.loads(done.stdout.splitlines()[0])
         assert (built["set"], built["fused"], built["chains"]) == (set_, False, chains)
@@ -131,7 +131,7 @@ def test_one_that_is_killed_says_what_may_help(tmp_path: Path) -> None:
         while b"\n" not in (tmp_path / "tries.jsonl").read_bytes():
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
-    with pytest.raises(ToolOutputError, match="was ended before its last try: if memory was short"):
+    with pytest.raises(ToolOutputError, match="was killed before its last try: if it ran out of memory"):
         stream.parse(call, USAGE)
 
 
@@ -161,7 +161,7 @@ def test_its_peaks_are_those_of_targets_and_of_the_roofline(tmp_path: Path) -> N
     flow = {"perfflow": 1, "targets": {"nap": {"throughput": "≥70% of peak"}}, "stages": {"baseline": steps}}
     (tmp_path / "flow.yaml").write_text(json.dumps(flow))
     done = perfflow("run", "flow.yaml", "--json", cwd=tmp_path)
-    # Eight bytes in a millisecond are far from it.
+    # Eight bytes per millisecond are far below it.
     assert done.returncode == 1, done.stderr
     result = json.loads(done.stdout)
     found = {(peak["metric"], peak["precision"]): peak["value"] for peak in result["peaks"]}

@@ -1,4 +1,4 @@
-"""Suites of benchmarks, end to end: whole, listed, one alone, briefly, and every way they yield nothing."""
+"""Benchmark suites, end to end: all benchmarks, listings, one benchmark, brief runs, and failures."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ FAST = ["--benchmark-max-time=0.001"]
 
 @pytest.fixture
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the current folder, which holds speed.py and is no part of this project."""
+    """Return the working directory, which contains speed.py and is not part of this project."""
     folder = tmp_path / "suite"
     folder.mkdir()
     shutil.copy(PROGRAMS / "speed.py", folder)
     monkeypatch.chdir(folder)
-    # It is in the environment of these tests themselves when they are spread over processes.
+    # pytest-xdist sets it in the environment of these tests.
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     return folder
 
@@ -97,11 +97,11 @@ def test_pytest_benchmark_runs_one_alone(name: str, suite: Path) -> None:
     assert list(_times(parsed_of(run_call("pytest-benchmark", call)))) == [name]
 
 
-@pytest.mark.long  # test_real_cargo.py has criterion's, which takes a third of the time
+@pytest.mark.long  # test_real_cargo.py tests criterion, which takes a third of the time
 def test_every_second_call_twice_as_slow_is_a_regression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "test_uneven.py").write_text(UNEVEN)
-    # Time enough for a machine that does much else.
+    # Long enough for a busy machine.
     step = f"{{id: bench, uses: pytest-benchmark, benchmark: '*', with: {{python: '{PYTHON}', paths: test_uneven.py}}, "
     text = f"stages:\n  baseline:\n    - {step}budget: 2m, candidate: {{env: {{UNEVEN: '2'}}}}}}\n"
     (row,) = Project(tmp_path).run(text).benchmarks
@@ -145,7 +145,7 @@ def test_pytest_benchmark_finds_modules_of_the_current_folder(suite: Path) -> No
     ("options", "reason"),
     [
         ({"select": "nowhere"}, "none matches"),
-        ({"select": "skipped"}, "all of them were skipped"),
+        ({"select": "skipped"}, "all were skipped"),
         ({"select": "without_timing", "args": ["--benchmark-disable"]}, "none matches"),
         ({"select": "a b"}, "pytest did not start: Wrong expression"),
         ({"paths": "nowhere.py"}, "pytest did not start: file or directory not found"),
@@ -161,7 +161,7 @@ def test_pytest_benchmark_without_benchmarks(options: dict[str, Any], reason: st
 @pytest.mark.parametrize("body", ["assert not benchmark(len, [])  # wrong\n    assert 0", "benchmark(int, 'x')", "1 +"])
 def test_pytest_benchmark_of_a_failing_test(body: str, suite: Path) -> None:
     (suite / "test_bad.py").write_text(f"def test_bad(benchmark):\n    {body}\n")
-    assert "pytest says: " in why("pytest-benchmark", _pytest(suite, paths=["speed.py", "test_bad.py"], args=FAST))
+    assert "pytest reports: " in why("pytest-benchmark", _pytest(suite, paths=["speed.py", "test_bad.py"], args=FAST))
 
 
 def test_pytest_benchmark_without_pytest(suite: Path) -> None:
@@ -215,7 +215,7 @@ def test_google_benchmark_runs_one_alone_and_briefly(name: str, gbench: str, tmp
     times = _times(parsed_of(run_call("google-benchmark", call)))
     assert list(times) == [name]
     reading = times[name]
-    # A first process, by which nothing is known yet of how long one takes.
+    # A first process, before the time of one is known.
     assert reading.inner["n"] == 3
     assert reading.inner["min"] <= reading.value <= 1.5 * reading.inner["p50"]
 
@@ -225,7 +225,7 @@ def test_google_benchmark_runs_one_alone_and_briefly(name: str, gbench: str, tmp
     [
         ("broken/1", 'broken/1 reports an error: the input "x" is missing'),
         ("nowhere", "no benchmark matches the filter"),
-        ("summed", "it holds aggregates alone"),
+        ("summed", "it has only aggregates"),
     ],
 )
 def test_google_benchmark_without_figures(text: str, reason: str, gbench: str, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_google_benchmark_that_failed_leaves_the_others(gbench: str, tmp_path: P
 def test_google_benchmark_of_another_program(words: tuple[str, ...], built: dict[str, str], tmp_path: Path) -> None:
     ran = run("google-benchmark", tmp_path, built[words[0]], *words[1:])
     assert failure_seen(ran)
-    with pytest.raises(ToolOutputError, match="not of Google Benchmark"):
+    with pytest.raises(ToolOutputError, match="does not use Google Benchmark"):
         ran.parse()
 
 
@@ -281,4 +281,4 @@ def test_pytest_benchmark_by_group(suite: Path) -> None:
     status, names = listed("pytest-benchmark", other)
     assert (status, names) == (5, [])
     assert "marked with a group that is asked for" in (other.folder / "stderr").read_text()
-    assert why("pytest-benchmark", other) == "no benchmark that ran is marked with a group among pasre"
+    assert why("pytest-benchmark", other) == "none of the benchmarks that ran is in the groups of `groups`: pasre"

@@ -1,4 +1,4 @@
-"""``torch-profiler`` and its examples with a real PyTorch, which is some gigabytes and therefore asked for by name."""
+"""``torch-profiler`` and its examples with a real PyTorch (some gigabytes), only if PERFFLOW_TORCH is set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.tools.harness import PROGRAMS, parsed_of, run, values_of
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "torch-training"
 TORCH = os.environ.get("PERFFLOW_TORCH", "")
-"""An interpreter that has PyTorch; 1 is python3."""
+"""The interpreter with PyTorch; 1 means python3."""
 PYTHON = "python3" if TORCH == "1" else TORCH
 
 needs_torch = pytest.mark.skipif(
@@ -37,13 +37,13 @@ def test_self_times_are_those_of_pytorch_itself(tmp_path: Path) -> None:
         "rows = {row.key: row.self_cpu_time_total for row in profiler.key_averages()}\n"
         "sys.stdout.write(json.dumps(rows))\n"
     )
-    # Without a schedule, since key_averages() forgets what a cycle of one has recorded.
+    # Without a schedule, since key_averages() loses the events of its earlier cycles.
     theirs = _said("-c", program, str(tmp_path / "trace.json"), "--no-schedule")
     ours: dict[str, float] = {}
     for (name, _), row in torch_trace.read(tmp_path / "trace.json").rows.items():
         ours[name] = ours.get(name, 0.0) + row.own
     assert {"aten::mm", "forward"} < theirs.keys()
-    # They round each event's ends to 1 us or less.
+    # Both round start and end of each event to 1 us or less.
     assert all(ours[name] == pytest.approx(value, rel=0.01, abs=5.0) for name, value in theirs.items() if value)
 
 

@@ -1,4 +1,4 @@
-"""The exact counters of valgrind, end to end, against its own annotator, each other and known amounts of work."""
+"""valgrind's exact counters, end to end, compared with its own annotator, each other and known amounts of work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _instructions(*arguments: Any, **options: Any) -> float:
 
 
 def _annotated(path: Path) -> Counter[str]:
-    """Return what valgrind's own program says of each function's instructions."""
+    """Return the instructions of each function from valgrind's own annotator."""
     argv = ("callgrind_annotate", "--threshold=100", "--auto=no", str(path))
     printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     functions: Counter[str] = Counter()
@@ -44,7 +44,7 @@ def _ours(path: Path) -> Counter[str]:
     return functions
 
 
-# The annotator takes the callee's cost after `calls=0`, which parts of a run have, for the caller's own.
+# After `calls=0`, which occurs in parts of a run, the annotator counts the callee's cost as the caller's own.
 @pytest.mark.parametrize("name", ["hot", "allocs", "leaks"])
 def test_callgrind_counts_as_its_annotator_does(name: str, built: Mapping[str, str], tmp_path: Path) -> None:
     ran = run("callgrind", tmp_path, built[name])
@@ -94,7 +94,7 @@ def test_callgrind_hotspots(built: Mapping[str, str], tmp_path: Path) -> None:
 
 def test_callgrind_counts_what_came_before_a_fork_once(built: Mapping[str, str], tmp_path: Path) -> None:
     parsed = parsed_of(run("callgrind", tmp_path, built["forks"]))
-    # Five million bytes are set one by one, and one million of them before the fork.
+    # Five million bytes are set one by one, one million of them before the fork.
     assert 5_000_000 < values_of(parsed)["instructions"] < 5_500_000
     assert parsed.warnings == ("2 processes ran; instructions are summed over them",)
 
@@ -225,7 +225,7 @@ def _by_function(parsed: Parsed) -> dict[str, str]:
 def test_dhat_of_a_forking_program(built: Mapping[str, str], tmp_path: Path) -> None:
     parsed = parsed_of(run("dhat", tmp_path, built["forks"]))
     assert values_of(parsed) == {"alloc": 6_000_000, "allocs": 3, "heap_peak": 5_000_000}
-    assert any("counted again in each of its children" in warning for warning in parsed.warnings)
+    assert any("counted again in each child" in warning for warning in parsed.warnings)
 
 
 def test_dhat_of_python_sees_small_objects(tmp_path: Path) -> None:

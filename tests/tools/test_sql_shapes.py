@@ -1,4 +1,4 @@
-"""SQL without its values, and statements out of logs."""
+"""SQL without its values, and statements from logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver of ``stream`` finds of cores, caches and memory, in trees of files as kernels show them."""
+"""Cores, caches and memory that the driver of ``stream`` reads from trees of files like those of kernels."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ CGROUP1 = {
         ({}, None),
         ({"sys/fs/cgroup/a/b/cpu.max": "max 100000"}, None),
         ({"sys/fs/cgroup/a/b/cpu.max": "max 100000", "sys/fs/cgroup/a/cpu.max": "150000 100000"}, 1.5),
-        ({"sys/fs/cgroup/cpu.max": "50000 100000"}, 0.5),  # a container whose own group is what is mounted
+        ({"sys/fs/cgroup/cpu.max": "50000 100000"}, 0.5),  # a container with its own group as the mount
         ({**CGROUP1, "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1"}, None),
         (
             {

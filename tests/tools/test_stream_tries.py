@@ -1,4 +1,4 @@
-"""Which of the tries of ``stream`` is the peak, and what is said against it; on lines that the test wrote."""
+"""The peak among the tries of ``stream``, and warnings about it, on lines that the test wrote."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _kinds(line: dict[str, Any]) -> tuple[Any, ...]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(MOVED, min_size=1, max_size=20), st.lists(CALCULATED, max_size=20), st.randoms())
 def test_the_peak_is_the_best_try_and_never_more(tmp_path: Path, moves: Lines, sums: Lines, random: Any) -> None:
-    # What was tried at all was tried after the warm-up, too.
+    # Everything that was tried was also tried after the warm-up.
     tries = [*moves, *sums]
     tries += [{**line, "round": 1} for line in tries]
     random.shuffle(tries)
@@ -81,7 +81,7 @@ def test_the_peak_is_the_best_try_and_never_more(tmp_path: Path, moves: Lines, s
 def test_the_first_round_warms_up(tmp_path: Path) -> None:
     found = parsed(tmp_path, [moved("load", 0.01, round=0), moved("load", 0.02), moved("load", 0.021, round=2)])
     assert peaks(found) == {"bandwidth": (3 << 30) / 0.02}
-    with pytest.raises(ToolOutputError, match="tried once only"):
+    with pytest.raises(ToolOutputError, match="tried only once"):
         parsed(tmp_path, [moved("load", 0.01, round=0)])
 
 
@@ -89,14 +89,14 @@ def test_it_says_how_the_peak_was_found(tmp_path: Path) -> None:
     tries = [moved("triad", 0.02), moved("load", 0.01), moved("load", 0.0101), calculated("f32", 0.01)]
     bandwidth, flops = parsed(tmp_path, tries).peaks
     assert bandwidth.how == (
-        "load (triad: 150 GiB/s), 3 arrays of 128 MiB (4 × the last cache of 32 MiB), 4 threads, best of 2, "
-        "gcc 12.2.0; a line that is fetched to be overwritten is not counted, as by STREAM"
+        "load (triad: 150 GiB/s), 3 arrays of 128 MiB (4 × the last-level cache of 32 MiB), 4 threads, best of 2, "
+        "gcc 12.2.0; cache lines that are read only to be overwritten are not counted, as in STREAM"
     )
     assert flops.how == (
-        "12 chains of fused multiply-adds a thread in vectors of 32 B (AVX2), 4 threads, best of 1, gcc 12.2.0"
+        "12 chains of fused multiply-adds per thread in vectors of 32 B (AVX2), 4 threads, best of 1, gcc 12.2.0"
     )
     unfused = parsed(tmp_path, tries, fused=False, set="", threads=1, cores=1).peaks[1].how
-    assert unfused.startswith("12 chains of multiplications and additions a thread in vectors of 32 B, 1 thread,")
+    assert unfused.startswith("12 chains of multiplications and additions per thread in vectors of 32 B, 1 thread,")
 
 
 QUIET = [moved("triad", 0.01), moved("triad", 0.0102), calculated("f64", 0.01)]
@@ -105,19 +105,17 @@ QUIET = [moved("triad", 0.01), moved("triad", 0.0102), calculated("f64", 0.01)]
 def _doubtful() -> Iterator[Any]:
     yield pytest.param({}, QUIET, (), "", id="nothing")
     yield pytest.param(
-        {"threads": 2, "allowed": 2}, QUIET, (), "2 of 4 cores were used: the peaks are theirs", id="few"
+        {"threads": 2, "allowed": 2}, QUIET, (), "2 of 4 cores were used, and the peaks are only of these", id="few"
     )
+    yield pytest.param({"threads": 2, "quota": 1.5}, QUIET, (), "2 of 4 cores were used (the quota is 1.5)", id="quota")
+    yield pytest.param({"quota": 3.5}, QUIET, (), "the quota of 3.5 cores throttles 4 threads", id="part of a core")
+    yield pytest.param({"hypervisor": True}, QUIET, (), "this is a virtual machine", id="hypervisor")
+    yield pytest.param({"cache": 0}, QUIET, (), "the size of the last-level cache is unknown", id="unknown cache")
     yield pytest.param(
-        {"threads": 2, "quota": 1.5}, QUIET, (), "2 of 4 cores were used, whose quota is 1.5", id="quota"
-    )
-    yield pytest.param({"quota": 3.5}, QUIET, (), "the quota of 3.5 cores slows 4 threads down", id="part of a core")
-    yield pytest.param({"hypervisor": True}, QUIET, (), "a hypervisor is below", id="hypervisor")
-    yield pytest.param({"cache": 0}, QUIET, (), "does not tell the size of its last cache", id="unknown cache")
-    yield pytest.param(
-        {"cache": 256 << 20}, QUIET, (), "arrays of 128 MiB are 0.5 × the last cache of 256 MiB", id="small"
+        {"cache": 256 << 20}, QUIET, (), "arrays of 128 MiB are 0.5 × the last-level cache of 256 MiB", id="small"
     )
     yield pytest.param({"unused": "SVE"}, QUIET, (), "SVE, which may have wider vectors, was not used", id="wider")
-    yield pytest.param({}, QUIET, ("f64", "f16"), "does not calculate in f16 of its own", id="no f16")
+    yield pytest.param({}, QUIET, ("f64", "f16"), "has no arithmetic in f16", id="no f16")
     busy = [*QUIET, moved("triad", 0.02), moved("triad", 0.02)]
     yield pytest.param({}, busy, (), "bandwidth: half of the tries were 26% or more below the best", id="busy")
     busy = [*QUIET, calculated("f64", 0.02), calculated("f64", 0.03)]
@@ -137,12 +135,12 @@ def test_what_speaks_against_a_peak_is_said(
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ({"kernel": "swap"}, "kernel is 'swap', which cannot be"),
-        ({"kernel": None}, "kernel is null, which cannot be"),
-        ({"seconds": 0}, "seconds is 0, which cannot be"),
-        ({"bytes": -1}, "bytes is -1, which cannot be"),
-        ({"kind": "latency"}, "holds a line that is not a try"),
-        ({"kind": ["flops"]}, "holds a line that is not a try"),
+        ({"kernel": "swap"}, "kernel is 'swap', which is not valid"),
+        ({"kernel": None}, "kernel is null, which is not valid"),
+        ({"seconds": 0}, "seconds is 0, which is not valid"),
+        ({"bytes": -1}, "bytes is -1, which is not valid"),
+        ({"kind": "latency"}, "has a line that is not a try"),
+        ({"kind": ["flops"]}, "has a line that is not a try"),
         ({"round": 0.5}, "round is 0.5, not a whole number"),
         ({"array": 0}, "array is 0"),
     ],
@@ -169,8 +167,8 @@ def test_tries_that_are_missing_are_missed(tmp_path: Path) -> None:
     parsed(tmp_path, QUIET)
     lines = (tmp_path / "tries.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "tries.jsonl").write_text("".join(lines[:3] + lines[4:]))
-    with pytest.raises(ToolOutputError, match="holds 2 tries instead of 3"):
+    with pytest.raises(ToolOutputError, match="has 2 tries instead of 3"):
         stream.parse(call_of("stream", tmp_path), USAGE)
     (tmp_path / "tries.jsonl").write_text("".join(lines[:-2]))
-    with pytest.raises(ToolOutputError, match=r"it was ended before its last try.*smaller `size`"):
+    with pytest.raises(ToolOutputError, match=r"it was killed before its last try.*smaller `size`"):
         stream.parse(call_of("stream", tmp_path), USAGE)

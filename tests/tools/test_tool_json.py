@@ -1,4 +1,4 @@
-"""Models of what tools write: what they refuse, in which words, and how fast they are passed."""
+"""Models of tools' JSON: rejected values, messages, and speed."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def _why(**changes: object) -> str:
         ({"times": [1, "2"]}, "times[1] of b c is '2', not a number"),
         ({"times": [True]}, "times[0] of b c is True, not a number"),
         ({"times": [None]}, "times[0] of b c is null, not a number"),
-        ({"times": [-1.5]}, "times[0] of b c is -1.5, which cannot be"),
-        ({"times": [float("nan")]}, "times[0] of b c is nan, which cannot be"),
-        ({"times": [float("inf")]}, "times[0] of b c is inf, which cannot be"),
-        ({"times": [1e24]}, "times[0] of b c is 1e+24, which cannot be"),
+        ({"times": [-1.5]}, "times[0] of b c is -1.5, which is not valid"),
+        ({"times": [float("nan")]}, "times[0] of b c is nan, which is not valid"),
+        ({"times": [float("inf")]}, "times[0] of b c is inf, which is not valid"),
+        ({"times": [1e24]}, "times[0] of b c is 1e+24, which is not valid"),
         ({"times": [10**400]}, "times[0] of b c is too large, not a number"),
         ({"loops": 1.5}, "loops of b c is 1.5, not a whole number"),
-        ({"loops": 2**63}, "loops of b c is too large, which cannot be"),
-        ({"rounds": 0}, "rounds of b c is 0, which cannot be"),
-        ({"rate": 0}, "rate of b c is 0, which cannot be"),
+        ({"loops": 2**63}, "loops of b c is too large, which is not valid"),
+        ({"rounds": 0}, "rounds of b c is 0, which is not valid"),
+        ({"rate": 0}, "rate of b c is 0, which is not valid"),
         ({"unit": "h"}, "unit of b c is 'h', which perfflow does not know"),
         ({"unit": ["ms"]}, "unit of b c is ['ms'], which perfflow does not know"),
         ({"note": 3}, "note of b c is not text"),

@@ -1,4 +1,4 @@
-"""``torch-profiler`` on traces: self times, figures of ranks, what is damaged, and which files count as new."""
+"""``torch-profiler`` on traces: self times, metrics of ranks, damaged files, and files that count as new."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_self_time_is_what_lies_in_no_other_span(case: str) -> None:
             if other is not span
             and other["tid"] == span["tid"]
             and span["ts"] <= other["ts"] < end
-            # Of two with the same ends the later one in the file is the inner one.
+            # Of two events with the same ends, the later one in the file is the inner one.
             and (other["ts"], -other["dur"], spans.index(other)) > (span["ts"], -span["dur"], spans.index(span))
         ]
         name = "ProfilerStep" if span["name"].startswith("ProfilerStep#") else span["name"]
@@ -96,10 +96,10 @@ def test_a_trace_that_was_cut_anywhere_is_refused(ending: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{}", "holds no traceEvents"),
-        ('{"traceEvents": []}', "holds no traceEvents"),
+        ("{}", "contains no traceEvents"),
+        ('{"traceEvents": []}', "contains no traceEvents"),
         ('{"traceEvents": [1]}', "not an object"),
-        ('{"traceEvents": [{"ph": "M"}]}', "holds no operator"),
+        ('{"traceEvents": [{"ph": "M"}]}', "contains no operator"),
         ('{"traceEvents": [{"ph": "M"}], "traceEvents": [{"ph": "M"}]}', "twice"),
         ('{"traceEvents": [{"ph": "M"}]} more', "damaged"),
         ('{"traceEvents": ' + "[" * 100_000, "nested|damaged"),
@@ -128,7 +128,7 @@ def test_figures_of_a_run_worked_out_by_hand(tmp_path: Path) -> None:
     steps = [(0, 0.0, 900.0), (1, 1000.0, 100.0), (2, 1100.0, 120.0), (3, 1220.0, 140.0)]
     events = [_span(f"ProfilerStep#{number}", start, span, "user_annotation") for number, start, span in steps]
     events += [_span(loading, start + 1, 40.0, "user_annotation") for _, start, _ in steps]
-    # The loader's wait before the first step is none of a step's.
+    # The loader's wait before the first step belongs to no step.
     events += [_span(loading, 950.0, 40.0, "user_annotation")]
     values = values_of(_parsed(tmp_path / "out", _document(*events)))
     assert values == {
@@ -138,7 +138,7 @@ def test_figures_of_a_run_worked_out_by_hand(tmp_path: Path) -> None:
 
 
 def test_the_rank_that_waits_is_not_the_slow_one(tmp_path: Path) -> None:
-    # Both take 100 us a step; rank 0 works for 20 of them and is held for 80, rank 1 the other way round.
+    # Both take 100 us per step: rank 0 works for 20 us and waits for 80 us, rank 1 the other way round.
     documents = []
     for rank, held in ((0, 80.0), (1, 20.0)):
         events: list[object] = []

@@ -84,7 +84,7 @@ def hits(count: int) -> str:
 
 
 def blocks(count: int) -> str:
-    return f"measured: 800,000 B in {count:,} blocks at the fullest moment seen"
+    return f"measured: 800,000 B in {count:,} blocks at the time of the largest snapshot"
 
 
 LOOP = [Use.ELEMENTS, Use.ARRAYS]
@@ -348,7 +348,7 @@ def test_a_function_that_lost_is_evidence_of_a_gate() -> None:
 
 
 def test_a_profile_of_few_samples_is_no_evidence() -> None:
-    few = "baseline: 18 samples are few: give the program more work, or a higher `frequency`, for shares to mean much"
+    few = "baseline: 18 samples are few: give the program more work, or raise `frequency` to get reliable shares"
     assert advised([spot("malloc", 0.3)], warnings=[few]) == []
     assert len(advised([spot("malloc", 0.3)], warnings=["baseline: sampled by the timer cpu-clock"])) == 1
 

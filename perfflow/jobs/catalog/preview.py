@@ -20,7 +20,7 @@ from perfflow.plan.runs_on import place_of
 from perfflow.report.expected import Expected
 from perfflow.session.open_workflow import Opened
 from perfflow.session.reading_limit import within_time
-from perfflow.tools.adapter import LOOKING_ON, Role
+from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.trees import project
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import condition
@@ -94,7 +94,7 @@ def _outcome(context: TreeContext, item: Planned, lacking: bool, *, required: bo
         return LEFT_OUT
     if not lacking:
         return RUNS
-    if required or item.role in LOOKING_ON:
+    if required or item.role in OPTIONAL_ROLES:
         return SKIPPED
     return FAILS if item.step.continue_on_error else STOPS
 

@@ -1,6 +1,6 @@
-"""``google-benchmark``: a program built with the C++ library Google Benchmark.
+"""``google-benchmark``: run the benchmarks of a program that uses the C++ library Google Benchmark.
 
-It exits 0 although a benchmark gave up with an error, or none matches, so its JSON file alone tells.
+The program exits with 0 even if a benchmark reports an error or none matches, so success is read from its JSON file.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invoca
 from perfflow.tools.cpp.google_benchmark_json import FORMAT
 
 _FILE = "google-benchmark.json"
-# Seconds without a unit: 1.7 knows no other form, and later versions take it with a remark.
+# Seconds without a unit: the only form of 1.7. Later versions accept it with a warning.
 _SHORT = "--benchmark_min_time=0.001"
 _FEWEST, _MOST = 3, 20
-# The library compiles filters as POSIX extended expressions, in which only these may be escaped.
+# The library compiles filters as POSIX extended expressions, in which only these characters may be escaped.
 _SPECIAL = re.compile(r"[.\[\\()*+?{|^$]")
-# Less than a third of a clock tick: no loop does anything in that time.
-_NOTHING = 1e-10
+# Seconds, less than a third of a clock cycle: the loop was optimized away.
+_OPTIMIZED_AWAY = 1e-10
 
 
 class Options(CommandOptions):
     """``with`` keys of ``uses: google-benchmark``."""
 
     filter: str = Field(
-        default="", description="An extended regular expression of benchmarks to run; -EXPR runs all others."
+        default="", description="An extended regular expression that selects benchmarks; -EXPR excludes them."
     )
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
-    """Run the program's benchmarks, or ``only`` one of them. Raises ToolOutputError for a shell's text."""
+    """Run the program's benchmarks, or ``only`` one of them. Raises ToolOutputError for a shell command."""
     out = (f"--benchmark_out={call.folder / _FILE}", "--benchmark_out_format=json")
     return (Invocation((*call.program_words, *out, *_brief(call), *_filter(call))),)
 
@@ -42,16 +42,16 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read every repetition, as ``google_benchmark_json`` reads a file.
 
-    Raises ToolOutputError if there is no file, if it is nonsense, if no benchmark matched, or if all of them gave up.
+    Raises ToolOutputError if the file is missing or invalid, if no benchmark matches, or if all of them failed.
     """
     said = tool_files.last_words(call.folder)
-    reason = "the program is not of Google Benchmark, or was killed" + (f"; it said last: {said}" if said else "")
+    reason = "the program does not use Google Benchmark or was killed" + (f"; its last output: {said}" if said else "")
     if said.startswith("Failed to match any benchmarks"):
         reason = "no benchmark matches the filter"
     found = FORMAT.read(call.folder / _FILE, reason)
     times = {name: min(values) for (name, metric), values in found.benchmarks.items() if metric == "time"}
-    empty = ", ".join(sorted(name for name, least in times.items() if least < _NOTHING))[:200]
-    warnings = (f"the compiler left nothing of {empty}: use benchmark::DoNotOptimize",) if empty else ()
+    empty = ", ".join(sorted(name for name, least in times.items() if least < _OPTIMIZED_AWAY))[:200]
+    warnings = (f"the compiler optimized away {empty}: use benchmark::DoNotOptimize",) if empty else ()
     return found.parsed(*warnings, single=True)
 
 
@@ -61,7 +61,7 @@ def listing(call: Call) -> Invocation:
 
 
 def _brief(call: Call) -> tuple[str, ...]:
-    """Many short repetitions in place of a long one, of which percentiles can be taken."""
+    """Return flags for many short repetitions instead of a long one, so that percentiles are available."""
     if call.effort is not Effort.BRIEF:
         return ()
     return (_SHORT, f"--benchmark_repetitions={pacing.samples(call.pace, _FEWEST, _MOST)}")

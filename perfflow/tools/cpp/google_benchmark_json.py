@@ -1,7 +1,7 @@
-"""Google Benchmark's ``--benchmark_out``: one value per repetition; its own aggregates are left aside.
+"""Read Google Benchmark's ``--benchmark_out``: one value per repetition. Its aggregates are ignored.
 
-``bytes_per_second`` and ``items_per_second`` are per s of the time the benchmark chose. Counters of the author's own
-are read as metrics of their names. The program exits 0 although a benchmark gave up with an error.
+``bytes_per_second`` and ``items_per_second`` refer to the clock that the benchmark chose, CPU or real time. Counters of
+the author become metrics of the same name. The program exits with 0 even if a benchmark reports an error.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _OTHERS = {
     "allocs_per_iter": "allocs",
     "max_bytes_used": "heap_peak",
 }
-# What a repetition is described by: the rest of its numbers are counters.
+# Keys that describe a repetition. All other numbers are counters.
 _DESCRIPTION = frozenset(
     {"family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads", "iterations"}
     | {"total_allocated_bytes", "net_heap_growth"}
 )
-# Libraries before 1.5 do not say what is an aggregate.
-_AGGREGATES_ONLY = "leave out --benchmark_report_aggregates_only, in the program ReportAggregatesOnly"
+# Versions before 1.5 do not mark aggregates.
+_AGGREGATES_ONLY = "remove --benchmark_report_aggregates_only, or ReportAggregatesOnly in the program"
 _AGGREGATES = ("_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS")
 
 
 class _Entry(Json):
-    """A repetition, or an aggregate of several; one that failed or was skipped has no times of its own."""
+    """A repetition, or an aggregate of several. A failed or skipped benchmark has no times."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -50,7 +50,7 @@ class _Entry(Json):
 
     @property
     def is_aggregate(self) -> bool:
-        """Whether it is made of repetitions."""
+        """Whether it is computed from repetitions."""
         return self.name.endswith(_AGGREGATES) if self.run_type is None else self.run_type != "iteration"
 
 
@@ -60,19 +60,19 @@ class _Output(Json):
 
 
 def _gather(output: _Output) -> ResultSet:
-    """Take every repetition. Raises ToolOutputError for nonsense, and where every benchmark reports an error."""
+    """Collect all repetitions. Raises ToolOutputError for invalid data, and if all benchmarks report errors."""
     samples, context = Samples(), output.context
     aggregates = dict.fromkeys(entry.run_name or entry.name for entry in output.benchmarks if entry.is_aggregate)
     for entry in output.benchmarks:
         if not entry.is_aggregate:
             _add(samples, entry)
     if aggregates and not samples.holds_any:
-        raise ToolOutputError(f"it holds aggregates alone: {_AGGREGATES_ONLY}")
+        raise ToolOutputError(f"it has only aggregates: {_AGGREGATES_ONLY}")
     if missing := [label(name) for name in aggregates if not samples.holds(name)]:
         samples.warnings.append(f"only aggregates of {', '.join(missing)[:200]}: {_AGGREGATES_ONLY}")
-    # Google Benchmark itself warns of these when it runs.
+    # Google Benchmark prints the same warnings when it runs.
     if context.get("library_build_type") == "debug":
-        text = "the Google Benchmark library is a debug build, as Debian's is: times of a few ns include its own"
+        text = "the Google Benchmark library is a debug build, like Debian's: its overhead distorts times of a few ns"
         samples.warnings.append(text)
     if context.get("cpu_scaling_enabled") is True:
         samples.warnings.append("CPU frequency scaling was on; timings may be noisy")
@@ -82,7 +82,7 @@ def _gather(output: _Output) -> ResultSet:
 
 def _add(samples: Samples, entry: _Entry) -> None:
     message = entry.error_message if entry.error_occurred else entry.skip_message
-    said = label(message) if isinstance(message, str) and message else "it does not say why"
+    said = label(message) if isinstance(message, str) and message else "it gives no reason"
     if entry.error_occurred:
         samples.fail(entry.name, f"reports an error: {said}")
         return

@@ -1,19 +1,20 @@
-"""Write down which code a Python program runs from a project's trees: put first on PYTHONPATH as ``sitecustomize``.
+"""Record which code a Python program runs from a project's trees: put first on PYTHONPATH as ``sitecustomize``.
 
-Beside it lies ``trees``: words that end in NUL, in pairs of a kind (``own``, ``shared``, ``other``, ``source``) and a
-folder, or for ``source`` the URL of a folder that installed copies may come from. To ``loaded``, also beside it, go
-words that end in NUL, in threes:
+The file ``trees`` in the same folder contains NUL-terminated words in pairs: a kind (``own``, ``shared``, ``other``,
+``source``) and a folder, or for ``source`` the URL of a folder from which copies may have been installed. The file
+``loaded`` in the same folder receives NUL-terminated words in triples:
 
-- ``python``, version, interpreter: once a process;
+- ``python``, version, interpreter: once per process;
 - ``own``, module, file: code of the tree itself;
 - ``other``, module, file: code of another tree;
 - ``copy``, module, file: an installed copy of another tree's code.
 
-Audit events tell of each piece of code before it runs, so a child that leaves by ``os._exit`` or a signal is seen too.
-The program's own ``sitecustomize`` runs as if this one were not there. Interpreters without audit events (before 3.8)
-write nothing, and ``-I``, ``-E`` and ``-S`` never start it.
+Audit events report code before it runs, so children that end by ``os._exit`` or a signal are recorded as well. The
+program's own ``sitecustomize`` still runs. Interpreters without audit events (before 3.8) write nothing, and ``-I``,
+``-E`` and ``-S`` prevent the recording.
 
-Run by the measured interpreter, so: standard library only, and no module that the program has not loaded by then.
+The measured interpreter runs this file, so it uses only the standard library, and only modules that the program has
+loaded at that time.
 """
 
 # ruff: noqa: PTH100, PTH118, PTH120, PTH123, PTH208
@@ -31,7 +32,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 class Watch:
-    """An audit hook that writes down each file of a tree once, before its code runs."""
+    """An audit hook that records each file of a tree once, before its code runs."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
@@ -47,14 +48,14 @@ class Watch:
             self.python.append(os.path.realpath(os.path.dirname(sys.executable)))
 
     def __call__(self, event: str, args: Any) -> None:
-        """Take in an event; only those of code that is about to run and of extension modules tell of files."""
+        """Handle an event; only events for code about to run and for extension modules have file names."""
         if event == "exec":
             self.note(getattr(args[0], "co_filename", None), "")
         elif event == "import":
             self.note(args[1], args[0])
 
     def note(self, file: object, name: str) -> None:
-        """Write down a file, whatever else happens: the program goes on."""
+        """Record a file. Errors never reach the program."""
         if type(file) is not str or file in self.seen or file[:1] == "<":
             return
         self.seen.add(file)
@@ -67,7 +68,7 @@ class Watch:
             _write("broken", type(error).__name__, str(error))
 
     def kind_of(self, path: str) -> str:
-        """``own``, ``other``, ``copy``, or '' for what belongs to no tree: the interpreter's, the installed, shared."""
+        """Return ``own``, ``other``, ``copy``, or '' for files of the interpreter, installed or shared ones."""
         for folder, copied in self.installed.items():
             if _is_below(path, [folder]):
                 return "copy" if path[len(folder) + 1 :].partition(os.sep)[0] in copied else ""
@@ -78,7 +79,7 @@ class Watch:
 
 
 def watch() -> None:
-    """Install the audit hook, and note what was loaded before it."""
+    """Install the audit hook, and record the modules that were loaded before it."""
     hook = Watch()
     _write("python", sys.version.split()[0], sys.executable)
     for name, module in list(sys.modules.items()):
@@ -89,7 +90,7 @@ def watch() -> None:
 
 
 def _copied(folder: str, sources: list[str]) -> set[str]:
-    """Top-level names in site-packages that were installed, not editable, from one of the folders (PEP 610)."""
+    """Return top-level names in site-packages installed from one of the folders, except editable installs (PEP 610)."""
     found: set[str] = set()
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".dist-info")]
@@ -114,7 +115,7 @@ def _is_below(path: str, folders: list[str]) -> bool:
 
 
 def _name_of(file: str) -> str:
-    """The name of the module that is being loaded from the file; the file's own for a program."""
+    """Return the name of the module that is being loaded from the file; for a program the name of the file."""
     for name, module in list(sys.modules.items()):
         if _attribute(_attribute(module, "__spec__"), "origin") == file:
             return name
@@ -122,10 +123,10 @@ def _name_of(file: str) -> str:
 
 
 def _attribute(thing: object, name: str) -> object:
-    """An attribute, without waking what loads itself when it is asked for one."""
+    """Return an attribute without triggering lazy imports."""
     try:
         return object.__getattribute__(thing, name)
-    except Exception:  # noqa: BLE001 (anything may stand in sys.modules)
+    except Exception:  # noqa: BLE001 (sys.modules may contain any object)
         return None
 
 
@@ -135,7 +136,7 @@ def _write(*words: str) -> None:
     try:
         number = os.open(os.path.join(FOLDER, "loaded"), flags, 0o600)
     except OSError:
-        return  # the measuring is over, or no file may be opened here
+        return  # the measurement is over, or the process cannot open files
     try:
         os.write(number, text.encode("utf-8", "surrogateescape"))
     finally:
@@ -143,9 +144,9 @@ def _write(*words: str) -> None:
 
 
 def give_way() -> None:
-    """Leave the module path as it would be, and load the ``sitecustomize`` that stands behind this one.
+    """Restore the module path and load the next ``sitecustomize`` on it.
 
-    Raises ImportError where there is none, as the interpreter expects it.
+    Raises ImportError if there is none, as the interpreter expects.
     """
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != FOLDER]
     sys.path_importer_cache.pop(FOLDER, None)
@@ -161,10 +162,10 @@ def give_way() -> None:
 
 
 if __name__ == "sitecustomize":
-    # An interpreter that cannot be watched runs on as it would.
+    # Interpreters without audit hooks run unchanged.
     if hasattr(sys, "addaudithook"):
         try:
             watch()
-        except Exception as error:  # noqa: BLE001 (the program goes on, whatever happens here)
+        except Exception as error:  # noqa: BLE001 (errors here must not affect the program)
             _write("broken", type(error).__name__, str(error))
     give_way()

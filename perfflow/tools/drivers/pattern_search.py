@@ -1,7 +1,7 @@
-"""Search texts for patterns, one request a line of JSON on stdin, its matches a line of JSON on stdout.
+"""Search texts for patterns. Each request is a line of JSON on stdin, its matches are a line of JSON on stdout.
 
-A pattern that tries too many ways cannot be stopped from inside of Python: this process is ended by its own alarm. Run
-by a bare interpreter, so: standard library only.
+Python cannot interrupt a search with catastrophic backtracking, so an alarm signal ends this process. A bare
+interpreter runs this file, so it uses only the standard library.
 """
 
 # ruff: noqa: D103

@@ -1,13 +1,14 @@
-"""Run a command, and keep copies of the files that it wrote where it likes.
+"""Run a command and copy the files that it writes to paths of its own choice.
 
     python written_files.py FOLDER PATTERN [PATTERN ...] -- COMMAND [ARGUMENT ...]
 
-Patterns are as of ``glob``, ``**`` included, from the working directory. FOLDER gets a copy of each file that matches
-and was written since the start, as ``written-N`` with the ending .json, .gz or both, and ``written.json``, a list:
-``{"files": [{"copy": "written-0.json.gz", "path": "traces/a.json.gz"}], "old": ["traces/b.json.gz"]}``. ``old`` are
-those that match and were there before. The exit status is the command's own, 128 + N if signal N ended it.
+Patterns are those of ``glob``, including ``**``, relative to the working directory. Each matching file that was written
+since the start is copied to FOLDER as ``written-N`` with the ending .json, .gz or both. FOLDER also gets a list,
+``written.json``: ``{"files": [{"copy": "written-0.json.gz", "path": "traces/a.json.gz"}], "old":
+["traces/b.json.gz"]}``. ``old`` are matching files that existed before. The exit status is that of the command,
+128 + N if signal N ended it.
 
-Run by a bare interpreter, so: standard library only.
+A bare interpreter runs this file, so it uses only the standard library.
 """
 
 # ruff: noqa: PTH207
@@ -26,13 +27,13 @@ from pathlib import Path
 LISTED = "written.json"
 ENDINGS = {".json", ".gz"}
 TICK = 0.05
-"""Kernels stamp files by a clock that lags by up to so many seconds."""
+"""Seconds by which the kernel's clock for file times may lag."""
 State = tuple[int, int, int]
-"""What tells one state of a file from another: when it was written, its bytes, and its number."""
+"""The state of a file: modification time in ns, size in bytes and inode number."""
 
 
 def main() -> None:
-    """Run the command and keep what it wrote, also where it failed."""
+    """Run the command and copy the files that it wrote, also if it failed."""
     end = sys.argv.index("--")
     folder, patterns, command = Path(sys.argv[1]), sys.argv[2:end], sys.argv[end + 1 :]
     before, began = found(patterns), time.time()
@@ -50,7 +51,7 @@ def main() -> None:
 
 
 def found(patterns: list[str]) -> dict[str, State]:
-    """Return the files that match, in order, each with its state."""
+    """Return the matching files in order, each with its state."""
     paths = sorted(
         {path for pattern in patterns for path in glob.glob(pattern, recursive=True) if Path(path).is_file()}
     )
@@ -59,7 +60,7 @@ def found(patterns: list[str]) -> dict[str, State]:
 
 
 def run(command: list[str]) -> int:
-    """Run the command to its end, whatever this process is told: both hear of an interruption."""
+    """Run the command to its end. This process ignores SIGINT, which the command gets as well."""
     try:
         child = subprocess.Popen(command)
     except OSError as error:

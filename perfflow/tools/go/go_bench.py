@@ -1,7 +1,7 @@
-"""``go test -bench``: its text, and the stream of ``-json``, which may split one line over several events.
+"""Read output of ``go test -bench``: text, or the events of ``-json``, which may split one line over several events.
 
 The text is specified by https://go.dev/design/14313-benchmark-format: a name, a count, then pairs of value and unit.
-Lines ``key: value`` hold for all results after them, until the key comes again; ``Unit`` lines describe a unit.
+A line ``key: value`` applies to all later results until the key is set again; ``Unit`` lines describe a unit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WRITTEN_BY = "go test -run '^$' -bench . -count=10 > FILE (or with -json)"
 
 _UNITS = {
     "ns/op": ("time", 1e-9),
-    # SetBytes counts in 10^6 bytes.
+    # Throughput from SetBytes is in 10^6 bytes.
     "MB/s": ("throughput", 1e6),
     "B/op": ("alloc", 1.0),
     "allocs/op": ("allocs", 1.0),
@@ -34,27 +34,27 @@ _PACKAGE = "pkg"
 _MACHINE: Mapping[str, str] = {"cpu": "cpu", "os": "goos", "arch": "goarch", "gomaxprocs": "gomaxprocs"}
 _RESULT = re.compile(r"(Benchmark(?![a-z])\S*)\s+\d+\s+(\S.*)")
 _NAMELESS = re.compile(r"\s*\d+\s+[\d.]+ ns/op\b")
-_BROKEN = re.compile(r"\s*--- (FAIL|SKIP): (Benchmark\S*)")
+_FAILED_OR_SKIPPED = re.compile(r"\s*--- (FAIL|SKIP): (Benchmark\S*)")
 _END = re.compile(r"(?:PASS|ok|FAIL)(?:\s|$)")
 _PROCESSORS = re.compile(r"-(\d+)$")
 
 
 class _Row(NamedTuple):
-    """One result line, and the configuration that held for it."""
+    """One result line and its configuration."""
 
     name: str
     pairs: Sequence[str]
     configuration: Mapping[str, str]
 
     def shown(self, processors: str = "") -> str:
-        """Return the name after that of the package, if any: it does not depend on what else is in the file."""
+        """Return the name with its package, if any, so that it does not depend on other results in the file."""
         name, package = self.name.removesuffix(processors), self.configuration.get(_PACKAGE)
         return f"{package}.{name}" if package else name
 
 
 @dataclass(slots=True)
-class _Found:
-    """What was read so far; ``configuration`` holds for the next line."""
+class _Results:
+    """The results so far; ``configuration`` applies to the next line."""
 
     rows: list[_Row] = field(default_factory=list)
     samples: Samples = field(default_factory=Samples)
@@ -63,7 +63,7 @@ class _Found:
 
 
 def recognises(text: str) -> bool:
-    """Whether some line is a header, a result or an end of ``go test``, as text or as an event."""
+    """Whether a line is a header or a result of ``go test``, or the text is a stream of its events."""
     if _is_stream(text):
         return True
     if text.lstrip().startswith(("{", "[")):
@@ -72,17 +72,17 @@ def recognises(text: str) -> bool:
 
 
 def parse(text: str, where: Mapping[str, str]) -> ResultSet:
-    """Read every result line, of several sets the one with the configuration ``where``.
+    """Read all result lines whose configuration matches ``where``.
 
-    Raises ToolOutputError if a line is cut or nonsense, if a benchmark is there with two configurations, or if none has
-    the one that is asked for.
+    Raises ToolOutputError if a line is cut or invalid, if a benchmark has results with two configurations, or if none
+    matches ``where``.
     """
-    found = _Found()
+    found = _Results()
     for package, output in _outputs(text) if _is_stream(text) else [("", text)]:
         _read(found, output, package)
     samples = found.samples
     rows = _chosen(found.rows, where)
-    # The ``-8`` that all names end in is GOMAXPROCS. With ``-cpu 1,4`` they differ, and stay.
+    # A suffix such as ``-8`` of all names is GOMAXPROCS. With ``-cpu 1,4`` the suffixes differ and are kept.
     ends = {match[0] if (match := _PROCESSORS.search(row.name)) else "" for row in rows}
     processors = ends.pop() if len(ends) == 1 else ""
     common = _configuration(rows, processors)
@@ -94,7 +94,7 @@ def parse(text: str, where: Mapping[str, str]) -> ResultSet:
 
 
 def _chosen(rows: Sequence[_Row], where: Mapping[str, str]) -> list[_Row]:
-    """The results with this configuration. Raises ToolOutputError where there are results, but none with it."""
+    """Return the results that match a configuration. Raises ToolOutputError if there are results but none matches."""
     found = [row for row in rows if all(row.configuration.get(key) == value for key, value in where.items())]
     if rows and not found:
         there = {f"{key}={row.configuration[key]}": None for key in where for row in rows if key in row.configuration}
@@ -104,7 +104,7 @@ def _chosen(rows: Sequence[_Row], where: Mapping[str, str]) -> list[_Row]:
 
 
 def _configuration(rows: Sequence[_Row], processors: str) -> dict[str, str]:
-    """What all rows have in common. Raises ToolOutputError where two of one benchmark differ: they are two sets."""
+    """Return the configuration that all rows share. Raises SeveralSetsError if two rows of one benchmark differ."""
     sets: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
         for key, value in row.configuration.items():
@@ -112,7 +112,7 @@ def _configuration(rows: Sequence[_Row], processors: str) -> dict[str, str]:
     for (name, key), values in sets.items():
         if len(values) > 1:
             there = listed([f"{key}={value}" for value in values])
-            raise SeveralSetsError(f"{label(name)} is there with {there}", f"{key}={next(iter(values))}")
+            raise SeveralSetsError(f"{label(name)} has results with {there}", f"{key}={next(iter(values))}")
     first = rows[0].configuration if rows else {}
     shared = {key: value for key, value in first.items() if all(row.configuration.get(key) == value for row in rows)}
     return {"package" if key == _PACKAGE else key: value for key, value in shared.items()}
@@ -124,10 +124,10 @@ def _is_stream(text: str) -> bool:
 
 
 def _outputs(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each package and its output as the text it was before ``-json`` took it apart."""
+    """Yield each package and its output as the text that ``-json`` split into events."""
     packages: dict[str, list[str]] = {}
     for number, line in enumerate(text.split("\n"), 1):
-        # What the compiler says on stderr may stand between the events.
+        # Compiler messages on stderr may be mixed with the events.
         if line.startswith("{"):
             event = cast(dict[str, object], tool_files.decoded(line, f"line {number}"))
             if event.get("Action") == "output":
@@ -135,8 +135,8 @@ def _outputs(text: str) -> Iterator[tuple[str, str]]:
     return ((package, "".join(pieces)) for package, pieces in packages.items())
 
 
-def _read(found: _Found, output: str, package: str) -> None:
-    """Read the output of one package, or of several one after the other."""
+def _read(found: _Results, output: str, package: str) -> None:
+    """Read the output of one package or of several in sequence."""
     found.configuration, found.ended = {_PACKAGE: package} if package else {}, True
     lines = output.splitlines()
     for line in lines:
@@ -144,10 +144,10 @@ def _read(found: _Found, output: str, package: str) -> None:
     if lines and not output.endswith("\n") and lines[-1].startswith("Benchmark"):
         raise ToolOutputError("it is cut short: its last line has no end")
     if not found.ended:
-        found.samples.warnings.append("there is no final ok or FAIL; was the run cut short?")
+        found.samples.warnings.append("there is no final ok or FAIL, so the run may have been cut short")
 
 
-def _read_line(found: _Found, line: str) -> None:
+def _read_line(found: _Results, line: str) -> None:
     if match := _RESULT.match(line):
         _read_result(found, match[1], match[2].split())
     elif match := _CONFIGURATION.match(line):
@@ -156,22 +156,22 @@ def _read_line(found: _Found, line: str) -> None:
             found.ended = False
     elif match := _UNIT.match(line):
         found.samples.better[match[1]] = Better(match[2])
-    elif match := _BROKEN.match(line):
+    elif match := _FAILED_OR_SKIPPED.match(line):
         name = _Row(match[2], (), found.configuration).shown()
         if match[1] == "FAIL":
             found.samples.fail(name, "failed")
         else:
             found.samples.warnings.append(f"{label(name)} was skipped")
     elif _NAMELESS.match(line):
-        found.samples.warnings.append("a result has lost its name to what the benchmark printed, and was left out")
+        found.samples.warnings.append("a result without a name was skipped: the benchmark's output broke its line")
     elif _END.match(line):
         found.ended = True
         if line.startswith("FAIL\t"):
-            found.samples.warnings.append(f"go test says: {label(line)}")
+            found.samples.warnings.append(f"go test reports: {label(line)}")
 
 
-def _read_result(found: _Found, name: str, pairs: list[str]) -> None:
-    """Keep a result line; prose that begins like one is passed over."""
+def _read_result(found: _Results, name: str, pairs: list[str]) -> None:
+    """Add a result line; prose that begins like one is skipped."""
     if re.match(r"[-+]?[\d.]|[-+]?Inf|NaN", pairs[0]):
         if len(pairs) % 2:
             raise ToolOutputError(f"the result of {label(name)} is cut short")
@@ -181,7 +181,7 @@ def _read_result(found: _Found, name: str, pairs: list[str]) -> None:
 def _add(samples: Samples, name: str, pairs: Sequence[str]) -> None:
     for text, unit in zip(pairs[::2], pairs[1::2], strict=True):
         try:
-            # As Go prints it: in any locale with a point.
+            # Go prints a decimal point in any locale.
             value = float(text)
         except ValueError as error:
             if unit in _UNITS:

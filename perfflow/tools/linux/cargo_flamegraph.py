@@ -1,6 +1,6 @@
-"""``cargo-flamegraph``: a flame graph as SVG, drawn by the program ``flamegraph`` of that crate over perf.
+"""``cargo-flamegraph``: draw a flame graph as SVG with the program ``flamegraph`` of that crate, from samples of perf.
 
-It records with perf as ``uses: perf`` does, and hotspots are read from the same recording; what it adds is the drawing.
+It records like ``uses: perf``, and hotspots are read from the same recording. It only adds the drawing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DRAWN = "flamegraph.svg"
 
 
 def invocations(call: Call[perf_samples.Stacks]) -> tuple[Invocation, ...]:
-    """Record the command and draw it, then turn the samples into text."""
+    """Record the command and draw the flame graph, then convert the samples to text."""
     options, data = call.options, str(call.folder / perf_samples.DATA)
     record = (*perf_samples.RECORD, "-F", str(options.frequency), "--call-graph", "dwarf,8192", "-o", data)
     argv = (
@@ -33,13 +33,13 @@ def invocations(call: Call[perf_samples.Stacks]) -> tuple[Invocation, ...]:
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Fold the samples and rank functions as ``perf`` does, beside the drawing.
+    """Fold the samples and rank functions as ``perf`` does, and add the drawing.
 
-    Raises ToolOutputError if there are no samples, or if the text or the drawing is cut or nonsense.
+    Raises ToolOutputError if there are no samples, or if the text or the drawing is cut or invalid.
     """
     drawn = tool_files.read_text(call.folder / _DRAWN)
     if "<svg" not in drawn[:2000] or not drawn.rstrip().endswith("</svg>"):
-        raise ToolOutputError(f"{_DRAWN} is cut short, or no drawing")
+        raise ToolOutputError(f"{_DRAWN} is cut short or not an SVG drawing")
     parsed = perf_samples.parse_script(call.folder, NAME)
     return replace(parsed, profiles=(Profile(_DRAWN, "svg"), *parsed.profiles))
 

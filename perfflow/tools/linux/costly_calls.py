@@ -1,6 +1,6 @@
-"""What a function is known to do by its name: to allocate, copy, hash, lock; so that a hotspot has a cause.
+"""Classify functions by name, such as allocating, copying, hashing and locking, to give hotspots a cause.
 
-A name alone is a supposition. Time that was sampled below such a function is a measurement of what its caller spends.
+The name of the hotspot itself only suggests a cause. Samples in such a function below the hotspot measure it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
     "locking": re.compile(r"_?_?(?:GI_+|pthread_)*(?:mutex|rwlock|spin)_\w*lock\w*\b|_?_?lll_\w*lock\w*|.*futex\w*.*"),
 }
 _LONGEST = 60
-_TELLING = 0.25
-"""The share of a function's samples from which on one kind of call below it is its cause."""
-_SAID = re.compile(r"measured: (?P<percent>\d+)% of its samples are spent (?P<kind>[^,]+), through (?P<through>.+)")
+_CAUSE_SHARE = 0.25
+"""The share of a function's samples above which one kind of call below it counts as its cause."""
+_CAUSE = re.compile(r"measured: (?P<percent>\d+)% of its samples are spent (?P<kind>[^,]+), through (?P<through>.+)")
 
 
-class Said(NamedTuple):
-    """What ``said`` says: the share (0 to 1) of a function's samples that are spent on a kind of call, and by what."""
+class CostlyCall(NamedTuple):
+    """The contents of a text by ``cause``: a kind of call, its share (0 to 1) of samples, and the called functions."""
 
     kind: str
     share: float
@@ -55,15 +55,15 @@ class Said(NamedTuple):
 
 
 def kind_of(name: str) -> str:
-    """Return what a function of this name does, '' where the name does not tell."""
+    """Return the kind of a function by its name, '' if unknown."""
     return next((kind for kind, pattern in _KINDS.items() if pattern.match(name)), "")
 
 
-def said(kinds: Counter[tuple[str, str]], samples: int) -> str:
-    """Say what a function's samples were spent on below it; '' where no kind has a good part of them."""
+def cause(kinds: Counter[tuple[str, str]], samples: int) -> str:
+    """Describe the most frequent kind of call below a function; '' if none has a quarter of its samples."""
     totals = summed((kind, count) for (kind, _), count in kinds.items())
     kind, count = min(totals.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
-    if not kind or count < _TELLING * samples:
+    if not kind or count < _CAUSE_SHARE * samples:
         return ""
     names = sorted((-part, name) for (of, name), part in kinds.items() if of == kind)
     shown = (name.partition("(")[0] or name for _, name in names[:2])
@@ -71,7 +71,7 @@ def said(kinds: Counter[tuple[str, str]], samples: int) -> str:
     return f"measured: {count / samples:.0%} of its samples are spent {kind}, through {through}"
 
 
-def read_said(text: str) -> Said | None:
-    """Read what ``said`` wrote, None where a text is something else."""
-    match = _SAID.fullmatch(text)
-    return Said(match["kind"], int(match["percent"]) / 100, match["through"]) if match else None
+def parse_cause(text: str) -> CostlyCall | None:
+    """Parse a text by ``cause``; None for any other text."""
+    match = _CAUSE.fullmatch(text)
+    return CostlyCall(match["kind"], int(match["percent"]) / 100, match["through"]) if match else None

@@ -1,19 +1,19 @@
-"""The lines of ``objdump -d --no-show-raw-insn``, GNU's or LLVM's, as instructions, and the loops they are in.
+"""Parse the output of ``objdump -d --no-show-raw-insn``, GNU's or LLVM's, into instructions and loops.
 
-Of floating point, arithmetic is what Intel's counters FP_ARITH_INST_RETIRED count (Intel 64 and IA-32 Architectures
+Floating-point arithmetic is what Intel's counters FP_ARITH_INST_RETIRED count (Intel 64 and IA-32 Architectures
 Software Developer's Manual, volume 3, performance monitoring events: ADD, SUB, HADD, HSUB, MUL, DIV, MIN, MAX, SQRT,
-RCP, RSQRT, DPP, FM(N)ADD, FM(N)SUB), and their like on AArch64. Packed integers have logic, shifts, comparisons and
-sums of products, too. Moves, conversions, shuffles, and the logic of floating point, by which scalar code changes
-signs, are no arithmetic, nor is what makes a zero or all ones. Scalar integers are not told from the arithmetic of
-addresses and loops, so they are left out. A fused multiply-add is one instruction.
+RCP, RSQRT, DPP, FM(N)ADD, FM(N)SUB), and the equivalents on AArch64. For packed integers, logic, shifts, comparisons
+and sums of products count as well. Not counted: moves, conversions, shuffles, floating-point logic, by which scalar
+code changes signs, and instructions that make a zero or all ones. Scalar integer instructions cannot be distinguished
+from the arithmetic of addresses and loops, so they are not counted either. A fused multiply-add is one instruction.
 
 Mnemonics of x86 (SSE to AVX-512, and x87) are those of the same manual, volume 2, in AT&T syntax; those of AArch64
 (floating point, Advanced SIMD, SVE) are those of Arm's A-profile A64 Instruction Set Architecture.
 
-Loops are natural ones (Aho, Lam, Sethi, Ullman, Compilers, section 9.6.6): a branch back to a header, with all that
-reaches it without passing the header. Where that would be the whole function, since the header can be passed by or a
-jump through a table hides how blocks are reached, the loop is what lies between the header and the branch. What an
-inner loop has is not the outer one's, so that the arithmetic of a hot inner loop is not that of the cold code around.
+Loops are natural loops (Aho, Lam, Sethi, Ullman, Compilers, section 9.6.6): a branch back to a header, with all blocks
+that reach it without passing the header. If these would be the whole function, because the header can be bypassed or a
+jump table hides edges, the loop is the code between the header and the branch. Instructions of an inner loop do not
+belong to the outer one, so that a hot inner loop is separate from the cold code around it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from perfflow.tools import tool_files
 
 
 class Machine(StrEnum):
-    """Whose instructions a text is of."""
+    """The instruction set of a disassembly."""
 
     X86 = "x86"
     AARCH64 = "aarch64"
 
 
 class Flow(StrEnum):
-    """Where the processor goes on: behind it, there or at the target, at the target alone, or no one knows where."""
+    """Control flow after an instruction: the next one, the next one or the target, the target, or unknown."""
 
     NEXT = "next"
     BRANCH = "branch"
@@ -44,11 +44,11 @@ class Flow(StrEnum):
 
 
 class Arithmetic(NamedTuple):
-    """What one arithmetic instruction works on: one number, or a vector of them.
+    """The operands of one arithmetic instruction: one number or a vector.
 
-    ``element`` is ``f32``, ``i8`` and so on; '' of bitwise logic, which has none. ``lanes`` are the results it makes
-    (at most, where it is masked), 0 where that is not known: without an element, and of SVE, whose registers are as
-    long as the processor has them. ``register`` is the kind of register: ``xmm``, ``ymm``, ``q``, ``z``.
+    ``element`` is ``f32``, ``i8`` and so on, '' for bitwise logic. ``lanes`` is the number of results (the maximum if
+    masked), 0 if unknown: without an element, and for SVE, whose register length depends on the processor.
+    ``register`` is the kind of register: ``xmm``, ``ymm``, ``q``, ``z``.
     """
 
     packed: bool
@@ -58,7 +58,7 @@ class Arithmetic(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """One instruction; ``target`` is the address that it may go on at, where its text tells."""
+    """One instruction; ``target`` is the address of a branch or jump, if its text has one."""
 
     address: int
     flow: Flow
@@ -67,7 +67,7 @@ class Instruction(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Instructions that are run about equally often: a loop without its inner ones, or a block outside of loops."""
+    """Instructions that run about equally often: a loop without its inner loops, or a block outside of loops."""
 
     is_loop: bool
     start: int
@@ -83,7 +83,7 @@ _COMMENT: Mapping[Machine, re.Pattern[str]] = {
 _TARGET = re.compile(r"(?:0x)?(?P<address>[0-9a-f]{1,16})\Z")
 # Commas within parentheses and brackets belong to an address.
 _COMMA = re.compile(r",\s*(?![^()\[\]]*[)\]])")
-# The first that matches a mnemonic; all others go on behind themselves.
+# The first match of a mnemonic applies. All other instructions continue with the next one.
 _FLOWS: Mapping[Machine, Mapping[Flow, re.Pattern[str]]] = {
     Machine.X86: {
         Flow.JUMP: re.compile(r"jmp[qlw]?|ljmp"),
@@ -97,7 +97,7 @@ _FLOWS: Mapping[Machine, Mapping[Flow, re.Pattern[str]]] = {
     },
 }
 _VISITS = 2_000_000
-"""Blocks that are looked at, of all loops of a function together; the smallest come first."""
+"""Largest number of blocks visited for all loops of a function; the smallest loops come first."""
 
 _X86_REGISTER = re.compile(r"%([xyz]?mm)\d")
 _X86_BITS: Mapping[str, int] = {"mm": 64, "xmm": 128, "ymm": 256, "zmm": 512}
@@ -113,7 +113,7 @@ _X86_INTEGER = re.compile(
     r"|opcnt|lzcnt|cmp(?:n?eq|gt|n?l[te])?u?|madd52[lh]u)"
     r"(?P<element>[bwdq])\Z"
 )
-# Sums of products and differences, by the element of their results.
+# Sums of products and differences, grouped by the element of their results.
 _X86_SUMS = re.compile(
     r"v?(?:(?P<i16>pmaddubsw|(?:m|db)?psadbw)|(?P<i32>pmaddwd|pdp[bw][su]{2}ds?)|(?P<i64>pmulu?dq)|(?P<f32>dpbf16ps))\Z"
 )
@@ -124,7 +124,7 @@ _X87 = re.compile(
     r"f(?:i?(?:add|subr?|mul|divr?)p?[slt]?|sqrt|sin|cos|sincos|ptan|patan|2xm1|yl2x|yl2xp1|prem1?|scale)\Z"
 )
 
-# `v0.1q` is left aside: what is multiplied into it are the elements of the next operand.
+# `v0.1q` is skipped: the elements of the operation are those of the next operand.
 _ARM_VECTOR = re.compile(r"\b(?:v\d+\.(?P<count>\d+)(?!q)|z\d+\.)(?P<element>[bhsdq])\b")
 _ARM_SCALAR = re.compile(r"(?P<element>[hsd])\d+\Z")
 _ARM_BITS: Mapping[str, int] = {"b": 8, "h": 16, "s": 32, "d": 64, "q": 128}
@@ -137,7 +137,7 @@ _ARM_SIGNED = """
 qadd qsub hadd rhadd hsub abd aba abdl abal adalp addl addw subl subw addlp addlv addv max min maxp minp maxv minv mull
 mlal mlsl dot shl shr sra rshl rshr rsra qshl qrshl mulh mmla div divr
 """
-"""Behind s or u, for signed and unsigned integers."""
+"""Suffixes after s or u, for signed and unsigned integers."""
 _ARM_PLAIN = """
 add sub subr mul mla mls mad msb addp addv shl sri sli lsl lsr asr lslr lsrr asrr abs neg clz cls pmul pmull addhn subhn
 raddhn rsubhn sqdmulh sqrdmulh sqdmull sqdmlal sqdmlsl sqrdmlah sqrdmlsh sqabs sqneg suqadd usqadd usdot sudot usmmla
@@ -149,13 +149,13 @@ _ARM_LOGIC = frozenset({"and", "bic", "eor", "eor3", "bcax", "orr", "orn"})
 
 
 def read(machine: Machine, lines: Iterable[str]) -> tuple[Instruction, ...]:
-    """Return the instructions. Raises ToolOutputError for a line that is none, and if addresses do not rise."""
+    """Return the instructions. Raises ToolOutputError for an invalid line, and if addresses do not increase."""
     found: list[Instruction] = []
     for line in lines:
-        match = tool_files.matched(_LINE, line, "objdump prints what is not an instruction")
+        match = tool_files.matched(_LINE, line, "objdump printed a line that is not an instruction")
         address = int(match["address"], 16)
         if found and address <= found[-1].address:
-            raise ToolOutputError(f"objdump's addresses do not rise at {address:x}")
+            raise ToolOutputError(f"objdump's addresses do not increase at {address:x}")
         found.append(_instruction(machine, address, match["text"]))
     return tuple(found)
 
@@ -175,7 +175,7 @@ def _instruction(machine: Machine, address: int, text: str) -> Instruction:
 
 
 def _x86_arithmetic(mnemonic: str, operands: Sequence[str]) -> Arithmetic | None:
-    """Return what arithmetic an instruction is; None for all else. ``operands`` are in the order of the text."""
+    """Return the arithmetic of an instruction, None for others. ``operands`` are in the order of the text."""
     if _X87.match(mnemonic):
         return Arithmetic(packed=False, element="f80", lanes=1, register="st")
     registers = (found for text in operands for found in _X86_REGISTER.findall(text))
@@ -202,14 +202,14 @@ def _x86_arithmetic(mnemonic: str, operands: Sequence[str]) -> Arithmetic | None
 
 
 def _makes_constant(mnemonic: str, operands: Sequence[str]) -> bool:
-    """Whether it only makes zeros or ones: a register with itself, or a truth table that is constant."""
+    """Whether the result is all zeros or ones: both operands are one register, or the truth table is constant."""
     if "ternlog" in mnemonic:
         return operands[0] in _X86_CONSTANT_TABLES
     return bool(_X86_MAKES_CONSTANT.match(mnemonic)) and len(operands) > 1 and operands[0] == operands[1]
 
 
 def _aarch64_arithmetic(mnemonic: str, operands: Sequence[str]) -> Arithmetic | None:
-    """Return what arithmetic an instruction is; None for all else. ``operands`` are in the order of the text."""
+    """Return the arithmetic of an instruction, None for others. ``operands`` are in the order of the text."""
     vector = _ARM_VECTOR.search(" ".join(operands))
     if not vector:
         scalar = _ARM_SCALAR.match(operands[0]) if operands else None
@@ -224,14 +224,14 @@ def _aarch64_arithmetic(mnemonic: str, operands: Sequence[str]) -> Arithmetic | 
     if mnemonic in _ARM_LOGIC:
         makes_zero = mnemonic == "eor" and len(operands) > 1 and operands[-1] == operands[-2]
         return None if makes_zero else Arithmetic(packed=True, element="", lanes=0, register=register)
-    # `cnt` and the sum of its eight bytes are how a number's bits are counted, which has no instruction of its own.
+    # `cnt` with the sum of its eight bytes counts the bits of one number, which has no scalar instruction.
     if _is(mnemonic, _ARM_INTEGER) and not (mnemonic in {"addv", "uaddlv"} and vector[0].endswith(".8b")):
         return Arithmetic(packed=True, element=f"i{bits}", lanes=lanes, register=register)
     return None
 
 
 def _is(mnemonic: str, names: frozenset[str]) -> bool:
-    """Whether it is one of the names, or its form for the upper half, ``2``, or each second element, ``b``, ``t``."""
+    """Whether a mnemonic is one of the names, or their form for the upper half (2) or every second element (b, t)."""
     return mnemonic in names or (mnemonic[-1:] in {"2", "b", "t"} and mnemonic[:-1] in names)
 
 
@@ -242,7 +242,7 @@ _ARITHMETIC: Mapping[Machine, Callable[[str, Sequence[str]], Arithmetic | None]]
 
 
 def regions(code: Sequence[Instruction]) -> Mapping[int, Region]:
-    """Return the region of each instruction, by its address."""
+    """Return the regions by the address of each instruction."""
     blocks = _blocks(code)
     loops = sorted(_loops(blocks), key=lambda loop: (sum(len(blocks[number]) for number in loop[1]), loop[0]))
     taken: set[int] = set()
@@ -273,7 +273,7 @@ def _blocks(code: Sequence[Instruction]) -> list[list[Instruction]]:
 
 
 def _loops(blocks: Sequence[Sequence[Instruction]]) -> Iterator[tuple[int, set[int]]]:
-    """Yield the header of each loop and its blocks, all by number; loops of one header are one."""
+    """Yield the header and the blocks of each loop as numbers. Loops with the same header are merged."""
     number_of = {block[0].address: number for number, block in enumerate(blocks)}
     before: list[list[int]] = [[] for _ in blocks]
     latches: dict[int, list[int]] = {}
@@ -297,5 +297,5 @@ def _loops(blocks: Sequence[Sequence[Instruction]]) -> Iterator[tuple[int, set[i
                 visits += 1
                 body.add(number)
                 waiting += before[number]
-        # The first block cannot reach the header but through it, unless it is the header.
+        # If the first block is in the body but is not the header, the loop can be entered without the header.
         yield header, set(range(header, max(ends) + 1)) if waiting or (header and 0 in body) else body

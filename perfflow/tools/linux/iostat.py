@@ -1,7 +1,7 @@
-"""``iostat``: how busy the machine's disks and processors were while the command ran, sampled beside it.
+"""``iostat``: sample the load of the machine's disks and processors while the command runs.
 
-The figures are the whole machine's, not the command's alone. SIGTERM would leave JSON without its end, so iostat is
-stopped by SIGINT, which lets it write that.
+The figures are of the whole machine, not only of the command. iostat is stopped by SIGINT, after which it completes its
+JSON; after SIGTERM it does not.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Pr
 from perfflow.tools.tool_json import Figure, Json
 
 _FILE = "iostat.json"
-# Of the processors' time; processes of low priority, `nice`, are no system's work, so they are the user's.
+# Shares of the processors' time. Processes of low priority (`nice`) count as user.
 _SHARES = ("user", "system", "iowait", "steal", "idle")
 _BEGINS = 2.0
 _KIB = 1024.0
-# What lies on top of a disk, or holds nothing of its own, would be counted twice.
+# Devices on top of other disks, which would be counted twice, and devices without storage.
 _NO_DISK = re.compile(r"(?:loop|ram|zram|dm-|md|sr|fd|nbd)\d")
 _STOLEN = 0.05
 _WAITED = 0.2
-# Shares are rounded to a hundredth of a percent, six of them.
+# In percentage points; six shares are rounded to 0.01%.
 _ROUNDED = 1.0
 
 
 class Options(CommandOptions):
     """``with`` keys of ``uses: iostat``."""
 
-    interval: int = Field(default=1, ge=1, le=60, description="Seconds from sample to sample.")
+    interval: int = Field(default=1, ge=1, le=60, description="Seconds between samples.")
     disks: list[str] = Field(default_factory=list, description="Names of disks, such as `sda` (default: all).")
 
 
 class _Disk(Json):
-    """What a disk did, in KiB/s, and the share of the time in which it did something, in percent."""
+    """One disk: throughput in KiB/s, and the share of time in which it was busy, in percent."""
 
     name: str = Field(alias="disk_device", min_length=1)
     read: Figure = Field(alias="rkB/s")
@@ -64,18 +64,18 @@ class _File(Json):
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Sample without an end, beside the command. The first sample, since the machine was started, is left out."""
+    """Sample while the command runs, without the first sample, which covers the time since boot."""
     interval = str(call.options.interval)
     argv = (call.program or "iostat", "-x", "-y", "-k", "-o", "JSON", interval)
-    # POSIXLY_CORRECT would change the units, S_TIME_FORMAT and the locale the text.
+    # POSIXLY_CORRECT can change the units; S_TIME_FORMAT and the locale can change the text.
     env = {"LC_ALL": "C", "S_COLORS": "never"}
     return (Invocation(argv, env, _FILE, beside=_BEGINS), Invocation(call.command))
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Read the distribution of every figure over the samples, each of one interval.
+    """Read the distribution of every figure over the samples of one interval each.
 
-    Raises ToolOutputError if the JSON is cut or nonsense, if a disk is not there, or if the command ended before the
+    Raises ToolOutputError if the JSON is cut or invalid, if a disk does not exist, or if the command ended before the
     first sample.
     """
     (host,) = tool_json.read(_File, call.folder / _FILE).hosts
@@ -87,19 +87,18 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
         raise ToolOutputError(
             f"the command ended within {call.options.interval} s, before the first sample: give it more work"
         )
-    # Others may take the processors away, and disks keep them waiting.
     stolen, waited = (fmean(series[metric]) for metric in ("cpu_steal", "cpu_iowait"))
     warnings = {
-        f"the hypervisor gave {stolen:.0%} of the processors' time to others": stolen > _STOLEN,
+        f"the hypervisor gave {stolen:.0%} of the processors' time to other machines": stolen > _STOLEN,
         f"the processors waited for disks {waited:.0%} of the time": waited > _WAITED,
-        "iostat saw no disk, so there is no disk_util, disk_read and disk_write": "disk_util" not in series,
+        "iostat found no disk, so disk_util, disk_read and disk_write are missing": "disk_util" not in series,
     }
     readings = tuple(reading_of_many(metric, values) for metric, values in series.items())
     return Parsed(readings, warnings=tuple(warning for warning, is_so in warnings.items() if is_so))
 
 
 def _figures(sample: _Sample, wanted: list[str]) -> Iterator[tuple[str, float]]:
-    """Yield the figures of one interval: shares (0 to 1) and B/s; none of disks where there are none."""
+    """Yield the figures of one interval: shares (0 to 1) and B/s, without those of disks if there is no disk."""
     percents = {name: value for name, value in sample.processors.items() if name in (*_SHARES, "nice")}
     if len(percents) <= len(_SHARES) or abs(sum(percents.values()) - 100) > _ROUNDED:
         raise ToolOutputError(f"{_FILE} is damaged: the shares of the processors add up to {sum(percents.values()):g}%")
@@ -112,13 +111,13 @@ def _figures(sample: _Sample, wanted: list[str]) -> Iterator[tuple[str, float]]:
 
 
 def _chosen(disks: list[_Disk], wanted: list[str]) -> list[_Disk]:
-    """The disks that are asked for, or all that are no more than a view of another one."""
+    """Return the wanted disks, by default all physical disks. Raises ToolOutputError for an unknown disk."""
     names = [disk.name for disk in disks]
     if len(set(names)) < len(names):
-        raise ToolOutputError(f"{_FILE} holds a disk twice")
+        raise ToolOutputError(f"{_FILE} lists a disk twice")
     if missing := [name for name in wanted if name not in names]:
         there = ", ".join(tool_files.clean_name(name)[:40] for name in names[:8])
-        raise ToolOutputError(f"there is no disk {missing[0][:40]!r}; there are: {there or 'none'}")
+        raise ToolOutputError(f"there is no disk {missing[0][:40]!r}; available disks: {there or 'none'}")
     return [disk for disk in disks if (disk.name in wanted if wanted else not _NO_DISK.match(disk.name))]
 
 

@@ -1,4 +1,7 @@
-"""``perf``: stacks of any program sampled by the kernel, folded from the text that drivers/perf_text.py makes."""
+"""``perf``: sample the stacks of any program with Linux perf, and rank its functions.
+
+The stacks are folded from the text by drivers/perf_text.py.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,15 @@ class Options(Stacks):
     call_graph: Literal["dwarf", "fp", "lbr", "none"] = Field(
         default="dwarf",
         validation_alias=AliasChoices("call_graph", "call-graph"),
-        description="dwarf (8 KiB per sample, right for all code with debug information), fp (small, needs "
-        "-fno-omit-frame-pointer and loses some callers even so), lbr (Intel's branch records, at most 32 callers) or "
-        "none.",
+        description="How to record callers: dwarf (8 KiB per sample, correct for all code with debug information), fp "
+        "(small, needs -fno-omit-frame-pointer and still misses some callers), lbr (Intel's branch records, at most 32 "
+        "callers) or none.",
     )
     event: Event = ""
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Record the command, then turn the samples into text."""
+    """Record the command, then convert the samples to text."""
     options = call.options
     graph = {"dwarf": "dwarf,8192", "none": ""}.get(options.call_graph, options.call_graph)
     record = perf_samples.recording(call, options.frequency, options.event, graph)
@@ -36,9 +39,9 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Fold the samples into ``stacks.folded`` and rank functions by the samples that count for them.
+    """Fold the samples into ``stacks.folded`` and rank functions by the samples attributed to them.
 
-    Raises ToolOutputError if there are no samples, or if the text is cut or nonsense.
+    Raises ToolOutputError if there are no samples, or if the text is cut or invalid.
     """
     return perf_samples.parse_script(call.folder, NAME, call.options.event)
 
@@ -53,7 +56,7 @@ ADAPTER = Adapter(
     program=perf_samples.PERF,
     passes_stdout=True,
     invocations=invocations,
-    # The text may be empty, for which `parse` has a better reason.
+    # The text is not listed, since `parse` reports an empty text with a better reason.
     outputs=leaves(perf_samples.DATA),
     parse=parse,
 )

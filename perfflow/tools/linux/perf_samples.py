@@ -1,15 +1,15 @@
-"""What perf records of a program, as the tools that sample with it need it: how to record, and the samples in its text.
+"""Record samples with perf and parse its text, for all tools that sample with perf.
 
-``perf record`` falls back to the timer ``cpu-clock`` where there are no hardware counters; what was used is read from
-the samples. The inlined callers and source lines come from debug information, so compile with ``-g``.
+``perf record`` falls back to the timer ``cpu-clock`` if there are no hardware counters; the event is read from the
+samples. The inlined callers and source lines come from debug information, so compile with ``-g``.
 
-A sample counts for the innermost function of the project's own code on its stack: what that calls in libraries is its
-doing. Where no frame is known to be the project's own, it counts for the function that was running. Its weight is its
-period: perf begins with short ones and adapts, so that samples of equal weight would show the start of a program.
+A sample is attributed to the innermost function of the project's own code on its stack, which includes its calls into
+libraries. If no frame is known to be the project's own, it is attributed to the running function. Its weight is its
+period: perf begins with short periods and adapts them, so equal weights would overrepresent the start of a program.
 
-In the text a sample is a header, then its frames, the running function first. Code that a program makes while it runs
-has the names that the program wrote to ``/tmp/perf-PID.map``. They are told without the process's id, and those of
-Python and Node.js with the function's file, so that two runs have the same.
+In the text a sample is a header, then its frames, the running function first. Code generated at run time has the names
+in ``/tmp/perf-PID.map``. They are shown without the process id, and those of Python and Node.js with the function's
+file, so that they are equal in two runs.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from perfflow.tools.adapter import Call, CommandOptions, Invocation, Program
 from perfflow.tools.linux import costly_calls
 
 PERF = Program("perf", "apt-get install linux-perf")
-# Without --no-bpf-event a record takes a second longer; -N leaves the user's build-id cache alone.
+# Without --no-bpf-event, recording takes 1 s longer. With -N, perf does not write to the user's build-id cache.
 RECORD = ("record", "-q", "--no-bpf-event", "-N")
 DATA, SCRIPT = "perf.data", "perf.script"
-"""The recording, and its text; the texts of several, one after the other, are that of all."""
+"""The recording and its text. The texts of several recordings can be concatenated."""
 NO_SAMPLE = "perf took no sample: give the program more work or a higher `frequency`"
 _FOLDED = "stacks.folded"
 _FEW = 100
 _FIELDS = "comm,pid,tid,time,period,event,ip,sym,dso,srcline"
-_TEXT = python_command.bare("perf_text.py", __file__)
+_TEXT = python_command.driver_command("perf_text.py", __file__)
 _NO_SOURCES = (
-    "no sample has a source file of the project's own: build with debug information (-g; in Rust `debug = 1`) for "
-    "files, lines and inlined callers"
+    "no sample has a source file of the project: build with debug information (-g; in Rust `debug = 1`) to get files, "
+    "lines and inlined callers"
 )
 _DEEPEST = 512
-# perf_text.py's last line: perf's text may be cut between two samples, where nothing else shows it.
+# perf_text.py's last line. Only it shows that perf's text was not cut between two samples.
 _END = "# end"
-# Before it, where perf took too long, or did not survive looking for callers and lines.
+# A line before it, if perf took too long or crashed while it looked for callers and lines.
 _WITHOUT = re.compile(
     r"# without (?P<what>inlined callers|perf's source lines): "
     r"(?:more than (?P<limit>[\d.e+]{1,9}) s|perf (?:was ended by signal (?P<signal>\d{1,3}) .*|exited with \d+))\Z"
 )
-# `hot  3980/3980    919.305178: cpu-clock:ppp: ` with the only frame on the same line if there are no call graphs.
+# `hot  3980/3980    919.305178: cpu-clock:ppp: `. Without call graphs the only frame follows on the same line.
 _SAMPLE = re.compile(
     r"\s*(?P<comm>\S.{0,40}?)\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?\d+\.\d+:\s+"
     r"(?:(?P<period>\d{1,18})\s+)?(?P<event>\S+):(?:\s+(?P<rest>.*))?\Z"
@@ -62,11 +62,11 @@ _FRAME = re.compile(
     r"\s*[0-9a-f]{1,16}\s+(?P<symbol>\S.*?)(?:\+0x[0-9a-f]+)?"
     r"(?: \((?P<library>/.*|\[[^()]*|(?!inlined\))[^()]+)\))?(?: \(inlined\))?\s*\Z"
 )
-# Without `??:0` and `libc.so.6[27249]`, which say that there is no source.
+# Not `??:0` and `libc.so.6[27249]`, which perf prints if there is no source.
 _SOURCE = re.compile(r"(?!\?\?)(?P<file>.*\S):(?P<line>[1-9]\d{0,8})(?: \(discriminator \d+\))?(?: \(inlined\))?\Z")
-_MADE_IN = re.compile(r"perf-\d+\.map\Z|\[?JIT\]? tid \d+\Z")
-# `py::inner:/src/hot.py`, and `JS:*inner /src/hot.js:1:15`, where a mark tells how far the code was optimised.
-_MADE = re.compile(
+_GENERATED_IN = re.compile(r"perf-\d+\.map\Z|\[?JIT\]? tid \d+\Z")
+# `py::inner:/src/hot.py`, and `JS:*inner /src/hot.js:1:15`, where a mark is the level of optimisation.
+_GENERATED = re.compile(
     r"py::(?P<python>[^:]*):(?P<module>.*)\Z"
     r"|(?:JS|LazyCompile|Function|Script|Eval):[~^+*]?(?P<name>.*?) ?(?:file://)?(?P<file>(?:/|node:).*?)"
     r":(?P<line>\d{1,9})(?::\d+)?\Z"
@@ -77,7 +77,7 @@ Event = Annotated[
     str,
     Field(
         pattern=r"^(?:[A-Za-z0-9_][A-Za-z0-9_:/=.,-]*)?$",
-        description="The event to sample, as `perf list` names it; by default perf's choice for this machine.",
+        description="Event to sample, as named by `perf list` (default: perf's choice for this machine).",
     ),
 ]
 
@@ -86,8 +86,7 @@ Event = Annotated[
 class Sample:
     """One sample: its frames leaf first, as perf prints them, and the ``library`` of the first.
 
-    ``period`` is what it stands for: how many of its event happened since the one before, ns for a timer. 1 where the
-    text does not tell.
+    ``period`` is the number of events since the previous sample, ns for a timer; 1 if the text has no periods.
     """
 
     comm: str
@@ -98,7 +97,7 @@ class Sample:
 
     @property
     def leaf(self) -> Frame:
-        """The function that was running; without a source it carries the library in its name."""
+        """The running function. If it has no source file, its name includes the library."""
         leaf = self.frames[0] if self.frames else Frame("[unknown]")
         is_told = leaf.file or not self.library or leaf.name.startswith("[")
         return leaf if is_told else Frame(f"{leaf.name} ({self.library})")
@@ -111,48 +110,48 @@ class Sampling(CommandOptions):
 
 
 class Stacks(Sampling):
-    """``with`` keys of those that record call stacks."""
+    """``with`` keys of the tools that record call stacks with perf."""
 
     inline_limit: float = Field(
         default=60,
         ge=0,
         le=3600,
-        description="Seconds that finding inlined callers may take, 0 for none; where it takes longer, functions stand "
-        "for what was inlined into them.",
+        description="Time limit in seconds for finding inlined callers, 0 to skip them. Without inlined callers, their "
+        "samples count for the functions that they were inlined into.",
     )
 
 
 def recording(call: Call, frequency: int, event: str, graph: str = "") -> Invocation:
-    """Return the process that samples the command, with call stacks by ``graph``."""
+    """Return the process that samples the command; ``graph`` is the method for call stacks."""
     asked = (*(("-e", event) if event else ()), "-F", str(frequency), *(("--call-graph", graph) if graph else ()))
     return Invocation((call.program or "perf", *RECORD, *asked, "-o", str(call.folder / DATA), "--", *call.command))
 
 
 def text(program: str, data: str, limit: float) -> Invocation:
-    """Return the process that writes the text of a recording; inlined callers may take ``limit`` seconds."""
+    """Return the process that writes the text of a recording; ``limit`` is in seconds, for inlined callers."""
     script = (program, "script", "-i", data, "-F", _FIELDS, "--full-source-path")
-    # perf script would otherwise ask servers on the network for debug information.
+    # Otherwise perf script queries servers on the network for debug information.
     return Invocation((*_TEXT, f"{limit:g}", *script), env={"DEBUGINFOD_URLS": ""}, stdout=SCRIPT)
 
 
 def parse_script(folder: Path, source: str, event: str = "") -> Parsed:
-    """Do what ``parse`` does for the tool ``source``; ``event`` is what perf was asked for."""
+    """Parse the text for the tool ``source``; ``event`` is the event that was requested."""
     notes: list[str] = []
-    events: defaultdict[str, _Found] = defaultdict(_Found)
+    events: defaultdict[str, _EventSums] = defaultdict(_EventSums)
     for sample in read(folder / SCRIPT, notes):
         events[sample.event].take(sample)
     if not events:
         raise ToolOutputError(NO_SAMPLE)
-    # Samples of several events are no common measure: the one named first, by perf or the workflow, is ranked.
+    # Samples of several events cannot be added up, so the first event is ranked.
     found = next(iter(events.values()))
     (folder / _FOLDED).write_text(write_folded(found.stacks), encoding="utf-8")
     used, *others = (name.split(":")[0] for name in events)
     warnings = [*sampling_warnings(found.samples, used, event)]
     if others:
-        warnings.append(f"functions are ranked by {used} alone; profile {' and '.join(others)} in a step of its own")
+        warnings.append(f"functions are ranked only by {used}; profile {' and '.join(others)} in a separate step")
     if not found.is_own:
         notes.append(_NO_SOURCES)
-    # What costs are counted in is samples: of unequal ones the mean sample.
+    # Costs are in samples; if periods differ, in mean samples.
     mean = found.stacks.total() / found.samples
     weights = found.blamed if mean == 1 else {frame: weight / mean for frame, weight in found.blamed.items()}
     costs = costs_of(weights.items(), "time")
@@ -160,8 +159,8 @@ def parse_script(folder: Path, source: str, event: str = "") -> Parsed:
     return Parsed((), found.hotspots(source), (profile,), (*warnings, *notes), costs)
 
 
-def _counts(event: str, found: _Found) -> StackCounts:
-    """What the stacks of an event are counts of; a sample is one where the text tells no periods."""
+def _counts(event: str, found: _EventSums) -> StackCounts:
+    """Return the unit and metric of an event's stacks; the unit is samples if the text has no periods."""
     is_time = event in _TIMERS
     unit = "samples" if found.stacks.total() == found.samples else "ns" if is_time else event
     metric = {"cycles": "time", "instructions": "instructions"}.get(event, "time" if is_time else "")
@@ -169,24 +168,24 @@ def _counts(event: str, found: _Found) -> StackCounts:
 
 
 def sampling_warnings(samples: int, used: str, wanted: str) -> Iterator[str]:
-    """Say when there are too few samples, and when perf sampled something else than the event asked for."""
+    """Yield warnings if there are too few samples, or if perf did not sample the requested event."""
     if samples < _FEW:
-        yield f"{samples} {FEW_SAMPLES}: give the program more work, or a higher `frequency`, for shares to mean much"
+        yield f"{samples} {FEW_SAMPLES}: give the program more work or raise `frequency` to get reliable shares"
     if used in _TIMERS and wanted.split(":", maxsplit=1)[0] != used:
-        yield f"sampled by the timer {used}: this machine offers perf no hardware counter"
+        yield f"sampled by the timer {used}, since this machine has no hardware counters for perf"
 
 
 def read(path: Path, notes: list[str]) -> Iterator[Sample]:
-    """Yield the samples; what there is to say of the text is added to ``notes``.
+    """Yield the samples and append warnings about the text to ``notes``.
 
-    Raises ToolOutputError for a line that is none of perf's, or a cut.
+    Raises ToolOutputError if a line is invalid or the text is cut.
     """
     sample: Sample | None = None
     is_ended = False
     for line in filter(str.strip, tool_files.read_lines(path)):
         is_ended = line == _END
         if note := _WITHOUT.match(line):
-            notes.append(_why_without(note))
+            notes.append(_warning_of(note))
         if note or is_ended:
             continue
         header = None if line.startswith("\t") else _SAMPLE.match(line)
@@ -200,21 +199,21 @@ def read(path: Path, notes: list[str]) -> Iterator[Sample]:
         if frame := header["rest"] if header else line:
             _add(sample, frame, path.name)
     if sample and not is_ended:
-        raise ToolOutputError(f"{path.name} is cut short: it has no end")
+        raise ToolOutputError(f"{path.name} is cut short: its last line is missing")
     if sample:
         yield sample
 
 
-def _why_without(note: re.Match[str]) -> str:
+def _warning_of(note: re.Match[str]) -> str:
     if note["what"] != "inlined callers":
         return (
-            "perf failed while it looked for source lines, so they are addr2line's, of the addresses with most samples"
+            "perf failed while it looked for source lines, so addr2line was used, for the addresses with most samples"
         )
     why = f"needs more than {note['limit']} s to find"
     if note["signal"]:
         why = f"was ended by signal {note['signal']} while it looked for"
-    remedy = "; `inline_limit` gives it more" if note["limit"] else ""
-    return f"perf {why} inlined callers, so functions stand for what was inlined into them{remedy}"
+    remedy = "; raise `inline_limit` to see them" if note["limit"] else ""
+    return f"perf {why} inlined callers, so their samples count for the functions around them{remedy}"
 
 
 def _add(sample: Sample, line: str, name: str) -> None:
@@ -227,20 +226,20 @@ def _add(sample: Sample, line: str, name: str) -> None:
         return
     match = None if is_source else _FRAME.match(line)
     if not match:
-        raise ToolOutputError(f"{name} holds a line that is not a frame: {line[:80]!r}")
+        raise ToolOutputError(f"{name} has a line that is not a frame: {line[:80]!r}")
     if len(sample.frames) >= _DEEPEST:
-        raise ToolOutputError(f"{name} holds a stack of more than {_DEEPEST} frames")
+        raise ToolOutputError(f"{name} has a stack of more than {_DEEPEST} frames")
     frame, library = _frame(match["symbol"], match["library"] or "")
     sample.library = sample.library if sample.frames else library
     sample.frames.append(frame)
 
 
 def _frame(symbol: str, path: str) -> tuple[Frame, str]:
-    """Return the frame of a symbol and the library's name; unknown symbols are called by their library."""
+    """Return the frame of a symbol and the library's name. Unknown symbols are named after their library."""
     library = Path(path.removesuffix(" (deleted)")).name.strip("[]")
-    if _MADE_IN.match(library):
+    if _GENERATED_IN.match(library):
         library = "JIT"
-        if made := _MADE.match(symbol):
+        if made := _GENERATED.match(symbol):
             name = tool_files.clean_name(made["python"] or made["name"] or "(anonymous)")
             return Frame(name, tool_files.clean_name(made["module"] or made["file"]), int(made["line"] or 0)), library
     name = symbol_names.plain(symbol)
@@ -250,8 +249,8 @@ def _frame(symbol: str, path: str) -> tuple[Frame, str]:
 
 
 @dataclass(slots=True)
-class _Found:
-    """What the samples of one event add up to by their periods; places are functions by name and file."""
+class _EventSums:
+    """Sums of one event's samples, weighted by period. A place is a function by name and file."""
 
     samples: int = 0
     stacks: Counter[Stack] = field(default_factory=Counter)
@@ -274,7 +273,7 @@ class _Found:
         self.selves[place] += 0 if at else weight
         for each in {place} | {(frame.name, frame.file) for frame in frames}:
             self.inclusive[each] += weight
-        # On the way down from it, the first function whose name tells what it does.
+        # Below the function, the first one whose name shows its kind.
         told = (
             (kind, frame.name) for frame in reversed(frames[: at or 0]) if (kind := costly_calls.kind_of(frame.name))
         )
@@ -282,11 +281,11 @@ class _Found:
             self.below[place][found] += weight
 
     def hotspots(self, source: str) -> tuple[Hotspot, ...]:
-        """Rank places by the samples that count for them, each with what it is known to do."""
+        """Rank places by the samples attributed to them, each with a cause if it is known."""
         found, total = [], self.stacks.total()
         for spot in hotspots_of(self.blamed.items(), source=source):
             place = (spot.location, spot.file)
-            cause = costly_calls.said(self.below[place], round(spot.share * total))
+            cause = costly_calls.cause(self.below[place], round(spot.share * total))
             if not cause and (kind := costly_calls.kind_of(spot.location)):
                 cause = f"supposed: {kind}, by the function's name"
             own, whole = self.selves[place] / total, self.inclusive[place] / total

@@ -1,6 +1,6 @@
-"""``perf-stat``: counters of one run by ``perf stat``; the kernel's own everywhere, the processor's where it has a PMU.
+"""``perf-stat``: read counters of one run with ``perf stat``: the kernel's, and the processor's if it has a PMU.
 
-The processor's ``instructions`` and ``cycles`` carry noise, other than the simulated ones of valgrind.
+The processor's ``instructions`` and ``cycles`` are noisy, unlike the counts of valgrind.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _METRIC_OF: Mapping[str, str] = {
     "cache-misses": "cache_misses",
     "branch-misses": "branch_misses",
 }
-# None of these is 0 for a process that ran, but virtual machines let some counters stand still.
+# None of these is 0 for a process that ran, but some counters do not advance in virtual machines.
 _NEVER_ZERO = frozenset({"duration_time", "task-clock", "page-faults", "cycles", "instructions"})
-# perf writes `<not counted>` for a share of CPU time that is 0, since it gives its run time as 0 as well.
+# perf writes `<not counted>` for a CPU time of 0, since it sets the counter's run time to 0 as well.
 _ZERO_WHEN_UNCOUNTED = frozenset({"user_time", "system_time"})
 _UNITS: Mapping[str, float] = {"": 1.0, "ns": 1e-9, "us": 1e-6, "msec": 1e-3, "ms": 1e-3, "s": 1.0, "sec": 1.0}
 _TIMES = frozenset({"duration_time", "task-clock", "user_time", "system_time"})
@@ -46,15 +46,15 @@ _MULTIPLEXED = 99.9
 _LACKS = {
     "not supported": "this machine does not have the counters",
     "not counted": "perf could not count",
-    "counted as 0": "perf counted 0, which cannot be:",
+    "counted as 0": "perf counted 0, which is not valid, for",
 }
-# What perf prints as a ratio may be nan, and numbers follow the user's locale.
+# perf's ratios may be nan, and its numbers follow the user's locale.
 _NOT_FINITE = re.compile(r":\s*-?(?:nan|inf)\b")
 _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 
 
 class _Line(Json):
-    """What perf prints of one event; newer versions print derived figures as well, which have no value."""
+    """One line of perf, about one event. Newer versions also print derived figures, which have no value."""
 
     value: object = Field(None, alias="counter-value")
     event: object = ""
@@ -63,7 +63,7 @@ class _Line(Json):
 
 
 class _Counter(NamedTuple):
-    """One counter of one kind of core; ``value`` in base units, None where perf has none, ``lack`` says why."""
+    """One counter of one kind of core; ``value`` in base units, or None with the reason in ``lack``."""
 
     value: float | None
     lack: str
@@ -72,7 +72,7 @@ class _Counter(NamedTuple):
 
 
 _Counters = Mapping[str, Collection[_Counter]]
-"""Those of each event."""
+"""Counters by event."""
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -82,30 +82,30 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Read the counters, in s and counts; a counter that this machine lacks gives a warning and no reading.
+    """Read the counters, in s and counts. A counter that this machine lacks gives a warning and no reading.
 
-    Raises ToolOutputError if a line is missing or nonsense, and where perf exits 0 although a signal ended the command,
-    or although it does not know how the command ended.
+    Raises ToolOutputError if a line is missing or invalid, and if perf exits with 0 although a signal ended the command
+    or the command's exit status is unknown.
     """
     _check_signal(call)
     counters = _read(call.folder / _FILE)
-    # When a short command ends before perf waits for it, perf exits 0 whatever the command's status was. The times of
-    # wait4(2) are then missing, both of them; no process has neither.
+    # If a short command ends before perf waits for it, perf exits with 0 whatever the command's status was. Then both
+    # times of wait4(2) are missing, which no real process has.
     if all(counter.lack == "not counted" for event in _ZERO_WHEN_UNCOUNTED for counter in counters[event]):
         raise ToolOutputError(
-            "perf stat missed the exit status of so short a command: give it more work, or use `uses: command`"
+            "the command was so short that perf stat missed its exit status: give it more work, or use `uses: command`"
         )
     values = {event: _value(event, found) for event, found in counters.items()}
     readings = tuple(Reading(_METRIC_OF[event], value) for event, value in values.items() if value is not None)
     if not readings:
-        raise ToolOutputError("perf stat counted nothing: this kernel gives no counters to this user")
+        raise ToolOutputError("perf stat counted nothing: the kernel does not give counters to this user")
     return Parsed(readings, warnings=tuple(_warnings(counters, values)))
 
 
 def _check_signal(call: Call) -> None:
     """Raise ToolOutputError if a signal ended the command.
 
-    perf stat exits 0 then and only says so on stderr, as ``"perf": Killed``.
+    perf stat then exits with 0 and only prints a line on stderr, such as ``"perf": Killed``.
     """
     start, _, name = tool_files.last_words(call.folder).rpartition(": ")
     names = {text: number for number in signal.valid_signals() if (text := signal.strsignal(number))}
@@ -114,9 +114,9 @@ def _check_signal(call: Call) -> None:
 
 
 def _read(path: Path) -> _Counters:
-    """Return the counters of each event; several for the kinds of core of one processor.
+    """Return the counters of each event, several if the processor has several kinds of core.
 
-    A decimal comma and ``nan``, which are no JSON, are put right. Raises ToolOutputError for what is none of perf's.
+    A decimal comma and ``nan``, which are not valid JSON, are replaced. Raises ToolOutputError for invalid lines.
     """
     counters: dict[str, dict[str, _Counter]] = {event: {} for event in _METRIC_OF}
     for line in tool_files.read_whole(path).splitlines():
@@ -128,10 +128,10 @@ def _read(path: Path) -> _Counters:
             continue
         match = _EVENT.match(str(told.event))
         if not match or match["name"] not in counters:
-            raise ToolOutputError(f"{path.name} holds an event that was not asked for: {line[:80]!r}")
+            raise ToolOutputError(f"{path.name} has an event that was not requested: {line[:80]!r}")
         of_event, pmu = counters[match["name"]], match["pmu"] or ""
         if pmu in of_event:
-            raise ToolOutputError(f"{path.name} holds {match['name']} twice")
+            raise ToolOutputError(f"{path.name} has {match['name']} twice")
         value, lack = _figure(match["name"], str(told.value).strip(), str(told.unit))
         of_event[pmu] = _Counter(value, lack, "u" in (match["modifiers"] or ""), told.running < _MULTIPLEXED)
     if missing := [event for event, found in counters.items() if not found]:
@@ -140,7 +140,7 @@ def _read(path: Path) -> _Counters:
 
 
 def _figure(event: str, text: str, unit: str) -> tuple[float | None, str]:
-    """Return a value in base units, or why there is none."""
+    """Return a value in base units, or None and the reason."""
     if text.startswith("<not "):
         return None, text.strip(" <>")
     if unit not in _UNITS or (event in _TIMES) != bool(unit):
@@ -150,8 +150,8 @@ def _figure(event: str, text: str, unit: str) -> tuple[float | None, str]:
 
 
 def _value(event: str, found: Collection[_Counter]) -> float | None:
-    """Return one figure per event: the sum over kinds of core, None where nothing was counted."""
-    # The kernel switches, so in user space alone there are never any.
+    """Return one figure per event: the sum over kinds of core, None if nothing was counted."""
+    # Context switches happen in the kernel, so counting user space alone gives 0.
     if event == "context-switches" and any(counter.is_user_only for counter in found):
         return None
     if values := [counter.value for counter in found if counter.value is not None]:
@@ -161,21 +161,21 @@ def _value(event: str, found: Collection[_Counter]) -> float | None:
 
 
 def _warnings(counters: _Counters, values: Mapping[str, float | None]) -> Iterator[str]:
-    """Say which counters have no value, apart by reason, which are extrapolated, and what was not looked at."""
+    """Yield warnings about missing counters, grouped by reason, extrapolated counters, and the kernel's part."""
     reasons: dict[str, list[str]] = {}
     for event, found in counters.items():
         if values[event] is None and (lacks := [counter.lack for counter in found if counter.lack]):
             reasons.setdefault(lacks[0], []).append(event)
     for reason, events in reasons.items():
         yield f"{_LACKS.get(reason, reason)} {', '.join(events)}"
-    # Counters that shared the processor's registers.
+    # Counters that took turns in the processor's registers.
     if shared := [
         event for event, found in counters.items() if any(each.is_shared and not each.lack for each in found)
     ]:
-        yield f"perf extrapolated {', '.join(shared)}: more counters than the processor has"
+        yield f"perf extrapolated {', '.join(shared)}: the processor cannot count all events at once"
     if any(counter.is_user_only for found in counters.values() for counter in found):
-        remedy = "set kernel.perf_event_paranoid to 1 or lower to see the kernel's part"
-        yield f"perf counted in user space only, and no context switches: {remedy}"
+        remedy = "set kernel.perf_event_paranoid to 1 or lower to include the kernel"
+        yield f"perf counted in user space only, without context switches: {remedy}"
 
 
 ADAPTER = Adapter(

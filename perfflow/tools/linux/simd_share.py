@@ -1,8 +1,8 @@
-"""``simd-share``: how much of the arithmetic in a program's hot loops is packed (SIMD), an estimate from their code.
+"""``simd-share``: estimate the share of packed (SIMD) instructions in the arithmetic of a program's hot loops.
 
-perf samples where the program is, objdump disassembles the functions there, and of each loop around a sample the
-arithmetic instructions are told apart, packed from scalar. Instructions are counted as they stand in the loop, not as
-they are run: a branch that is seldom taken counts in full, and an instruction of sixteen lanes as much as one of two.
+perf samples the program, objdump disassembles the hot functions, and the arithmetic instructions of each loop with
+samples are classified as packed or scalar. The static instructions of the loop are counted, not their executions: a
+rarely taken branch counts in full, and an instruction with sixteen lanes counts as much as one with two.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from perfflow.tools.tool_json import Counted, Json, Name, Whole
 NAME = "simd-share"
 
 _CODE = "hot-code.json"
-_DRIVER = python_command.bare("hot_code.py", __file__)
+_DRIVER = python_command.driver_command("hot_code.py", __file__)
 _LEAST = 0.1
-"""The share of the samples that loops with arithmetic must have for their mix to say something of the program."""
-_TOLD = 2
-"""Loops of a hotspot that its cause tells of."""
+"""The smallest share of samples in loops with arithmetic for which the result represents the program."""
+_DESCRIBED = 2
+"""Number of loops that the cause of a hotspot describes."""
 _C_LIBRARY = re.compile(r"(?:libc|ld|libpthread)(?:-linux[\w-]*|-musl[\w-]*|-\d[\d.]*)?\.so(?:\.\d+)*\Z|libc\.musl-")
-# The same routines where they are linked into the program.
+# The C library's routines that are linked into the program.
 _STRINGS = re.compile(
     r"_*(?:w?mem(?:cpy|move|set|cmp|chr|rchr|pcpy|mem)|(?:str|wcs)n?(?:len|cmp|cpy|cat|chr|rchr|str|spn|cspn|casecmp))"
     r"(?:_(?:avx|sse|evex|erms|unaligned|aligned|chk|generic)\w*)?(?:@.*)?\Z"
@@ -44,10 +44,10 @@ _ESTIMATE = (
     "simd_share is an estimate from the instructions of hot loops with arithmetic, which hold {:.0%} of the samples"
 )
 _UNDEFINED = (
-    "simd_share is undefined: loops with floating-point or vector arithmetic hold {:.0%} of the samples, and less than "
-    "{:.0%} says nothing (scalar integers are not counted)"
+    "simd_share is undefined: loops with floating-point or vector arithmetic hold {:.0%} of the samples, and at least "
+    "{:.0%} are needed (scalar integers are not counted)"
 )
-_NAMELESS = "code without symbols, where a loop is guessed from the instructions around"
+_NAMELESS = "code without symbols, where loops are guessed from the surrounding instructions"
 
 
 class Options(perf_samples.Sampling):
@@ -56,7 +56,7 @@ class Options(perf_samples.Sampling):
     event: perf_samples.Event = ""
 
 
-# Addresses are written in hexadecimal.
+# The keys are addresses in hexadecimal.
 _BY_ADDRESS = BeforeValidator(lambda of: {int(at, 16): what for at, what in of.items()} if isinstance(of, dict) else of)
 _Symbol = Annotated[str, AfterValidator(lambda text: tool_files.clean_name(symbol_names.plain(text)) if text else "")]
 _Machine = Annotated[Machine, tool_json.one_of({machine.value: machine for machine in Machine})]
@@ -66,9 +66,9 @@ _Elsewhere = Annotated[tuple[Name, Name, Whole], Strict(strict=False)]
 
 
 class _Function(Json):
-    """A function that perf has samples in, by its symbol, '' without one, and all that the driver says of it.
+    """A function with samples, as the driver describes it; ``name`` is its symbol or ''.
 
-    ``sources`` are what is inlined at an address: function and ``FILE:LINE``, innermost first.
+    ``sources`` are the inlined frames at an address: function and ``FILE:LINE``, innermost first.
     """
 
     name: _Symbol
@@ -80,9 +80,9 @@ class _Function(Json):
 
 
 class _HotCode(Json):
-    """What drivers/hot_code.py writes: samples in all and by event, and those that are in no function: where, and why.
+    """The output of drivers/hot_code.py: samples in total and by event, functions, and samples outside of functions.
 
-    ``error`` says why there is nothing else.
+    Entries of ``elsewhere`` are (place, reason, samples). With ``error``, all other keys are missing.
     """
 
     error: Name = ""
@@ -93,7 +93,7 @@ class _HotCode(Json):
 
 
 class _Loop(NamedTuple):
-    """A region with its samples, and those by source frame."""
+    """A region and its samples by source frame."""
 
     function: _Function
     region: Region
@@ -101,7 +101,7 @@ class _Loop(NamedTuple):
 
     @property
     def samples(self) -> int:
-        """All of them."""
+        """The number of samples in the region."""
         return self.frames.total()
 
     @property
@@ -111,12 +111,12 @@ class _Loop(NamedTuple):
 
     @property
     def arithmetic(self) -> list[Arithmetic]:
-        """What is counted."""
+        """The arithmetic instructions of the region."""
         return [item.arithmetic for item in self.region.instructions if item.arithmetic]
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Record the command without call stacks, then disassemble what was hot."""
+    """Record the command without call stacks, then disassemble the hot functions."""
     argv = (*_DRIVER, call.program or "perf", str(call.folder / perf_samples.DATA))
     return (
         perf_samples.recording(call, call.options.frequency, call.options.event),
@@ -125,10 +125,10 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Tell packed from scalar arithmetic in each hot loop; the share is their mean, weighted by samples.
+    """Classify the arithmetic of each hot loop; the share is the mean over loops, weighted by samples.
 
-    Where loops with arithmetic have too few of the samples there is no share, and a warning says so. Raises
-    ToolOutputError if there are no samples, if nothing of them can be disassembled, or if the file is cut or nonsense.
+    If loops with arithmetic have too few samples, there is a warning and no share. Raises ToolOutputError if there are
+    no samples, if no sampled code can be disassembled, or if the file is cut or invalid.
     """
     found = tool_json.read(_HotCode, call.folder / _CODE)
     if found.error:
@@ -142,9 +142,9 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     loops = [loop for function in found.functions for loop in _loops(function)]
     if not loops:
         reasons = "; ".join(reason for reason, _ in elsewhere.most_common(3)) or "objdump finds no instruction there"
-        raise ToolOutputError(f"nothing that was sampled can be disassembled: {reasons}")
+        raise ToolOutputError(f"none of the sampled code can be disassembled: {reasons}")
     loops.sort(key=lambda loop: (-loop.samples, loop.function.file, loop.region.start))
-    counted = [loop for loop in loops if loop.arithmetic and not _aside(loop.function)]
+    counted = [loop for loop in loops if loop.arithmetic and not _excluded_reason(loop.function)]
     covered = sum(loop.samples for loop in counted) / found.samples
     used = max(found.events, key=lambda name: (found.events[name], name)).split(":")[0]
     rest = Counter({f"{why}, which is not disassembled": count for why, count in elsewhere.items()})
@@ -152,21 +152,21 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     warnings = (
         *perf_samples.sampling_warnings(found.samples, used, call.options.event),
         _ESTIMATE.format(covered) if covered >= _LEAST else _UNDEFINED.format(covered, _LEAST),
-        *_of_the_rest(rest, loops, found.samples),
+        *_other_samples(rest, loops, found.samples),
     )
     readings = tuple(_readings(counted)) if covered >= _LEAST else ()
     return Parsed(readings, _hotspots(loops, found.samples), warnings=warnings)
 
 
 def _loops(function: _Function) -> Collection[_Loop]:
-    """Return the regions with samples; some of these may be at no instruction of the function.
+    """Return the regions with samples. Samples that are not at an instruction of the function are left out.
 
-    Each sample is put to the innermost function of the project's own at its address, else to the function itself.
+    Each sample is attributed to the innermost function of the project at its address, else to the function itself.
     """
     sources = {address: frames for address, found in function.sources.items() if (frames := [*_frames(found)])}
     library = Path(function.file).name
     name = f"{function.name} ({library})" if function.name else f"[{library}]"
-    # What stands around all that is inlined is the function itself; of some addresses the line is not known.
+    # The outermost frame is the function itself. For some addresses the line is unknown.
     around = (frames[-1] for frames in sources.values() if own_code.is_own(frames[-1].file))
     whole = next(around, Frame(tool_files.clean_name(name)))
     regions = disassembly.regions(disassembly.read(function.machine, function.listing))
@@ -192,20 +192,20 @@ def _readings(loops: Sequence[_Loop]) -> Iterator[Reading]:
     shares = [sum(item.packed for item in loop.arithmetic) / len(loop.arithmetic) for loop in loops]
     yield Reading("simd_share", sum(loop.samples * share for loop, share in zip(loops, shares, strict=True)) / weight)
     known = [(loop.samples, [item.lanes for item in loop.arithmetic if item.lanes]) for loop in loops]
-    # Bitwise logic has no lanes, and SVE's registers are of a length that the code does not tell.
+    # Bitwise logic has no lanes, and the length of SVE's registers is unknown.
     if sized := [(samples, sum(lanes) / len(lanes)) for samples, lanes in known if lanes]:
         yield Reading("vector_width", sum(count * lanes for count, lanes in sized) / sum(count for count, _ in sized))
 
 
 def _hotspots(loops: Sequence[_Loop], total: int) -> tuple[Hotspot, ...]:
-    """Rank functions by their samples: the line is the one with most, the cause is told of the loops with most."""
+    """Rank functions by samples. The line is that with most samples, the cause describes the loops with most."""
     places: dict[tuple[str, str], list[_Loop]] = {}
     for loop in loops:
         places.setdefault((loop.frame.name, loop.frame.file), []).append(loop)
     found = []
     for (name, file), own in places.items():
         samples = sum(loop.samples for loop in own)
-        told = [loop for loop in own[:_TOLD] if loop is own[0] or loop.samples >= _LEAST * samples]
+        told = [loop for loop in own[:_DESCRIBED] if loop is own[0] or loop.samples >= _LEAST * samples]
         cause = f"{'; '.join(_cause(loop, samples) for loop in told)}; estimate"
         line, share = own[0].frame.line, samples / total
         found.append(Hotspot(name, share, "time", NAME, file, line, cause, self_share=share))
@@ -213,7 +213,7 @@ def _hotspots(loops: Sequence[_Loop], total: int) -> tuple[Hotspot, ...]:
 
 
 def _cause(loop: _Loop, samples: int) -> str:
-    """``12 packed (ymm, 8 lanes f32), 2 scalar arithmetic instructions in the loop of 31 (80% of it)``."""
+    """Return ``12 packed (ymm, 8 lanes f32), 2 scalar arithmetic instructions in the loop of 31 (80% of it)``."""
     part = f" ({loop.samples / samples:.0%} of it)" if loop.samples < samples else ""
     where = f"in the {'loop' if loop.region.is_loop else 'block'} of {len(loop.region.instructions)}{part}"
     arithmetic = loop.arithmetic
@@ -230,10 +230,10 @@ def _lanes(item: Arithmetic) -> str:
     return f"{item.lanes} lanes {item.element}" if item.lanes else item.element or "bits"
 
 
-def _aside(function: _Function) -> str:
-    """Whose code it is where its arithmetic is not the program's, '' where it is.
+def _excluded_reason(function: _Function) -> str:
+    """Return why a function's arithmetic does not count as the program's, '' if it does.
 
-    The C library works on bytes by vectors, whatever the program does, and an interpreter on numbers that it boxes.
+    The C library processes bytes with vectors whatever the program does, and an interpreter computes on boxed numbers.
     """
     name = Path(function.file).name
     if _C_LIBRARY.match(name) or _STRINGS.match(function.name):
@@ -241,10 +241,10 @@ def _aside(function: _Function) -> str:
     return f"{name}, an interpreter, whose own code does not count" if _INTERPRETER.match(name) else ""
 
 
-def _of_the_rest(reasons: Counter[str], loops: Sequence[_Loop], total: int) -> Iterator[str]:
-    """Say where samples are that the share says nothing of, or something else than it seems."""
+def _other_samples(reasons: Counter[str], loops: Sequence[_Loop], total: int) -> Iterator[str]:
+    """Yield warnings about samples that the share does not cover, or for which it is less reliable."""
     for loop in loops:
-        if reason := _aside(loop.function) or ("" if loop.function.name else _NAMELESS):
+        if reason := _excluded_reason(loop.function) or ("" if loop.function.name else _NAMELESS):
             reasons[reason] += loop.samples
     for reason, samples in reasons.most_common():
         if samples >= HOTSPOT * total:

@@ -1,7 +1,7 @@
-"""``strace``: every system call of a program and its children, counted by the kernel's own tracing interface.
+"""``strace``: count the system calls of a program and its children.
 
-The program is stopped twice at each call, so its time under strace means nothing and is not reported. With ``files``
-the program runs a second time, of which only the calls that open files are written down.
+strace stops the program twice per call, so its time under strace is meaningless and not reported. With ``files`` the
+program runs a second time, in which only the calls that open files are recorded.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ NAME = "strace"
 _C = {"LC_ALL": "C"}
 _SUMMARY = "strace.txt"
 _OPENS = "opens.txt"
-# `?` lets pass a name that this architecture or this strace does not know.
+# With `?`, strace accepts a name that the architecture or its version does not know.
 _OPENING = "trace=?open,?openat,?openat2,?creat"
 _HEAD = "% time seconds usecs/call calls errors syscall"
 _RULE = re.compile(r"[- ]+\Z")
 _ROW = re.compile(
     r" *[\d.,]{1,9} +(?P<seconds>[\d.,]{1,20})(?P<counts>(?: +\d{1,15}){1,3}) +(?P<call>\w+) *\Z", re.ASCII
 )
-# The sums are those of unrounded times, the rows are rounded to a microsecond.
+# The totals are sums of unrounded times, but rows are rounded to 1 µs.
 _ROUNDED = 1e-6
 # `1234  openat(AT_FDCWD, "/etc/passwd", O_RDONLY|O_CLOEXEC) = 3`; -f puts the thread's number first.
 _CALL = re.compile(
     r'(?P<thread>\d{1,10}) +(?P<call>\w+)\((?:\w+, )?"(?P<path>(?:[^"\\]|\\.)*)"[^"]*\) += (?P<result>.*)\Z'
 )
-_BEGUN = re.compile(r"(?P<thread>\d{1,10}) .*?(?= ?<unfinished \.\.\.>\Z)")
+_UNFINISHED = re.compile(r"(?P<thread>\d{1,10}) .*?(?= ?<unfinished \.\.\.>\Z)")
 _RESUMED = re.compile(r"(?P<thread>\d{1,10}) +<\.\.\. \w+ resumed>")
 _ENDED_OR_SIGNAL = re.compile(r"\d{1,10} +(?:(?P<ended>\+\+\+ .* \+\+\+)|--- .* ---)\Z")
 _REFUSED = re.compile(r"strace: .*ptrace.*(?:Operation not permitted|Permission denied)", re.IGNORECASE)
 _REMEDY = (
-    "the system does not let it trace: in a container add `--cap-add=SYS_PTRACE`, elsewhere set "
-    "kernel.yama.ptrace_scope to 1 or lower; nor may another tracer hold the program"
+    "the system does not permit tracing: in a container add `--cap-add=SYS_PTRACE`, elsewhere set "
+    "kernel.yama.ptrace_scope to 1 or lower, and make sure that no other tracer is attached to the program"
 )
 
 
@@ -56,7 +56,7 @@ class Options(CommandOptions):
 
 
 class _Row(NamedTuple):
-    """One kind of call: wall time spent in it (s), how often, and how often it failed."""
+    """One kind of call: its wall time (s), and the numbers of calls and of failed calls."""
 
     call: str
     seconds: float
@@ -65,7 +65,7 @@ class _Row(NamedTuple):
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Count all calls of one run; with ``files`` write down what opens files in a second one."""
+    """Count all calls of one run; with ``files`` record the calls that open files in a second run."""
     options, strace = call.options, (call.program or "strace", "-f", "-o")
     counted = Invocation((*strace, str(call.folder / _SUMMARY), "-c", "-w", "--", *call.command), _C)
     opens = Invocation((*strace, str(call.folder / _OPENS), "-e", _OPENING, "--", *call.command), _C)
@@ -73,9 +73,9 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Count calls and errors, and rank the kinds of call by how often; with ``files``, files by how often opened.
+    """Count calls and errors, and rank the kinds of call by count; with ``files``, rank files by number of opens.
 
-    Raises ToolOutputError if the table is cut or does not add up, and with a remedy where tracing is refused.
+    Raises ToolOutputError if the table is cut or does not add up, and with a remedy if tracing is not permitted.
     """
     if not tool_files.left(call.folder / _SUMMARY) and _REFUSED.search(tool_files.last_bytes(call.folder)):
         raise ToolOutputError(_REMEDY)
@@ -105,14 +105,14 @@ def _rows(text: str) -> list[_Row]:
     """Read the table. Raises ToolOutputError unless its rows add up to its last line."""
     head, *lines = [line for line in text.splitlines() if line.strip() and not _RULE.match(line)] or [""]
     if head.split() != _HEAD.split():
-        raise ToolOutputError(f"{_SUMMARY} holds no table of system calls")
+        raise ToolOutputError(f"{_SUMMARY} has no table of system calls")
     *found, (last, whole, totals) = [_cells(line) for line in lines] or [("", 0.0, [])]
     if last != "total":
         raise ToolOutputError(f"{_SUMMARY} is cut short: it has no line of totals")
-    # The average, which is of no use here, stands before the counts; errors are blank where there are none.
+    # The counts follow the average, which is not used; the error column is blank if there are none.
     rows = [_Row(call, seconds, counts[1], (counts[2:] or [0])[0]) for call, seconds, counts in found if counts[1:]]
     if len({row.call for row in rows}) < len(found) or any(row.errors > row.calls for row in rows):
-        raise ToolOutputError(f"{_SUMMARY} is damaged: it holds a call twice, or more errors than calls")
+        raise ToolOutputError(f"{_SUMMARY} is damaged: it has a call twice, or more errors than calls")
     calls, errors = sum(row.calls for row in rows), sum(row.errors for row in rows)
     sums = [calls, errors] if errors else [calls]
     # Before version 5.8 the line of totals has no average.
@@ -124,28 +124,28 @@ def _rows(text: str) -> list[_Row]:
 
 
 def _cells(line: str) -> tuple[str, float, list[int]]:
-    """Take ``4.63  0.000327  9  34  13 openat`` apart: the call, the time in it (s), and the counts between."""
-    match = tool_files.matched(_ROW, line, f"{_SUMMARY} holds a row that is none")
+    """Split ``4.63  0.000327  9  34  13 openat`` into the call, its time (s), and the counts between."""
+    match = tool_files.matched(_ROW, line, f"{_SUMMARY} has an invalid row")
     seconds = tool_files.number_in(match["seconds"], "seconds")
     return tool_files.clean_name(match["call"]), seconds, [int(word) for word in match["counts"].split()]
 
 
 def _hotspot(row: _Row, calls: int) -> Hotspot:
     errors = f", {row.errors:,} of them failed" if row.errors else ""
-    cause = f"measured: {row.calls:,} calls{errors}, {row.seconds:.3g} s in them, waiting and tracing included"
+    cause = f"measured: {row.calls:,} calls{errors}, {row.seconds:.3g} s in them including waiting and tracing"
     return Hotspot(row.call, row.calls / calls, "calls", NAME, cause=cause)
 
 
 def _files(path: Path) -> tuple[Counter[str], Counter[str]]:
-    """How often each file was opened, and how often in vain. Raises ToolOutputError for a line that is none."""
+    """Return how often each file was opened and how often that failed. Raises ToolOutputError for an invalid line."""
     opened, failed = Counter[str](), Counter[str]()
     begun: dict[str, str] = {}
     has_ended = False
     for line in tool_files.read_lines(path):
-        if match := _BEGUN.match(line):
+        if match := _UNFINISHED.match(line):
             begun[match["thread"]] = match[0]
             continue
-        # A call that another thread's interrupted is written in two halves.
+        # If another thread interrupts a call, strace writes the call in two halves.
         halves = _RESUMED.match(line)
         whole = begun.pop(halves["thread"], "") + line[halves.end() :] if halves else line
         other = _ENDED_OR_SIGNAL.match(whole)
@@ -153,14 +153,14 @@ def _files(path: Path) -> tuple[Counter[str], Counter[str]]:
         if match := _CALL.match(whole):
             (opened if match["result"][:1].isdecimal() else failed)[_unescaped(match["path"])] += 1
         elif not other:
-            raise ToolOutputError(f"{_OPENS} holds a line that is none: {whole[:80]!r}")
+            raise ToolOutputError(f"{_OPENS} has an invalid line: {whole[:80]!r}")
     if not has_ended:
-        raise ToolOutputError(f"{_OPENS} is cut short: it does not end with the program")
+        raise ToolOutputError(f"{_OPENS} is cut short: the end of the program is missing")
     return opened, failed
 
 
 def _unescaped(text: str) -> str:
-    """Undo strace's escapes: an octal number with a backslash is one byte of UTF-8."""
+    """Decode strace's escapes: a backslash and an octal number are one byte of UTF-8."""
     plain = text.encode("latin-1", "replace").decode("unicode_escape", "replace")
     return plain.encode("latin-1", "replace").decode("utf-8", "replace")
 
@@ -173,7 +173,7 @@ ADAPTER = Adapter(
     metrics=of_perfflow("syscalls", "syscall_errors", "file_opens"),
     passes_stdout=True,
     invocations=invocations,
-    # A program that opens no file leaves an empty list of them.
+    # The list of opened files is not required, since it is empty for a program that opens none.
     outputs=leaves(_SUMMARY),
     parse=parse,
 )

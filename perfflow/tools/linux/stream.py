@@ -1,7 +1,8 @@
-"""``stream``: what this machine can do at most, measured: memory bandwidth, and FLOP/s of each precision.
+"""``stream``: measure the peaks of this machine: memory bandwidth, and FLOP/s of each precision.
 
-A C program, which comes along as source, is built for the very processor and run once on all cores. Its peaks are what
-the figures of kernels are held against, so each says how it was found, and whatever makes one doubtful is a warning.
+The C program, whose source is part of perfflow, is built for the processor at hand and runs once on all cores. Figures
+of kernels are compared with its peaks, so each peak has a description of how it was measured, with warnings about
+doubts.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from perfflow.tools.tool_json import Counted, Json, Positive, Whole, checked
 CC = Program("cc", "apt-get install gcc libc6-dev")
 _FILE = "tries.jsonl"
 _SOURCE = Path(__file__).with_name("drivers") / "stream.c"
-# -ffp-contract=fast is gcc's default, not clang's: without it no fused instruction is used.
+# -ffp-contract=fast is gcc's default, but not clang's. Without it no fused instruction is used.
 _FLAGS = ("-O3", "-ffp-contract=fast", "-pthread")
-# What is asked for by another name on Arm. Of x86 both compilers would rather take half of what AVX-512 has.
+# Arm names the option differently. On x86 both compilers by default use only half of AVX-512's width.
 _NATIVE = {"x86_64": ("-march=native", "-mprefer-vector-width=512"), "aarch64": ("-mcpu=native",)}
 _ERROR = re.compile(r"error: (?P<what>\S.*)")
 _NO_HEADERS = re.compile(r"\.h: No such file|\.h' file not found|cannot find (?:crt1\.o|-lc\b|-lpthread)")
 # McCalpin's rule: https://www.cs.virginia.edu/stream/ref.html#size
 _TIMES_OF_CACHE = 4
-_DOUBTFUL = 0.1
-"""The share by which tries, or sizes, may differ without a warning: the same work on a quiet machine differs by 2%."""
+_WARNING_SPREAD = 0.1
+"""Difference of tries or sizes, as a share, above which a warning is given; on a quiet machine it is about 2%."""
 
 
 BANDWIDTH, FLOPS = "bandwidth", "flops"
@@ -56,26 +57,26 @@ class Options(adapter.Options):
     """``with`` keys of ``uses: stream``."""
 
     seconds: Seconds = Field(
-        default=3.0, ge=0.01, le=600, description="How long to measure, such as `3s`, without start-up."
+        default=3.0, ge=0.01, le=600, description="Measuring time, such as `3s`, without start-up."
     )
     size: Annotated[int, BeforeValidator(_bytes)] | None = Field(
         default=None,
         ge=1,
         le=2**50,
-        description="Size of one array, such as `512MiB` (default: 4, 6 and 8 times the last cache).",
+        description="Size of one array, such as `512MiB` (default: 4, 6 and 8 times the last-level cache).",
     )
     threads: int | None = Field(
-        default=None, ge=1, le=4096, description="Number of threads (default: one on each usable core)."
+        default=None, ge=1, le=4096, description="Number of threads (default: one per usable core)."
     )
     precisions: list[Precision] = Field(
-        default=[], description="Floating-point precisions (default: all that the processor has)."
+        default=[], description="Floating-point precisions (default: all that the processor supports)."
     )
 
 
 class Machine(Json):
-    """What was found: cores in all, threads that were started, and bytes of the last caches together.
+    """The machine: the number of cores, the number of started threads, and the bytes of all last-level caches.
 
-    ``quota`` is the cores' time that the cgroup may use, None without a limit; ``cache`` is 0 where nothing tells.
+    ``quota`` is the cgroup's limit in cores, None without a limit; ``cache`` is 0 if unknown.
     """
 
     kind: Literal["machine"]
@@ -87,9 +88,9 @@ class Machine(Json):
 
 
 class Build(Json):
-    """The compiler, bytes of a vector, the instruction set, and whether multiplying and adding is one instruction.
+    """The compiler, the bytes of a vector, the instruction set, and whether a multiply-add is one instruction.
 
-    ``chains`` are those of operations that do not wait for each other; ``unused`` names a set with wider vectors.
+    ``chains`` is the number of independent chains of operations; ``unused`` names a set with wider vectors.
     """
 
     kind: Literal["built"]
@@ -106,13 +107,13 @@ class _Try(Json):
     seconds: Positive
 
 
-class _Moved(_Try):
+class _BandwidthTry(_Try):
     name: Kernel = Field(alias="kernel")
     array: Counted
     amount: Positive = Field(alias="bytes")
 
 
-class _Calculated(_Try):
+class _FlopsTry(_Try):
     name: Precision = Field(alias="precision")
     array: Literal[0] = 0
     amount: Positive = Field(alias="flops")
@@ -123,11 +124,11 @@ class _End(Json):
     tries: Whole
 
 
-_TRIES: Mapping[str, type[_Moved | _Calculated]] = {BANDWIDTH: _Moved, FLOPS: _Calculated}
+_TRIES: Mapping[str, type[_BandwidthTry | _FlopsTry]] = {BANDWIDTH: _BandwidthTry, FLOPS: _FlopsTry}
 
 
 class Group(NamedTuple):
-    """Tries of one thing: amounts per second, in B/s of a kernel on arrays of some bytes, or FLOP/s of a precision."""
+    """Tries of one kernel and array size in B/s, or of one precision in FLOP/s."""
 
     metric: str
     name: str
@@ -148,18 +149,18 @@ def preparations(call: Call) -> tuple[Invocation, ...]:
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Run it on what the driver finds of cores, caches and memory."""
+    """Run the program; the driver detects cores, caches and memory."""
     asked = (f"{call.options.seconds:g}", str(call.options.threads or 0), str(call.options.size or 0))
     precisions = ",".join(call.options.precisions or _PRECISIONS)
-    argv = (*python_command.bare("stream_run.py", __file__), str(_program(call)), *asked, precisions)
+    argv = (*python_command.driver_command("stream_run.py", __file__), str(_program(call)), *asked, precisions)
     return (Invocation(argv, stdout=_FILE),)
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Read the best try of each kind, in B/s and FLOP/s, how it was found, and what speaks against it.
+    """Read the best try of each kind in B/s and FLOP/s, with a description and warnings.
 
-    Raises ToolOutputError if the program was not built, gave up, found a wrong result or was ended, or if its output
-    is nonsense.
+    Raises ToolOutputError if the program was not built, failed, found a wrong result or was killed, or if its output
+    is invalid.
     """
     if not (call.folder / _FILE).exists():
         raise ToolOutputError(_why_not_built(call))
@@ -169,39 +170,39 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
         raise ToolOutputError(_why_cut(call) or str(error)) from error
     moved = [group for group in groups if group.metric == BANDWIDTH]
     if not moved:
-        raise ToolOutputError(f"{_FILE} holds no try of the bandwidth")
+        raise ToolOutputError(f"{_FILE} has no try of the bandwidth")
     best = max(moved, key=lambda group: group.best)
     by_name = {group.name: group for group in groups if group.metric == FLOPS}
     sums = [by_name[name] for name in _PRECISIONS if name in by_name]
-    warnings = [*_doubts(machine, build, moved, [best, *sums])]
+    warnings = [*_warnings(machine, build, moved, [best, *sums])]
     if missing := [name for name in call.options.precisions if name not in by_name]:
-        lacking = f"this processor does not calculate in {' and '.join(missing)} of its own"
-        warnings.insert(0, f"{lacking}: no peak of that was measured")
+        lacking = f"this processor has no arithmetic in {' and '.join(missing)}"
+        warnings.insert(0, f"{lacking}, so its peak was not measured")
     peaks = [Peak(BANDWIDTH, best.best, "", _how_bandwidth(machine, build, moved, best))]
     kind = "fused multiply-adds" if build.fused else "multiplications and additions"
     vectors = f"vectors of {build.width} B{f' ({build.set})' if build.set else ''}"
     for group in sums:
-        how = f"{build.chains} chains of {kind} a thread in {vectors}, {_among(machine, build, group)}"
+        how = f"{build.chains} chains of {kind} per thread in {vectors}, {_run_text(machine, build, group)}"
         peaks.append(Peak(FLOPS, group.best, group.name, how))
     return Parsed(peaks=tuple(peaks), warnings=tuple(warnings))
 
 
 def read(path: Path) -> tuple[Machine, Build, list[Group]]:
-    """Read what ``drivers/stream_run.py`` and the program print, JSON a line: the machine, the build, tries, the end.
+    """Read the JSON lines of ``drivers/stream_run.py`` and the program: the machine, the build, tries, and the end.
 
-    The first round, in which caches and clocks come up, is none of the tries. Raises ToolOutputError if the file is
-    missing, cut or nonsense.
+    The first round warms up caches and clocks and does not count. Raises ToolOutputError if the file is missing, cut
+    or invalid.
     """
     try:
         first, second, *lines, end = [json.loads(line) for line in tool_files.read_whole(path).splitlines()]
         kinds = [str(line["kind"]) for line in lines]
     except (ValueError, RecursionError, TypeError, KeyError) as error:
-        raise ToolOutputError(f"{path.name} is cut short or no JSON") from error
+        raise ToolOutputError(f"{path.name} is cut short or not valid JSON") from error
     if set(kinds) - _TRIES.keys():
-        raise ToolOutputError(f"{path.name} holds a line that is not a try")
+        raise ToolOutputError(f"{path.name} has a line that is not a try")
     machine, build = checked(Machine, first, path.name), checked(Build, second, path.name)
     if (count := checked(_End, end, path.name).tries) != len(lines):
-        raise ToolOutputError(f"{path.name} holds {len(lines)} tries instead of {count}")
+        raise ToolOutputError(f"{path.name} has {len(lines)} tries instead of {count}")
     found: dict[tuple[str, str, int], list[float]] = {}
     for metric, line in zip(kinds, lines, strict=True):
         tried = checked(_TRIES[metric], line, path.name)
@@ -209,7 +210,7 @@ def read(path: Path) -> tuple[Machine, Build, list[Group]]:
         if tried.round:
             values.append(tool_files.positive(tried.amount / tried.seconds, f"{metric} of {tried.name}"))
     if once := [name for (_, name, _), values in found.items() if not values]:
-        raise ToolOutputError(f"{once[0]} was tried once only, which is to warm up")
+        raise ToolOutputError(f"{once[0]} was tried only once, for warm-up")
     return machine, build, [Group(*key, values) for key, values in found.items()]
 
 
@@ -226,61 +227,61 @@ def _why_not_built(call: Call) -> str:
 
 
 def _why_cut(call: Call) -> str:
-    """Return why the program did not come to its end, '' where it said nothing."""
+    """Return why the program did not finish, '' if unknown."""
     text = tool_files.last_bytes(call.folder, _FILE)
     began, ended = '"kind": "machine"' in text.partition("\n")[0], '"kind": "end"' in text
-    early = "it was ended before its last try: if memory was short, name a smaller `size`"
+    early = "it was killed before its last try: if it ran out of memory, set a smaller `size`"
     return tool_files.last_words(call.folder) or (early if began and not ended else "")
 
 
 def _how_bandwidth(machine: Machine, build: Build, moved: Sequence[Group], best: Group) -> str:
     cache = machine.cache
-    beyond = f" ({best.array / cache:.3g} × the last cache of {_size(cache)})" if cache else ""
+    beyond = f" ({best.array / cache:.3g} × the last-level cache of {_size(cache)})" if cache else ""
     triad = max((group.best for group in moved if group.name == "triad"), default=0.0)
     others = f" (triad: {format_quantity(triad, Dimension.THROUGHPUT)})" if triad and best.name != "triad" else ""
     return (
-        f"{best.name}{others}, 3 arrays of {_size(best.array)}{beyond}, {_among(machine, build, best)}; "
-        "a line that is fetched to be overwritten is not counted, as by STREAM"
+        f"{best.name}{others}, 3 arrays of {_size(best.array)}{beyond}, {_run_text(machine, build, best)}; "
+        "cache lines that are read only to be overwritten are not counted, as in STREAM"
     )
 
 
-def _among(machine: Machine, build: Build, group: Group) -> str:
+def _run_text(machine: Machine, build: Build, group: Group) -> str:
     threads = f"{machine.threads} thread{'s' if machine.threads > 1 else ''}"
     return f"{threads}, best of {len(group.values)}, {build.compiler}"
 
 
-def _doubts(machine: Machine, build: Build, moved: Sequence[Group], measured: Sequence[Group]) -> Iterator[str]:
-    """Say what makes the figures those of a part of the machine, or of a busy one, or of a cache."""
+def _warnings(machine: Machine, build: Build, moved: Sequence[Group], measured: Sequence[Group]) -> Iterator[str]:
+    """Yield warnings if the figures may be of a part of the machine, of a busy machine, or of a cache."""
     if machine.threads < machine.cores:
-        limit = f", whose quota is {machine.quota:g}" if machine.quota is not None else ""
-        yield f"{machine.threads} of {machine.cores} cores were used{limit}: the peaks are theirs"
+        limit = f" (the quota is {machine.quota:g})" if machine.quota is not None else ""
+        yield f"{machine.threads} of {machine.cores} cores were used{limit}, and the peaks are only of these"
     elif machine.quota is not None and machine.quota < machine.threads:
-        yield f"the quota of {machine.quota:g} cores slows {machine.threads} threads down for a part of the time"
+        yield f"the quota of {machine.quota:g} cores throttles {machine.threads} threads for a part of the time"
     if machine.hypervisor:
-        yield "a hypervisor is below: others on the same host share its memory and its clock"
-    yield from _cache_doubts(machine.cache, moved)
+        yield "this is a virtual machine: others on the same host share its memory bandwidth and its clock"
+    yield from _cache_warnings(machine.cache, moved)
     if build.unused:
-        yield f"{build.unused}, which may have wider vectors, was not used: the FLOP/s may be more"
+        yield f"{build.unused}, which may have wider vectors, was not used: the peak FLOP/s may be higher"
     for group in measured:
-        # How far the middle try is below the best.
-        if (spread := 1 - median(group.values) / group.best) > _DOUBTFUL:
+        # Distance of the median try from the best.
+        if (spread := 1 - median(group.values) / group.best) > _WARNING_SPREAD:
             metric = group.metric if group.metric == BANDWIDTH else f"{group.metric} {group.name}"
             below = f"half of the tries were {spread:.0%} or more below the best"
-            yield f"{metric}: {below}, so something else used the machine, and the peak may be higher"
+            yield f"{metric}: {below}, so other programs used the machine and the peak may be higher"
 
 
-def _cache_doubts(cache: int, moved: Sequence[Group]) -> Iterator[str]:
+def _cache_warnings(cache: int, moved: Sequence[Group]) -> Iterator[str]:
     smallest, largest = (pick(group.array for group in moved) for pick in (min, max))
     small, large = (max(group.best for group in moved if group.array == size) for size in (smallest, largest))
     arrays = f"arrays of {_size(smallest)}"
     if not cache:
-        yield f"the machine does not tell the size of its last cache: {arrays} may not be beyond it"
+        yield f"the size of the last-level cache is unknown: {arrays} may fit in it"
     elif smallest < _TIMES_OF_CACHE * cache * 0.99:
-        are = f"{arrays} are {smallest / cache:.2g} × the last cache of {_size(cache)}"
-        yield f"{are}, and STREAM asks for {_TIMES_OF_CACHE} ×: a part of the bandwidth may be the cache's"
-    if large < small * (1 - _DOUBTFUL):
+        are = f"{arrays} are {smallest / cache:.2g} × the last-level cache of {_size(cache)}"
+        yield f"{are}, but STREAM requires {_TIMES_OF_CACHE} ×: a part of the bandwidth may be that of the cache"
+    if large < small * (1 - _WARNING_SPREAD):
         slower = f"arrays of {_size(largest)} were {1 - large / small:.0%} slower than those of {_size(smallest)}"
-        yield f"{slower}: a part of the bandwidth may be a cache's"
+        yield f"{slower}: a part of the bandwidth may be that of a cache"
 
 
 def _size(size: int) -> str:

@@ -1,12 +1,12 @@
 """``mojo-bench``: a program that uses the benchmark module of Mojo's standard library, its ``Bench`` or its ``run``.
 
-A source is built once a side. The library's programs can neither list their benchmarks nor run one alone, so that the
-whole program is one sample, unless it has words of its own for both. What it prints says all; the file of ``-o``, which
-only has the last ``Bench`` of a program and is not written where it cannot be, without a word, is a second witness.
+A source is built once for each side. The library's programs can neither list their benchmarks nor run one alone, so the
+whole program is one sample, unless it has its own arguments for both. The printed output contains all results. The file
+of ``-o`` is a cross-check: it has only the last ``Bench``, and is silently missing if it cannot be written.
 
-Where a source does not build, what helps is said. The remedies were tried with Mojo 1.2.0. Each belongs to the text of
-an error and of the line that it points to: the compiler's own message seldom names a word that is gone, since to its
-parser that is a word like any other.
+If a source does not build, the message has a remedy. The remedies were tested with Mojo 1.2.0. Each is found by the
+text of an error and of the line to which it points: the compiler's message seldom names a removed keyword, which its
+parser treats as any other word.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from perfflow.tools.tool_files import clean_name
 _FILE = "bench.csv"
 _PRINTED = "printed.txt"
 _VERSION = "mojo-version.txt"
-# Less than a third of a clock tick: no loop does anything in that time.
+# Less than a third of a clock tick: no loop that does work is that fast.
 _NOTHING = 1e-10
 _ERROR = re.compile(
     r"^(?P<file>[^\n]*?):(?P<line>\d+):(?P<column>\d+): error: (?P<what>[^\n]*)(?:\n(?P<source>[^\n]*))?", re.MULTILINE
 )
-# What it says without a place; of all others it also says that the module could not be parsed.
+# Errors without a place. For all others, the compiler also prints that the module could not be parsed.
 _GENERAL = re.compile(r"^\S*mojo: error: (?P<what>[^\n]*)", re.MULTILINE)
 _STD = (
     "algorithm|atomic|base64|benchmark|bit|builtin|collections|compile|complex|ffi|format|gpu|hashlib|io|iter|itertools|"
@@ -46,45 +46,45 @@ _STD = (
 _LONGEST_WHAT, _LONGEST_LINE, _MOST_REMEDIES = 120, 60, 2
 
 REMEDIES: Mapping[str, str] = {
-    r"'fn' has been removed": "write `def`, and `raises` after the arguments of one that may raise",
+    r"'fn' has been removed": "write `def`, and `raises` after the arguments of a function that may raise",
     r"^\s*alias\s+\w": "write `comptime NAME = ...` for `alias`",
     r"^\s*let\s+\w": "write `var` for `let`",
-    r"\binout\s+self\b": "write `out self` in __init__ and `mut self` elsewhere for `inout self`",
+    r"\binout\s+self\b": "for `inout self`, write `out self` in __init__ and `mut self` elsewhere",
     r"\binout\s+\w": "write `mut` for `inout`",
     r"\bowned\s+\w": "write `var` for `owned`",
-    r"\bborrowed\s+\w": "leave out `borrowed`: arguments are read only unless told otherwise",
+    r"\bborrowed\s+\w": "leave out `borrowed`: arguments are read-only by default",
     r"'(?:if|for)' statement does not support decorators": "write `comptime if` or `comptime for`",
     rf"(?:unable to locate module '(?:{_STD})'|'(?:{_STD})' cannot import itself)": "modules of the standard "
     "library are imported from std: `from std.benchmark import run`",
-    r"unable to locate module": "name the folder of that module in `include`",
+    r"unable to locate module": "add the folder of that module to `include`",
     r"call to '(?:run|iter|iter_custom|bench_function|bench_with_input)'.*\n.*"
-    r"\b(?:run|iter|iter_custom|bench_function|bench_with_input)\[": "functions are arguments now, `run(f)` or "
-    "`b.iter(f)`, and say what they capture: `def f() {mut}:`",
+    r"\b(?:run|iter|iter_custom|bench_function|bench_with_input)\[": "pass functions as arguments, `run(f)` or "
+    "`b.iter(f)`, and declare what they capture: `def f() {mut}:`",
     r"call to 'vectorize'.*\n.*\bvectorize\[\s*[A-Za-z_]\w*\s*,": "write `vectorize[WIDTH](n, body)` with `def "
     "body[width: Int](i: Int) {mut}:`",
-    r"Could not infer capture convention": "say what a closure captures: `def f() {mut}:`, or {read}, {var}",
+    r"Could not infer capture convention": "declare what a closure captures: `def f() {mut}:`, or {read}, {var}",
     r"unknown function effect 'unified'": "leave out `unified`: `def f() {mut}:`",
     r"may raise in a context that cannot raise": "add `raises`: `def main() raises:`",
     r"unknown declaration 'value'": "write `@fieldwise_init` and `struct A(Copyable, Movable):` for `@value`",
-    r"\bsimdwidthof\b": "it is `simd_width_of` of std.sys",
-    r"\bDTypePointer\b": "DTypePointer is gone: use a List, or `Pointer` of std.memory",
+    r"\bsimdwidthof\b": "use `simd_width_of` of std.sys",
+    r"\bDTypePointer\b": "DTypePointer was removed: use a List, or `Pointer` of std.memory",
     r"unknown declaration '(?:str|int)'": "write `String(...)` for `str`, `Int(...)` for `int`",
     r"no matching function in initialization\n.*\bList\[": "write a list as `[1, 2, 3]`",
-    r"unable to find suitable c compiler": "it links with the C compiler: apt-get install gcc",
+    r"unable to find suitable c compiler": "Mojo links with the C compiler: apt-get install gcc",
     r"does not contain a 'main' function": "name the file that has `def main()`",
 }
-"""What helps where a pattern is found in an error's text, or in the line below; the more special ones come first."""
+"""The remedy for each pattern in an error's text or in the line below it. More specific patterns come first."""
 
 
 class Options(CommandOptions):
-    """``with`` keys of ``uses: mojo-bench``: a ``file`` to build, or the ``command`` of a program that is built."""
+    """``with`` keys of ``uses: mojo-bench``: a ``file`` to build, or the ``command`` of a built program."""
 
     file: str = Field(default="", description="A Mojo source with a main function. It is built once for each side.")
     include: list[str] | str = Field(default="", description="Folders to search for imported modules (-I).")
-    flags: CommandText = Field(default="-O3", description="Further arguments of `mojo build`.")
-    args: CommandText = Field(default="", description="Further arguments of the program.")
+    flags: CommandText = Field(default="-O3", description="Additional arguments for `mojo build`.")
+    args: CommandText = Field(default="", description="Additional arguments for the program.")
     repetitions: int = Field(
-        default=0, ge=0, description="How often each benchmark runs in a process; 0 means as the program says."
+        default=0, ge=0, description="Runs of each benchmark in one process; 0 leaves the number to the program."
     )
     list_with: CommandText = Field(
         default="", description="Arguments that make the program print the names of its benchmarks."
@@ -96,23 +96,23 @@ class Options(CommandOptions):
     @model_validator(mode="after")
     def _lists_what_it_can_run_alone(self) -> Self:
         if bool(self.list_with) != bool(self.only_with):
-            raise ValueError("`list_with` and `only_with` go together")
+            raise ValueError("set `list_with` and `only_with` together")
         return self
 
 
 def needs_program(values: Mapping[str, object]) -> bool:
-    """Whether the compiler is needed, which a program that is built does without."""
+    """Return whether the step needs the compiler: a step with a ``command`` does not."""
     return values.get("command") is None
 
 
 def preparations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Ask for the compiler's version and build the source; a program that is there needs neither.
+    """Get the compiler's version and build the source; a built program needs neither.
 
     Raises ToolOutputError unless there is either a source or a command.
     """
     options = call.options
     if bool(options.file) == bool(call.command):
-        raise ToolOutputError("name either a `file` to build or the `command` of a program that is built")
+        raise ToolOutputError("set either `file`, a source to build, or `command`, a built program")
     if not options.file:
         return ()
     compiler = call.program or "mojo"
@@ -123,7 +123,7 @@ def preparations(call: Call[Options]) -> tuple[Invocation, ...]:
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Run the program, or ``only`` one of its benchmarks. Raises ToolOutputError for a shell's text."""
+    """Run the program, or ``only`` one of its benchmarks. Raises ToolOutputError for a shell command."""
     repeated = ("-r", str(call.options.repetitions)) if call.options.repetitions else ()
     only = (*adapter.words(call.options.only_with), call.only) if call.only and call.options.only_with else ()
     ours = ("-o", str(call.folder / _FILE), "--format", "csv", *repeated)
@@ -131,14 +131,14 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
 
 
 def executed(call: Call[Options]) -> tuple[Path, ...]:
-    """The program that was built, else the words of the command."""
+    """Return the path of the built program, else the words of the command as paths."""
     return (_built(call),) if call.options.file else tuple(map(Path, call.command))
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Read s per iteration, and bytes, operations and elements per second; a ``Bench`` counts in 10^9.
+    """Read s per iteration, and bytes, operations and elements per second; a ``Bench`` prints rates in 10^9.
 
-    Raises ToolOutputError with the compiler's error and what helps, or where the output is missing, cut or nonsense.
+    Raises ToolOutputError with the compiler's error and a remedy, or if the output is missing, truncated or invalid.
     """
     if call.options.file and (reason := why(call.place)):
         raise ToolOutputError(reason)
@@ -147,20 +147,20 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     file = call.folder / _FILE
     rows, warnings = mojo_output.read(text, tool_files.read_whole(file) if file.exists() else "")
     if not rows:
-        reason = "what it printed holds no table of a Bench and no Benchmark Report"
-        raise ToolOutputError(f"{reason}; it said last: {said}" if said else reason)
+        reason = "the output contains no table of a Bench and no Benchmark Report"
+        raise ToolOutputError(f"{reason}; its last line on stderr: {said}" if said else reason)
     series = _series(rows, call.options.repetitions)
     readings = tuple(reading for name, found in series.items() for reading in _readings(name, found))
     if empty := [name for name, found in series.items() if min(row.values["time"] for row in found) < _NOTHING]:
-        warnings += (f"the compiler left nothing of {', '.join(sorted(empty))[:200]}: use keep() of std.benchmark",)
+        warnings += (f"the compiler removed all work of {', '.join(sorted(empty))[:200]}: use keep() of std.benchmark",)
     return Parsed(readings, warnings=warnings)
 
 
 def why(folder: Path) -> str:
-    """Return why the build in ``folder`` failed, in one line of at most 400 characters; '' where it said no error.
+    """Return why the build in ``folder`` failed, in one line of at most 400 characters; '' if it printed no error.
 
-    That is the version, the place and text of the first error of which something is known to help, else of the first
-    one, the line of the source, and what helps.
+    The line has the version, the place and text of the first error that has a remedy, else of the first error, the
+    source line, and the remedies.
     """
     said = tool_files.first_text(folder)
     errors = [match.groupdict("") for pattern in (_ERROR, _GENERAL) for match in pattern.finditer(said)]
@@ -176,7 +176,7 @@ def why(folder: Path) -> str:
         parts[0] += f": `{clean_name(source)[:_LONGEST_LINE]}`"
     parts += [remedy for remedy in dict.fromkeys(remedies) if remedy][:_MOST_REMEDIES]
     line = "; ".join(parts)
-    # Rather one remedy that is whole than two of which one is not.
+    # One whole remedy is better than two of which one is truncated.
     return line if len(line) < tool_files.LONGEST_NAME else "; ".join(parts[:2])
 
 
@@ -185,7 +185,7 @@ def _remedy_for(text: str) -> str:
 
 
 def listing(call: Call[Options]) -> Invocation | None:
-    """Return the process that prints the names, by the program's own words for it; None where it has none."""
+    """Return the process that prints the names, by the program's own arguments for it; None without ``list_with``."""
     asked = adapter.words(call.options.list_with)
     return Invocation((*_program(call), *asked)) if asked else None
 
@@ -199,20 +199,20 @@ def _built(call: Call[Options]) -> Path:
 
 
 def _series(rows: Sequence[Row], repetitions: int) -> Mapping[str, list[Row]]:
-    """Sort rows by benchmark. Raises ToolOutputError where two benchmarks bear one name, as far as that can be told."""
+    """Group rows by benchmark. Raises ToolOutputError if two benchmarks recognizably have the same name."""
     found: dict[str, list[Row]] = {}
-    # Repetitions of one benchmark follow upon each other.
+    # Repetitions of one benchmark are consecutive.
     for name, repeated in groupby(rows, key=lambda row: row.name):
         if name in found:
             raise ToolOutputError(f"two benchmarks are called {name[:80]!r}")
         found[name] = list(repeated)
         if repetitions and found[name][0].repeats and (times := len(found[name])) != repetitions:
-            raise ToolOutputError(f"{name[:80]!r} was to run {repetitions} times, and {times} results bear it")
+            raise ToolOutputError(f"{name[:80]!r} has {times} results instead of {repetitions} repetitions")
     return found
 
 
 def _readings(name: str, rows: Sequence[Row]) -> Iterator[Reading]:
-    """Yield what a process says of one benchmark: of repetitions their mean, each that of a batch."""
+    """Yield the readings of one benchmark in one process. Each repetition is the mean of a batch."""
     if len(rows) == 1:
         yield from (Reading(metric, value, name) for metric, value in rows[0].values.items())
         return

@@ -1,9 +1,9 @@
-"""What a program prints of its benchmarks with Mojo's standard library: tables of a ``Bench``, and ``Report`` blocks.
+"""Reader of the printed benchmark results of Mojo's standard library: tables of a ``Bench``, and ``Report`` blocks.
 
-A ``Bench`` writes one table in three forms, whichever the program chose: CSV, whose names are quoted and nothing in
-them is escaped, the same with aligned columns, and one between bars. Names are not quoted in the latter two, so that
-rows are split from their end. An empty line follows each printed table, and tells that it is whole. A ``Report``
-bears no name: that is the line right before it, and of a single one may be left out.
+A ``Bench`` writes one table in a form that the program chooses: CSV with quoted names, in which nothing is escaped; the
+same with aligned columns; or columns between bars. Names are not quoted in the latter two, so rows are split from their
+end. An empty line after each printed table marks it as complete. A ``Report`` has no name: it is the line right before
+it, which can be missing for a single report.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from perfflow.tools import tool_files
 
 _HEAD = re.compile(r"^\.*(?:\| )?(?P<columns>name *(?P<bar> \| |, *)met \(ms\).*)$")
 _NONE = "No benchmarks recorded"
-# Mean, iterations, total time, least and most, as a Bench and a Report call them; a Bench may leave out the last three.
+# Names of mean, iterations, total time, minimum and maximum in a Bench and a Report. A Bench can omit the last three.
 _BENCH = ("met (ms)", "iters", "duration (ms)", "min (ms)", "max (ms)")
 _OF_REPORT = ("Mean", "Iters", "Total", "Fastest Mean", "Slowest Mean")
-# A Bench without names of metrics writes their units alone. All are of 10^9.
+# A Bench without names of metrics writes only their units. All are multiples of 10^9.
 _RATES: Mapping[str, str] = {
     **dict.fromkeys(("DataMovement (GB/s)", "GB/s"), "bandwidth"),
     **dict.fromkeys(("Arithmetic (GFLOPS/s)", "GFLOPS/s"), "flops"),
@@ -39,9 +39,9 @@ _ROUNDING = 1e-6
 
 
 class Row(NamedTuple):
-    """One result of a benchmark: ``values`` by metric in base units, the mean of so many ``iterations``.
+    """One result of a benchmark: ``values`` by metric in base units, the mean of ``iterations`` iterations.
 
-    ``repeats`` is true of a ``Bench``, which can be told how often to run each benchmark.
+    ``repeats`` is true for a ``Bench``, which has an option for the number of repetitions.
     """
 
     name: str
@@ -55,25 +55,25 @@ _Table = list[dict[str, str]]
 
 
 def read(printed: str, file: str) -> tuple[list[Row], tuple[str, ...]]:
-    """Return every result in what a program printed, and what to say of it.
+    """Return every result that a program printed, and warnings.
 
-    ``file`` is the CSV file that it wrote, '' if none: the last table it printed must be the same. Raises
-    ToolOutputError where they differ, or something is cut or nonsense.
+    ``file`` is the text of its CSV file, '' if there is none; its table must equal the last printed one. Raises
+    ToolOutputError if they differ, or if the output is truncated or invalid.
     """
     tables = list(_tables(printed, is_printed=True))
     if file and tables[-1:] != list(_tables(file, is_printed=False)):
-        raise ToolOutputError("the CSV file is not the last table that was printed: one of them is cut short")
+        raise ToolOutputError("the CSV file differs from the last printed table: one of them is cut short")
     if _NONE in printed or not all(tables):
         raise ToolOutputError("the program recorded no benchmark")
     rows = [_row(cells) for table in tables for cells in table]
     known = {"name", "mean (ms)", *_BENCH, *_RATES}
     unknown = dict.fromkeys(name for table in tables for name in table[0] if name not in known)
-    warnings = [f"left out, since perfflow does not know its unit: the column {name[:80]!r}" for name in unknown]
+    warnings = [f"column {name[:80]!r} is left out: perfflow does not know its unit" for name in unknown]
     return rows + list(_reports(printed)), tuple(warnings)
 
 
 def _tables(text: str, *, is_printed: bool) -> Iterator[_Table]:
-    # Not splitlines(), to which names may hold line ends.
+    # Not splitlines(), since names can contain characters that it takes for line ends.
     lines = iter(text.removesuffix("\n").split("\n"))
     for line in lines:
         head = _HEAD.match(line)
@@ -83,12 +83,14 @@ def _tables(text: str, *, is_printed: bool) -> Iterator[_Table]:
         separator = " | " if bars else ","
         columns = [column.strip() for column in head["columns"].removesuffix(" |" if bars else "").split(separator)]
         if columns[:3] != ["name", *_BENCH[:2]] or len({*columns}) != len(columns):
-            raise ToolOutputError("the table of the Bench has other columns than it should: it is cut short or changed")
+            raise ToolOutputError(
+                "the table of the Bench has unexpected columns: it is cut short or its format has changed"
+            )
         rows: _Table = []
         for row in lines:
             if not row.strip():
                 break
-            # Below the head of a table between bars there are dashes.
+            # A table between bars has dashes below its head.
             cells = _cells(row, separator, len(columns))
             if not bars or "".join(cells).strip("-"):
                 rows.append(dict(zip(columns, cells, strict=True)))
@@ -99,11 +101,11 @@ def _tables(text: str, *, is_printed: bool) -> Iterator[_Table]:
 
 
 def _cells(line: str, separator: str, count: int) -> list[str]:
-    """Split a row from its end, since a name may hold the separator. Raises ToolOutputError for another number."""
+    """Split a row from its end, since a name can contain the separator. Raises ToolOutputError for a wrong number."""
     shown = tool_files.clean_name(line)[:80]
     bars = separator == " | "
     if bars and not (line.startswith("| ") and line.endswith(" |")):
-        raise ToolOutputError(f"a row does not stand between bars: {shown!r}")
+        raise ToolOutputError(f"a row is not between bars: {shown!r}")
     inner = line.removeprefix("| ").removesuffix(" |") if bars else line
     name, *rest = (cell.strip() for cell in inner.rsplit(separator, count - 1))
     if len(rest) != count - 1:
@@ -125,7 +127,7 @@ def _row(cells: Mapping[str, str]) -> Row:
         if cells.get(column, _MISSING) != _MISSING:
             if metric in values:
                 raise ToolOutputError(f"{name[:80]} has two columns for {metric}")
-            # Checked again, since what was scaled may be too large.
+            # Checked again, since the scaled value can be too large.
             what = f"{column} of {name[:80]}"
             values[metric] = tool_files.number(_positive(cells[column], what) * 1e9, what)
     return Row(name, values, iterations)
@@ -136,24 +138,24 @@ def _reports(printed: str) -> Iterator[Row]:
     if len(found) != printed.count(_A_REPORT):
         raise ToolOutputError("a Benchmark Report is cut short")
     for report in found:
-        # The name stands in the line right before it, which may be empty.
+        # The name is the line right before the report, which can be empty.
         before = printed[: report.start()].removesuffix("\n").rpartition("\n")[2]
         heading = before.strip().removesuffix(":").rstrip()
         if len(found) > 1 and not heading:
-            many = f"{len(found)} Benchmark Reports, and not all have a name"
-            raise ToolOutputError(f"{many}: print one right before each")
+            many = f"not all of {len(found)} Benchmark Reports have a name"
+            raise ToolOutputError(f"{many}: print one on the line before each")
         name = tool_files.clean_name(heading) if heading else ""
         shown = name[:80] or "the report"
         figures = dict(line.split(": ", 1) for line in report["body"].split("\n")[:-1])
         if missing := [key for key in _OF_REPORT if key not in figures]:
-            raise ToolOutputError(f"a Benchmark Report is cut short: {missing[0]} of {shown} is not there")
+            raise ToolOutputError(f"a Benchmark Report is cut short: {missing[0]} of {shown} is missing")
         unit = tool_files.scale_of(report["unit"], _UNITS, shown)
         seconds, iterations = _timed(figures, _OF_REPORT, unit, shown)
         yield Row(name, {"time": seconds}, iterations, repeats=False)
 
 
 def _timed(cells: Mapping[str, str], keys: Sequence[str], unit: float, name: str) -> tuple[float, float]:
-    """Return the mean time in s and the iterations. Raises ToolOutputError where figures contradict each other."""
+    """Return the mean time in s and the iterations. Raises ToolOutputError if figures contradict each other."""
     mean = _positive(cells[keys[0]], f"{keys[0]} of {name}")
     what = f"{keys[1]} of {name}"
     iterations = tool_files.positive(tool_files.whole(tool_files.number_in(cells[keys[1]], what), what), what)
@@ -167,8 +169,10 @@ def _timed(cells: Mapping[str, str], keys: Sequence[str], unit: float, name: str
 
 
 def _positive(text: str, what: str) -> float:
-    """Return a figure > 0; what takes no time at all was removed by the compiler. Raises ToolOutputError."""
+    """Return a figure > 0. Raises ToolOutputError, for 0 with a remedy: the compiler can remove work without effect."""
     figure = tool_files.number_in(text, what)
     if figure == 0:
-        raise ToolOutputError(f"{what} is 0: the compiler left nothing to measure, or stopped it; use keep()")
+        raise ToolOutputError(
+            f"{what} is 0: nothing was measured, perhaps because the compiler removed the work: use keep()"
+        )
     return figure

@@ -1,7 +1,7 @@
-"""``compute-sanitizer``: whether a CUDA program's accesses, races, reads and barriers on the GPU are right.
+"""``compute-sanitizer``: checks a CUDA program for invalid accesses, races, uninitialized reads and wrong barriers.
 
-Its exit status is the program's, unless ``--error-exitcode`` says otherwise, so that its own report alone tells:
-without the summary at its end nothing was checked, whatever the status was.
+Its exit status is the program's, unless ``--error-exitcode`` sets another one, so only its report is reliable: without
+the summary at the end nothing was checked, whatever the status.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from perfflow.tools.adapter import Adapter, Call, CommandOptions, CommandText, I
 from perfflow.tools.nvidia import cuda_toolkit
 
 _FILE = "sanitizer.txt"
-# Rare among programs' own, so that the step's reason tells a finding from a program that failed.
+# An exit status that programs rarely use, so that the step's reason distinguishes a finding from a failed program.
 _FOUND = "86"
 _PREFIX = "========="
 _TITLE = "COMPUTE-SANITIZER"
@@ -28,17 +28,17 @@ _SUMMARY = re.compile(
     r"|RACECHECK SUMMARY: \d{1,12} hazards? displayed \((?P<race>\d{1,12}) errors?, (?P<harmless>\d{1,12}) warnings?\)"
 )
 _FINDINGS = {"error": "error", "race": "race", "leak": "B of device memory leaked"}
-"""What a summary counts, in words."""
+"""The text for each count of a summary."""
 _NOT_CHECKED: Mapping[str, str] = {
-    r"^(?:Internal Sanitizer (?:Error|Warning): |(?=Error: No attachable process))(?P<said>.*)": "it could not check "
-    "everything: {said}",
+    r"^(?:Internal Sanitizer (?:Error|Warning): |(?=Error: No attachable process))(?P<said>.*)": "compute-sanitizer "
+    "could not check everything: {said}",
     "Target application terminated before first instrumented API call$": "the program ended before it used a GPU, so "
-    "nothing was checked; without a GPU, `requires: {{gpu: 1}}` skips the step",
+    "nothing was checked; add `requires: {{gpu: 1}}` to skip the step on machines without a GPU",
     "^(?:Target application doesn't exist|Unable to (?:find|launch))": "the command is not a program",
 }
-"""Why nothing, or not everything, was checked, by the line that tells."""
+"""Lines of a report in which nothing, or not everything, was checked, and the reason for each."""
 _OVERFLOW = re.compile(r"Warning: (Detected overflow.*)")
-# Lines of a finding that are not its first.
+# The further lines of a finding.
 _CONTEXT = re.compile(r"^(?:at|by thread|Address|and |Saved host backtrace|Host Frame|Device Frame|Current Value)\b")
 
 
@@ -47,17 +47,18 @@ class Options(CommandOptions):
 
     check: Literal["memcheck", "racecheck", "initcheck", "synccheck"] = Field(
         default="memcheck",
-        description="`memcheck` (accesses), `racecheck` (shared memory), `initcheck` or `synccheck` (barriers).",
+        description="`memcheck` (accesses), `racecheck` (races in shared memory), `initcheck` (uninitialized reads) or "
+        "`synccheck` (barriers).",
     )
     leaks: bool = Field(default=False, description="Also report device memory that is never freed (`memcheck`).")
-    args: CommandText = Field(default="", description="Further arguments of compute-sanitizer.")
+    args: CommandText = Field(default="", description="Additional arguments for compute-sanitizer.")
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Run the command under the chosen check, its report apart from what it prints. Raises ToolOutputError."""
+    """Run the command under the chosen check, with the report in a file. Raises ToolOutputError for wrong options."""
     options = call.options
     if options.leaks and options.check != "memcheck":
-        raise ToolOutputError("`leaks` belongs to the check memcheck")
+        raise ToolOutputError("`leaks` needs `check: memcheck`")
     argv = (
         *(call.program or "compute-sanitizer", "--tool", options.check, "--error-exitcode", _FOUND),
         *("--log-file", str(call.folder / _FILE)),
@@ -69,11 +70,11 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Check that the report is whole and finds nothing. Raises ToolOutputError with the first finding."""
+    """Check that the report is complete and has no finding. Raises ToolOutputError with the first finding."""
     text = tool_files.read_whole(call.folder / _FILE, tool_files.last_words(call.folder))
     lines = [line.strip().removeprefix(_PREFIX).strip() for line in text.splitlines() if _PREFIX in line]
     if _TITLE not in lines:
-        raise ToolOutputError(f"{_FILE} is not of compute-sanitizer")
+        raise ToolOutputError(f"{_FILE} is not a report of compute-sanitizer")
     if reason := tool_files.why("\n".join(lines), _NOT_CHECKED):
         raise ToolOutputError(reason)
     summaries = [_SUMMARY.fullmatch(line) for line in lines if _is_summary(line)]
@@ -87,7 +88,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
             raise ToolOutputError(f"{count:,} {what}{plural}, first: {_first(lines)}")
     if call.options.leaks and not counts["leak"]:
         raise ToolOutputError(f"{_FILE} is cut short: it has no summary of leaks")
-    # What makes the check weaker, and hazards that it takes for harmless.
+    # Overflows weaken the check; racecheck's warnings are hazards that it considers harmless.
     warnings = [tool_files.clean_name(match[1])[:200] for match in map(_OVERFLOW.match, lines) if match]
     harmless = [int(match["harmless"]) for match in found if int(match["harmless"] or 0)]
     warnings += [f"racecheck also warns ({count:,}): {_first(lines)}" for count in harmless]
@@ -102,7 +103,7 @@ def _first(lines: list[str]) -> str:
     """Return the first finding, with the place that follows it."""
     heads = [at for at, line in enumerate(lines) if line not in ("", _TITLE) and not _CONTEXT.match(line)]
     if not heads or _is_summary(lines[heads[0]]):
-        return "the report does not say which"
+        return "the report does not name it"
     head, *below = lines[heads[0] : heads[0] + 2]
     where = [line for line in below if line.startswith(("at ", "and "))]
     return tool_files.clean_name(" ".join([head, *where]))[:240]

@@ -1,17 +1,16 @@
-"""``cuda-bench``: a program that times its own GPU kernels, by CUDA events, and prints a line for each repetition.
+"""``cuda-bench``: a program that times its own GPU kernels with CUDA events, and prints a line for each repetition.
 
     gpu="NVIDIA H200" cc=9.0 driver=13.0 runtime=13.0
     kernel=transpose/tiled ms=0.0402 bytes=134217728 batch=1 warmup=1
     kernel=transpose/tiled ms=0.0312 bytes=134217728 flops=0 batch=10
     end kernels=1 times=1
 
-Words are ``key=value``, a value with blanks between double quotes. A line of a kernel is one repetition: its name, its
-time in ``ms``, ``us``, ``ns`` or ``s``, and where they are known the bytes, floating-point operations and elements of
-one launch. ``warmup=1`` marks what is no measurement, ``batch`` of how many launches the time is the mean, ``error``
-why the kernel could not be launched. ``end`` comes last, with the number of kernels, and if it likes that of the
-repetitions. The same as JSON objects, one a line: ``{"kernel": "sum", "ms": 0.1}``, ``{"end": true, "kernels": 1}``.
-Other keys and lines are the program's own. Which clock and which device it was is the program's word; nothing here
-needs CUDA.
+Lines consist of ``key=value``; a value with blanks is in double quotes. A line with ``kernel`` is one repetition: its
+name, its time in ``ms``, ``us``, ``ns`` or ``s``, and optionally the bytes, floating-point operations and elements of
+one launch. ``warmup=1`` marks a warm-up, ``batch`` is the number of launches whose mean the time is, and ``error`` is
+why the kernel could not be launched. ``end`` is the last line, with the number of kernels and, optionally, of
+repetitions. JSON objects, one per line, work as well: ``{"kernel": "sum", "ms": 0.1}`` and ``{"end": true, "kernels":
+1}``. Other keys and lines are ignored. perfflow trusts the program's clock and device; this module does not need CUDA.
 """
 
 from __future__ import annotations
@@ -33,68 +32,68 @@ from perfflow.tools.tool_files import clean_name
 _FILE = "cuda-bench.txt"
 _BEGINS = {"kernel", "gpu", "end"}
 _WORD = re.compile(r'(?P<key>[A-Za-z_]\w*)=(?:"(?P<quoted>[^"]*)"|(?P<plain>[^\s"]+))(?:\s+|$)')
-_OURS = re.compile(r"(?P<key>kernel|gpu)\s*=|end(?=\s+\w+=|$)")
+_RESULT_LINE = re.compile(r"(?P<key>kernel|gpu)\s*=|end(?=\s+\w+=|$)")
 _UNITS: Mapping[str, float] = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
 _AMOUNTS: Mapping[str, str] = {"bytes": "bandwidth", "flops": "flops", "elements": "rate"}
 _Fields = Mapping[str, object]
 _Kernels = dict[str, dict[str, list[float]]]
-"""Of each kernel the values of each metric, one a repetition, and under BATCH the launches in each."""
+"""The values of each metric of each kernel, one per repetition; BATCH has the launches in each repetition."""
 
 
 class Options(CommandOptions):
     """``with`` keys of ``uses: cuda-bench``."""
 
-    list: str = Field(default="--list", description="The flag that names the kernels; '' where there is none.")
-    only: str = Field(default="--kernel=", description="The flag before the name of a kernel to run alone.")
-    brief: str = Field(default="--repeats=10", description="The flag for the shortest honest run; '' for none.")
+    list: str = Field(default="--list", description="Flag that makes the program list its kernels; '' if it has none.")
+    only: str = Field(default="--kernel=", description="Flag before the name of a kernel to run alone.")
+    brief: str = Field(default="--repeats=10", description="Flag for the shortest useful run; '' if it has none.")
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Run the program, or ``only`` one of its kernels. Raises ToolOutputError for a shell's text."""
+    """Run the program, or ``only`` one of its kernels. Raises ToolOutputError for a shell command."""
     brief = (call.options.brief,) if call.options.brief and call.effort is Effort.BRIEF else ()
     only = (f"{call.options.only}{call.only}",) if call.only else ()
     return (Invocation((*call.program_words, *brief, *only), stdout=_FILE),)
 
 
 def listing(call: Call[Options]) -> Invocation | None:
-    """Return the process that prints the kernels' names; None for a program that has no such flag."""
+    """Return the process that prints the names of the kernels; None for a program without such a flag."""
     flag = call.options.list
     return Invocation((*call.program_words, flag)) if flag else None
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Read the time of every repetition in s per launch, and what it moved and computed a second.
+    """Read the time of every repetition in s per launch, and its bytes, operations and elements per second.
 
-    Raises ToolOutputError if the output is cut or nonsense, or if a kernel could not be launched.
+    Raises ToolOutputError if the output is truncated or invalid, or if a kernel could not be launched.
     """
     text = tool_files.read_whole(call.folder / _FILE, tool_files.last_words(call.folder))
     found = [fields for line in text.splitlines() if (fields := _fields(line.strip()))]
     kernels: _Kernels = {}
     for fields in found:
         if "kernel" in fields:
-            _take(fields, kernels)
+            _add_repetition(fields, kernels)
         elif "gpu" not in fields:
             _require_end(fields, kernels, is_last=fields is found[-1])
     if not kernels:
-        raise ToolOutputError("it tells no time of a kernel: print `kernel=NAME ms=...` for each repetition")
+        raise ToolOutputError("the output contains no time of a kernel: print `kernel=NAME ms=...` for each repetition")
     if found[-1].keys() & {"kernel", "gpu"}:
-        raise ToolOutputError("it is cut short: a whole output ends with `end kernels=N`")
+        raise ToolOutputError("the output is cut short: its last line must be `end kernels=N`")
     if call.only and call.only not in kernels:
-        raise ToolOutputError(f"{call.only[:80]} was to be measured, but {', '.join(kernels)[:80]} was")
+        raise ToolOutputError(f"the program measured {', '.join(kernels)[:80]} instead of {call.only[:80]}")
     devices = {_device(fields): _gpu(fields) for fields in found if "gpu" in fields and "kernel" not in fields}
-    # Without the device times of kernels mean little.
+    # Times of kernels are only meaningful together with the device.
     warnings = [f"measured on {device}" for device in devices]
     if len(devices) > 1:
-        warnings.append("the program used several GPUs: what is compared must be of one")
+        warnings.append("the program used several GPUs: only results of the same GPU can be compared")
     return Parsed(tuple(_readings(kernels)), warnings=tuple(warnings), device=together(devices.values()))
 
 
 def _fields(line: str) -> _Fields:
-    """Return keys and values of a line that is for us; {} for any other. Raises ToolOutputError for a damaged one."""
+    """Return keys and values of a result line; {} for any other line. Raises ToolOutputError for a damaged one."""
     if line.startswith("{"):
         found = tool_files.decoded(line, f"a line, {_shown(line)},")
         return found if isinstance(found, dict) and found.keys() & _BEGINS else {}
-    match = _OURS.match(line)
+    match = _RESULT_LINE.match(line)
     if not match:
         return {}
     head, rest = ({}, line) if match["key"] else ({"end": True}, line[match.end() :].lstrip())
@@ -104,7 +103,7 @@ def _fields(line: str) -> _Fields:
     return head | {key: quoted or plain for key, quoted, plain in words}
 
 
-def _take(found: _Fields, kernels: _Kernels) -> None:
+def _add_repetition(found: _Fields, kernels: _Kernels) -> None:
     """Add the figures of one repetition. Raises ToolOutputError."""
     name = clean_name(str(found["kernel"]))
     if found.get("error"):
@@ -136,21 +135,23 @@ def _gpu(found: _Fields) -> str:
 
 
 def _require_end(found: _Fields, kernels: _Kernels, *, is_last: bool) -> None:
-    """Compare what was read with what the last line says. Raises ToolOutputError."""
+    """Compare the results with the numbers in the last line. Raises ToolOutputError if they differ."""
     if not is_last:
-        raise ToolOutputError("it tells more after its `end`")
+        raise ToolOutputError("the output continues after its `end` line")
     times = sum(len(figures.get("time", ())) for figures in kernels.values())
     for key, count in (("kernels", len(kernels)), ("times", times)):
         if key in found and tool_files.whole(_number(found[key], key), key) != count:
-            raise ToolOutputError(f"{count} {key} are told, but the last line says {_shown(str(found[key]))}")
+            raise ToolOutputError(
+                f"the output contains {count} {key}, but its last line says {_shown(str(found[key]))}"
+            )
     if "kernels" not in found:
         raise ToolOutputError("the last line is cut short: write `end kernels=N`")
 
 
 def _number(value: object, what: str) -> float:
-    """Return a figure >= 0. A comma might stand for a point or between thousands, so that it is refused."""
+    """Return a figure >= 0. A comma is refused, since it can be a decimal mark or separate thousands."""
     if isinstance(value, str) and "," in value:
-        raise ToolOutputError(f"{what} is {_shown(value)}: write a point, and nothing between thousands")
+        raise ToolOutputError(f"{what} is {_shown(value)}: write a decimal point, and no separator of thousands")
     return tool_files.number_in(value, what) if isinstance(value, str) else tool_files.number(value, what)
 
 
@@ -165,14 +166,14 @@ def _shown(line: str) -> str:
 def _readings(kernels: _Kernels) -> Iterator[Reading]:
     """Yield the figures of each kernel. Raises ToolOutputError.
 
-    A figure that some repetitions have and others lack would be of other repetitions than the time.
+    A metric must be present in all repetitions: otherwise it would be of other repetitions than the time.
     """
     for name, figures in kernels.items():
         if not (batches := figures.pop(BATCH, [])):
-            raise ToolOutputError(f"of {name[:80]} only the warm-up is told")
+            raise ToolOutputError(f"the output contains only warm-ups of {name[:80]}")
         for metric, values in figures.items():
             if len(values) != len(batches):
-                raise ToolOutputError(f"{metric} of {name[:80]} is told of some repetitions alone")
+                raise ToolOutputError(f"{metric} of {name[:80]} is missing in some repetitions")
             reading = reading_of_many(metric, values, name)
             yield replace(reading, inner={**reading.inner, BATCH: sum(batches) / len(batches)})
 

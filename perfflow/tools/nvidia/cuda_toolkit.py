@@ -1,4 +1,4 @@
-"""Where NVIDIA's CUDA toolkit is, and what installs it; what adapters of its programs share."""
+"""Folders of NVIDIA's CUDA toolkit, and the command that installs it, for all adapters of its programs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ PLACES = (
     "$CUDA_HOME/bin",
     "$CUDA_PATH/bin",
     "/usr/local/cuda/bin",
-    # The wheels of PyPI, beside perfflow or in the active environment.
+    # Wheels of PyPI, installed with perfflow or in the active environment.
     f"{_SITE_PACKAGES}/nvidia/cu*/bin",
     "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cu*/bin",
     "/usr/local/cuda-*/bin",
 )
-"""Folders of the toolkit's programs, which its installers leave apart from PATH."""
+"""Folders of the toolkit's programs, which its installers do not add to PATH."""
 
 COMPILER = "pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm"
-"""What installs nvcc with its headers and the runtime, without a GPU; a C++ compiler has to be there."""
+"""Installs nvcc with its headers and the runtime. It needs a C++ compiler but no GPU."""

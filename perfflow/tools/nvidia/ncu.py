@@ -1,8 +1,8 @@
-"""``ncu``: what NVIDIA's Nsight Compute counts of each CUDA kernel, launch by launch, or has in a report.
+"""``ncu``: counters of each launch of a CUDA kernel from NVIDIA's Nsight Compute, or from an existing report.
 
-ncu replays each launch as often as it needs passes, with caches flushed: its times are those of a kernel alone. Its
-report is converted to CSV by ncu itself, which needs no GPU; the raw page gives the figures, by the ids of ncu's
-metrics, and the details page the advice of its rules.
+ncu replays each launch once per pass, with flushed caches: its times are those of a kernel alone. ncu itself converts
+its report to CSV, which needs no GPU. The raw page has the figures, by the ids of ncu's metrics, and the details page
+has the advice of its rules.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from perfflow.tools.nvidia import ncu_kernels, ncu_launch, ncu_table
 _TABLE, _DETAILS, _KERNELS = "ncu.csv", "ncu-details.csv", "kernels.json"
 _REPORT, _LOG = "report.ncu-rep", "ncu.log"
 _REPORTS = (".ncu-rep", ".nsight-cuprof-report")
-# Of the same sections in every version; newer ones call this set `basic`, older ones `default`.
+# The same sections in every version. Newer versions call this set `basic`, older ones `default`.
 _BASIC = ("LaunchStats", "Occupancy", "SpeedOfLight")
 
 
 _REASONS: Mapping[str, str] = {
-    "ERR_NVGPUCTRPERM": "only administrators may read the counters of the GPU (ERR_NVGPUCTRPERM): run as root or with "
+    "ERR_NVGPUCTRPERM": "only administrators can read the counters of the GPU (ERR_NVGPUCTRPERM): run as root or with "
     "CAP_SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0",
-    r"failed to connect to the CUDA driver|no CUDA-capable device|CUDA driver could not be|libcuda\.so": "it reaches "
-    "no NVIDIA GPU: ncu cannot connect to the CUDA driver",
-    "driver is not compatible|driver (?:version )?is (?:insufficient|too old)|not supported on": "the GPU or its "
-    "driver does not suit this version of ncu: {text}",
-    "driver resource was unavailable|concurrently collecting|another (?:tool|profiler)|DCGM": "another profiler holds "
-    "the counters of the GPU: end it, or pause DCGM by `dcgmi profile --pause`",
-    "Could not open report": "there is no such report: {text}",
+    r"failed to connect to the CUDA driver|no CUDA-capable device|CUDA driver could not be|libcuda\.so": "no NVIDIA "
+    "GPU was found: ncu cannot connect to the CUDA driver",
+    "driver is not compatible|driver (?:version )?is (?:insufficient|too old)|not supported on": "this version of ncu "
+    "does not support the GPU or its driver: {text}",
+    "driver resource was unavailable|concurrently collecting|another (?:tool|profiler)|DCGM": "another profiler uses "
+    "the counters of the GPU: stop it, or pause DCGM with `dcgmi profile --pause`",
+    "Could not open report": "the report does not exist: {text}",
     "Failed to (?:load|open) report": "ncu cannot read the report: it is damaged, cut short or of a newer version",
     r"application returned an error code \((?P<code>-?\d{1,10})\)": "the program exited with {code} under ncu",
     "^==ERROR== ": "ncu failed: {text}",
-    "No kernels were profiled": "no kernel was profiled: the program launched none on a GPU that `kernel`, `skip` and "
-    "`nvtx` let through",
+    "No kernels were profiled": "no kernel was profiled: the program launched no kernel on a GPU, or `kernel`, `skip` "
+    "and `nvtx` excluded all of them",
 }
-"""What ncu says where it measured nothing, and what that means, the most telling first."""
+"""ncu's messages when it measured nothing, and the reason for each, the most specific first."""
 
 
 class Options(CommandOptions):
@@ -52,44 +52,48 @@ class Options(CommandOptions):
 
     report: str = Field(
         default="",
-        description="Read this report instead: .ncu-rep, or what `ncu --csv --page raw` or `details` printed.",
+        description="Read this report instead of profiling: a .ncu-rep, or the output of `ncu --csv --page raw` or "
+        "`--page details`.",
     )
-    kernel: str = Field(default="", description="Only kernels whose function's name this regular expression finds.")
-    skip: int = Field(default=0, ge=0, description="How many launches of these kernels to skip at the start.")
+    kernel: str = Field(
+        default="", description="Only profile kernels whose function name matches this regular expression."
+    )
+    skip: int = Field(default=0, ge=0, description="Number of launches of these kernels to skip at the start.")
     launches: int = Field(default=100, ge=0, description="Profile at most this many launches; 0 means all.")
     set: Literal["basic", "detailed", "full"] = Field(
         default="detailed",
-        description="`basic` (throughput, occupancy), `detailed` (with warps' states, caches, roofline) or `full`.",
+        description="Set of metrics: `basic` (throughput, occupancy), `detailed` (also warp states, caches, roofline) "
+        "or `full`.",
     )
     sections: list[str] = Field(default=[], description="Sections of ncu to collect instead of a set.")
-    metrics: list[str] = Field(default=[], description="Further metrics of ncu to collect, by their ids.")
+    metrics: list[str] = Field(default=[], description="Additional metrics of ncu to collect, by their ids.")
     replay: Literal["kernel", "application", "range"] = Field(
-        default="kernel", description="What is run again for each pass: `kernel`, `application` or `range`."
+        default="kernel", description="What to run again for each pass: `kernel`, `application` or `range`."
     )
-    nvtx: str = Field(default="", description="Only launches in this NVTX range, as for `--nvtx-include`.")
+    nvtx: str = Field(default="", description="Only profile launches in this NVTX range, as with `--nvtx-include`.")
     clock_control: Literal["none", "base"] = Field(
         default="none",
         validation_alias=AliasChoices("clock_control", "clock-control"),
-        description="`base` locks the clocks of the GPU while it is profiled, which needs the right to.",
+        description="`base` locks the clocks of the GPU while it is profiled, which needs permission.",
     )
 
     @model_validator(mode="after")
     def _one_source(self) -> Options:
         if self.report and self.command is not None:
-            raise ValueError("`report` is read, and `command` is run: say one of them")
+            raise ValueError("set either `report`, which is read, or `command`, which is run")
         return self
 
 
 def needs_program(values: Mapping[str, object]) -> bool:
-    """Whether a step with these keys runs ncu: a report in CSV is read without it."""
+    """Return whether a step with these keys needs ncu: a report in CSV is read without it."""
     report = values.get("report")
     return not (isinstance(report, str) and report and not report.endswith(_REPORTS))
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Profile into a report and let ncu print both of its pages, or read the report that there is.
+    """Profile into a report and let ncu print both pages of it, or read an existing report.
 
-    Raises ToolOutputError where launches are to be chosen from a report in CSV, which ncu does not read.
+    Raises ToolOutputError if launches are to be selected from a report in CSV, which ncu does not read.
     """
     options, program = call.options, call.program or "ncu"
     if not options.report:
@@ -97,7 +101,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     if options.report.endswith(_REPORTS):
         return _printing(program, options.report, _chosen(options))
     if options.kernel or options.skip:
-        raise ToolOutputError("`kernel` and `skip` choose launches of a .ncu-rep, not of a report in CSV")
+        raise ToolOutputError("`kernel` and `skip` select launches of a .ncu-rep, not of a report in CSV")
     return (Invocation(("/bin/cat", "--", options.report), stdout=_TABLE),)
 
 
@@ -115,7 +119,7 @@ def _profiling(call: Call, program: str, options: Options) -> tuple[str, ...]:
 
 
 def _chosen(options: Options) -> tuple[str, ...]:
-    """The arguments that choose launches."""
+    """Return the arguments that select launches."""
     return (
         *(("--kernel-name", f"regex:{options.kernel}") if options.kernel else ()),
         *(("--launch-skip", str(options.skip)) if options.skip else ()),
@@ -124,21 +128,21 @@ def _chosen(options: Options) -> tuple[str, ...]:
 
 
 def _printing(program: str, report: str, chosen: tuple[str, ...]) -> tuple[Invocation, ...]:
-    """Print both pages of a report, in the same notation wherever it runs."""
+    """Return the processes that print both pages of a report, in one notation for every locale."""
     argv = (program, "--import", report, "--csv", "--print-units", "base", *chosen)
     pages = {"raw": _TABLE, "details": _DETAILS}
     return tuple(Invocation((*argv, "--page", page), {"LC_ALL": "C"}, file) for page, file in pages.items())
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Read every kernel's figures, each a benchmark of its own unless the step names one; keep all in ``kernels.json``.
+    """Read the figures of every kernel, one benchmark per kernel unless the step names one, and write kernels.json.
 
-    Raises ToolOutputError with a remedy where nothing was profiled, and if a page is cut or damaged.
+    Raises ToolOutputError with a remedy if nothing was profiled, or if a page is truncated or damaged.
     """
     options, folder = call.options, call.folder
     if why := reason(*(tool_files.last_bytes(folder, file) for file in (_LOG, "stderr", _TABLE, _DETAILS))):
         raise ToolOutputError(why)
-    missing = f"is {options.report[:100]!r} there?" if options.report else "ncu printed no page of its report"
+    missing = f"check that {options.report[:100]!r} exists" if options.report else "ncu printed no page of its report"
     text = tool_files.read_text(folder / _TABLE, tool_files.clean_name(missing))
     table = ncu_table.read(_TABLE, text)
     warnings = list(table.warnings)
@@ -148,20 +152,22 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
         warnings += details.warnings
         if len(details.launches) < len(table.launches):
             told = f"{len(details.launches):,} of {len(table.launches):,} launches"
-            warnings.append(f"{_DETAILS} tells of {told}: it may be cut, and advice be missing")
+            warnings.append(f"{_DETAILS} contains {told}: it may be cut short, so advice may be missing")
     if not table.launches:
-        raise ToolOutputError(f"{_TABLE} holds no launch: `kernel`, `skip` and `nvtx` may let none through")
+        raise ToolOutputError(f"{_TABLE} contains no launch: `kernel`, `skip` and `nvtx` may exclude all of them")
     kernels = ncu_kernels.gather(ncu_launch.measure(table))
     whole = bool(call.benchmark) and "*" not in call.benchmark
     readings = tuple(ncu_kernels.readings(kernels, whole=whole))
     if not readings:
-        raise ToolOutputError(f"{_TABLE} holds no metric that perfflow reads: collect a `set`, or more `sections`")
+        raise ToolOutputError(f"{_TABLE} contains no metric that perfflow reads: collect a `set`, or more `sections`")
     ncu_kernels.write(folder / _KERNELS, kernels)
     warnings += ncu_kernels.warnings(kernels)
     if whole and len(kernels) > 1:
-        warnings.append(f"the figures are of {len(kernels)} kernels together, weighted by time; `kernel` chooses")
+        warnings.append(
+            f"the figures are of {len(kernels)} kernels together, weighted by time: select one with `kernel`"
+        )
     if len(table.launches) == options.launches and not options.report:
-        warnings.append(f"after {options.launches:,} launches no more were profiled: `launches` sets how many are")
+        warnings.append(f"profiling stopped after {options.launches:,} launches: set `launches` to profile more")
     facts = tuple(ncu_kernels.facts(kernels))
     made = [Profile(_REPORT, "ncu-report")] if tool_files.left(folder / _REPORT) else []
     return Parsed(
@@ -176,7 +182,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
 
 
 def reason(*texts: str) -> str:
-    """Why nothing was measured, from ncu's own words, with the remedy; '' where it complains of nothing.
+    """Return why nothing was measured, from ncu's messages, with a remedy; '' if none is known.
 
     Only lines that begin with ``==ERROR==`` or ``==WARNING==`` are ncu's: a program may print the same words.
     """
@@ -186,7 +192,7 @@ def reason(*texts: str) -> str:
 
 
 def _add_rules(table: ncu_table.Table, details: ncu_table.Table) -> None:
-    """Give each launch what the rules say of it. Raises ToolOutputError where the pages are of two reports."""
+    """Add the rules' advice to each launch. Raises ToolOutputError if the pages are of different reports."""
     by_id = {launch.id: launch for launch in table.launches}
     for item in details.launches:
         launch = by_id.get(item.id)
@@ -200,7 +206,9 @@ ADAPTER = Adapter(
     role=Role.PROFILE,
     options=Options,
     program=Program(
-        "ncu", "apt-get install nsight-compute", instead="it is in Debian's non-free and in NVIDIA's CUDA toolkit"
+        "ncu",
+        "apt-get install nsight-compute",
+        instead="it is in Debian's non-free section and in NVIDIA's CUDA toolkit",
     ),
     metrics=of_perfflow(*ncu_launch.METRICS),
     attaches=("report",),

@@ -1,4 +1,4 @@
-"""Launches that Nsight Compute profiled, put together by kernel: readings, hotspots, facts, and ``kernels.json``."""
+"""Launches that Nsight Compute profiled, grouped by kernel: readings, hotspots, facts, and ``kernels.json``."""
 
 from __future__ import annotations
 
@@ -22,53 +22,53 @@ from perfflow.tools.tool_files import clean_name
 
 SOURCE = "ncu"
 _FULL = 0.999
-"""A theoretical occupancy that nothing limits, but for rounding."""
+"""A theoretical occupancy without a limit, allowing for rounding."""
 _OF_ONE_KERNEL = {"kernel_time", "registers", "waves", "occupancy_theoretical"}
-"""Figures that mean nothing for several kernels together."""
+"""Metrics that have no meaning for several kernels together."""
 _EXACT = {"registers", "waves", "occupancy_theoretical", "warp_efficiency"}
-"""What follows from the launch and the program alone, whatever else the GPU does."""
+"""Metrics that depend only on the launch and the program, not on other work of the GPU."""
 _ISSUES = "selected"
-"""The state of a warp that issues."""
+"""The state of a warp that issues an instruction."""
 _LONGEST_TEXT, _LONGEST_KERNEL, _LONGEST_ADVICE = 2000, 4000, 1000
 _FIGURES = ("occupancy", "occupancy_theoretical", "sm_share", "memory_share", "waves")
 _COUNTS = {"grid": "grid_size", "threads": "block_size", "registers": "registers", "barrier_blocks": "barriers"}
 _COUNTS |= {"shared_static": "shared_memory_static", "shared_dynamic": "shared_memory_dynamic"}
 _COUNTS |= {"carveout": "shared_memory_setting"}
 _ADVISING = ("OPT", "WRN")
-"""Kinds of rules that advise: OPT since 2023, and WRN before, when it was the only one that did."""
+"""Kinds of rules that give advice: OPT since 2023; before that, only WRN."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """All launches of one kernel; ``share`` (0..1) of the time of all launches, None where no time was measured."""
+    """All launches of one kernel; ``share`` (0..1) of the time of all launches, None if no time was measured."""
 
     name: str
     launches: Sequence[Measured]
     share: float | None
 
     def values(self, metric: str) -> list[float]:
-        """A figure of every launch that has it, in the order in which they ran."""
+        """Return a metric of every launch that has it, in the order in which they ran."""
         return [item.figures[metric] for item in self.launches if metric in item.figures]
 
     def medians(self) -> dict[str, float]:
-        """The median over its launches of every figure."""
+        """Return the median over the launches of every metric."""
         return {metric: median(values) for metric in METRICS if (values := self.values(metric))}
 
     @property
     def longest(self) -> Measured:
-        """The launch that took longest; the first where no time was measured."""
+        """Return the longest launch; the first if no time was measured."""
         return max(self.launches, key=lambda item: item.figures.get("kernel_time", 0.0))
 
     @property
     def limiters(self) -> tuple[str, ...]:
-        """What keeps more blocks from a multiprocessor, () where its warps are all in use or ncu does not tell."""
+        """Return what limits the blocks per multiprocessor; () if all warps are in use or ncu does not report it."""
         limits = self.longest.limits
         is_full = self.longest.figures.get("occupancy_theoretical", 0.0) >= _FULL
         return () if is_full else tuple(what for what, blocks in limits.items() if blocks == min(limits.values()))
 
 
 def gather(launches: Sequence[Measured]) -> list[Kernel]:
-    """Put launches of the same kernel together, the one with the most time first."""
+    """Group launches by kernel, the kernel with the most time first."""
     names = ncu_names.short_names(item.kernel for item in launches)
     by_name: dict[str, list[Measured]] = {}
     for item in launches:
@@ -80,9 +80,9 @@ def gather(launches: Sequence[Measured]) -> list[Kernel]:
 
 
 def readings(kernels: Sequence[Kernel], *, whole: bool) -> Iterator[Reading]:
-    """Every figure of every kernel, each with its distribution over the launches.
+    """Yield every metric of every kernel, each with its distribution over the launches.
 
-    ``whole``: all of them are one benchmark; figures of several are weighted by the time of each launch.
+    ``whole``: all kernels are one benchmark; metrics of several kernels are weighted by the time of each launch.
     """
     if whole and len(kernels) > 1:
         yield from _weighted([item.figures for kernel in kernels for item in kernel.launches])
@@ -105,13 +105,13 @@ def _weighted(launches: Sequence[Mapping[str, float]]) -> Iterator[Reading]:
 
 
 def hotspots(kernels: Sequence[Kernel]) -> Iterator[Hotspot]:
-    """Kernels by their share of the device's time, and why the warps of the hottest one waited."""
+    """Yield kernels by their share of device time, and the stall reasons of the hottest kernel."""
     for kernel in kernels[:MOST_HOTSPOTS]:
         if kernel.share:
-            cause = "measured: " + ", ".join(_said_of(kernel))
+            cause = "measured: " + ", ".join(_summary(kernel))
             yield Hotspot(kernel.name, kernel.share, "device time", SOURCE, cause=cause)
     hottest = kernels[0]
-    # Each reason as a share of all that the warps did.
+    # The share of each reason in all states of the warps.
     states, unit = hottest.longest.states, hottest.longest.states_unit
     for row in sorted(ranked(states), key=lambda row: -row.share):
         if row.stall.name != _ISSUES:
@@ -120,8 +120,8 @@ def hotspots(kernels: Sequence[Kernel]) -> Iterator[Hotspot]:
             yield Hotspot(place, row.share, "stalls", SOURCE, cause=clean_name(cause))
 
 
-def _said_of(kernel: Kernel) -> Iterator[str]:
-    """The launches, and the figures that say most of a kernel."""
+def _summary(kernel: Kernel) -> Iterator[str]:
+    """Yield the number of launches and the most important metrics of a kernel."""
     count, figures, more = len(kernel.launches), kernel.medians(), kernel.longest.more
     time = f" of {format_quantity(figures['kernel_time'], Dimension.TIME)}" if "kernel_time" in figures else ""
     yield f"{count:,} launch{'' if count == 1 else 'es'}{time}"
@@ -138,7 +138,7 @@ def _said_of(kernel: Kernel) -> Iterator[str]:
 
 
 def write(path: Path, kernels: Sequence[Kernel]) -> None:
-    """Write all that was read of every kernel, in base units."""
+    """Write all data of every kernel, in base units."""
     path.write_text(json.dumps({"kernels": [_shown(kernel) for kernel in kernels]}, indent=1) + "\n", encoding="utf-8")
 
 
@@ -166,12 +166,12 @@ def _shown(kernel: Kernel) -> dict[str, Any]:
 
 
 def _clean(text: str, longest: int) -> str:
-    """A text without what no page may show, and no longer than so many characters."""
+    """Return at most ``longest`` characters of a text, with spaces for unprintable ones."""
     return "".join(letter if letter.isprintable() else " " for letter in text[:longest])
 
 
 def facts(kernels: Sequence[Kernel]) -> Iterator[KernelFacts]:
-    """What is known of every kernel: of its launch that took longest, with the median time of them all."""
+    """Yield the facts of every kernel: those of its longest launch, with the median time of all launches."""
     for kernel in kernels:
         longest = kernel.longest
         figures, more = longest.figures, longest.more
@@ -179,7 +179,7 @@ def facts(kernels: Sequence[Kernel]) -> Iterator[KernelFacts]:
         told: dict[str, Any] = {key: figures.get(key) for key in _FIGURES}
         told |= {key: round(value) for key, source in _COUNTS.items() if (value := counts.get(source)) is not None}
         moved, ideal = more.get("global_sectors"), more.get("global_sectors_ideal")
-        # Rules that only tell (INF), or that have nothing to say, are left out.
+        # Informational rules (INF) and rules without text are left out.
         rules = [rule for rule in longest.rules if rule.kind in _ADVISING and rule.text]
         yield KernelFacts(
             *(kernel.name, SOURCE, longest.gpu, longest.device.get("compute_capability", ""), len(kernel.launches)),
@@ -197,22 +197,22 @@ def facts(kernels: Sequence[Kernel]) -> Iterator[KernelFacts]:
 
 
 def _issued(more: Mapping[str, float]) -> float | None:
-    """The share of cycles in which a scheduler issued, which is its instructions a cycle: it issues one at most."""
+    """Return the share of cycles in which a scheduler issued. It equals instructions per cycle, which are at most 1."""
     if "no_eligible_share" in more:
         return max(0.0, 1 - more["no_eligible_share"])
     return min(1.0, more["issued_warps"]) if "issued_warps" in more else None
 
 
 def _gain(text: str) -> float | None:
-    """An estimated speedup in percent as a share; None where there is none, or nothing that is one."""
+    """Return an estimated speedup in percent as a share; None for any other text."""
     found = re.fullmatch(r"(\d{1,9}(?:[.,]\d{1,9})?)%?", text.strip(), re.ASCII)
     return float(found[1].replace(",", ".")) / 100 if found else None
 
 
 def peaks(kernels: Sequence[Kernel]) -> Iterator[Peak]:
-    """The peaks of the GPU, as ncu knows them, at the clocks at which it ran the launch that took longest.
+    """Yield the peaks of the GPU that ncu reports, at the clocks of the longest launch.
 
-    Of arithmetic only in precisions that a kernel computes in: it is their roof. Nothing where there are several GPUs.
+    Peaks of arithmetic are only those of precisions that a kernel uses. Several GPUs have no peaks.
     """
     longest = kernels[0].longest
     used = {name for kernel in kernels for item in kernel.launches for name, value in item.flops.items() if value > 0}
@@ -225,19 +225,19 @@ def peaks(kernels: Sequence[Kernel]) -> Iterator[Peak]:
 
 
 def _devices(kernels: Sequence[Kernel]) -> set[str]:
-    """The indices of the GPUs, as far as ncu tells."""
+    """Return the indices of the GPUs, as far as ncu reports them."""
     return {item.device.get("device", "") for kernel in kernels for item in kernel.launches} - {""}
 
 
 def warnings(kernels: Sequence[Kernel]) -> Iterator[str]:
-    """Say what the figures leave out."""
+    """Yield warnings about missing or incomplete metrics."""
     launches = [item for kernel in kernels for item in kernel.launches]
     absent = Counter(metric for item in launches for metric in item.absent)
     for metric, count in sorted(absent.items()):
         yield f"ncu could not collect {metric} of {count:,} of {len(launches):,} launches"
     if 0 < (timed := sum("kernel_time" in item.figures for item in launches)) < len(launches):
-        yield f"only {timed:,} of {len(launches):,} launches have a time, so shares of device time are not told"
+        yield f"only {timed:,} of {len(launches):,} launches have a time, so shares of device time are missing"
     if any(item.figures.get("tensor_share") and "flops" in item.figures for item in launches):
-        yield "flops are those of scalar instructions: what tensor cores do is not counted in them"
+        yield "flops count scalar instructions only, without the work of tensor cores"
     if (devices := len(_devices(kernels))) > 1:
-        yield f"the launches are of {devices} GPUs, and a kernel's figures are put together"
+        yield f"the launches ran on {devices} GPUs; a kernel's figures are of all of them together"

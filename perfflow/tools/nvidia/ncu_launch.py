@@ -1,4 +1,4 @@
-"""What Nsight Compute measured of one launch, by perfflow's metrics."""
+"""Measurements of one launch by Nsight Compute, as perfflow's metrics."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _STATES: Mapping[str, tuple[str, Kind, str]] = {
     "smsp__warp_issue_stalled_": ("_per_warp_active.pct", "%", "of the active warps"),
     "smsp__pcsamp_warps_issue_stalled_": ("", "1", "samples"),
 }
-"""How the names of warps' states begin and end, and in what they are counted, the most telling first."""
+"""Prefix, suffix and unit of the metrics of warp states, the most informative first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One launch in base units: ``figures`` by perfflow's metric, ``more`` what is kept beside them.
+    """One launch in base units: ``figures`` by perfflow's metric, ``more`` by other names.
 
-    ``limits`` are blocks that fit on a multiprocessor, by what limits them; ``states`` what its warps did by reason, in
-    ``states_unit``; ``flops`` FLOP/s by precision; ``peaks`` what the GPU could have done at the clocks it ran at, by
-    ``bandwidth`` (B/s) and precision (FLOP/s); ``absent`` metrics that ncu could not collect. ``device`` is what
-    ncu says of the GPU, in words.
+    ``limits`` are blocks that fit on a multiprocessor, by limit; ``states`` how much its warps were in each state, in
+    ``states_unit``; ``flops`` FLOP/s by precision; ``peaks`` the GPU's peaks at its clocks during the launch, by
+    ``bandwidth`` (B/s) and precision (FLOP/s); ``absent`` metrics that ncu could not collect; ``device`` ncu's
+    description of the GPU, as text.
     """
 
     kernel: str
@@ -53,36 +53,36 @@ class Measured:
 
     @property
     def gpu(self) -> str:
-        """The GPU's name as its driver reports it; what else the page tells of it where it does not."""
+        """Return the GPU's name as its driver reports it, else one from the compute capability."""
         name, capability = self.device.get("name"), self.device.get("compute_capability")
         return name or (f"{GPU} of compute capability {capability}" if capability else GPU)
 
 
 def measure(table: Table) -> list[Measured]:
-    """Read every launch of a table. Raises ToolOutputError for what cannot be."""
+    """Read every launch of a table. Raises ToolOutputError for impossible values."""
     return [_Reader(launch, table.mark).measured() for launch in table.launches]
 
 
 class _Reader:
-    """Looks the metrics of one launch up."""
+    """Looks up the metrics of one launch."""
 
     def __init__(self, launch: Launch, mark: str) -> None:
         self._launch, self._mark = launch, mark
 
     def measured(self) -> Measured:
-        launch, figures = self._launch, self._there(SOURCES)
+        launch, figures = self._launch, self._collected(SOURCES)
         if (seconds := figures.get("kernel_time")) == 0:
-            raise ToolOutputError(f"a launch of {launch.kernel[:80]!r} took no time, which cannot be")
+            raise ToolOutputError(f"a launch of {launch.kernel[:80]!r} took 0 s, which is impossible")
         flops = dict(self._flops(seconds))
         if (operations := sum(flops.values())) > 0:
             figures["flops"] = operations
         if (threads := self._first(*THREADS)) is not None:
             if threads > WARP:
-                raise ToolOutputError(f"{THREADS[1]} is {threads:g}, and a warp has {WARP} threads")
+                raise ToolOutputError(f"{THREADS[1]} is {threads:g}, but a warp has {WARP} threads")
             figures["warp_efficiency"] = threads / WARP
         if (bandwidth := self._bandwidth(seconds)) is not None:
             figures["bandwidth"] = bandwidth
-        more, limits, peaks = self._there(MORE), self._there(LIMITS), dict(self._peaks())
+        more, limits, peaks = self._collected(MORE), self._collected(LIMITS), dict(self._peaks())
         asked = {name for name, (_, *ids) in SOURCES.items() if launch.cells.keys() & set(ids)}
         absent = frozenset(asked - figures.keys())
         return Measured(
@@ -90,21 +90,21 @@ class _Reader:
         )
 
     def _first(self, kind: Kind, *ids: str) -> float | None:
-        """The figure of the first of these metrics that was collected, None where none was."""
+        """Return the value of the first of these metrics that was collected, None if none was."""
         cells = self._launch.cells
         found = (ncu_table.figure(cells[metric], self._mark, kind, metric) for metric in ids if metric in cells)
         return next((value for value in found if value is not None), None)
 
-    def _there(self, sources: Mapping[str, Source]) -> dict[str, float]:
+    def _collected(self, sources: Mapping[str, Source]) -> dict[str, float]:
         return {name: value for name, source in sources.items() if (value := self._first(*source)) is not None}
 
     def _all(self, kind: Kind, ids: Iterable[str]) -> list[float]:
-        """The figures of several metrics, [] where one of them was not collected."""
+        """Return the values of several metrics, [] if one of them was not collected."""
         found = [self._first(kind, metric) for metric in ids]
         return [] if None in found else [value or 0.0 for value in found]
 
     def _bandwidth(self, seconds: float | None) -> float | None:
-        """Bytes per second to and from the device's memory, in one figure or by direction."""
+        """Return bytes per second to and from device memory, from one metric or one per direction."""
         whole = self._first(*BANDWIDTH)
         if whole is not None:
             return whole
@@ -114,7 +114,7 @@ class _Reader:
         return moved / seconds if moved is not None and seconds else None
 
     def _flops(self, seconds: float | None) -> Iterator[tuple[str, float]]:
-        """Operations per second by precision, as the roofline of ncu counts them: a fused one is two."""
+        """Yield operations per second by precision, as in ncu's roofline: a fused multiply-add counts as two."""
         cycles = self._first("1/s", _CYCLES)
         for precision, letter in _PRECISIONS.items():
             ids = [f"smsp__sass_thread_inst_executed_op_{letter}{name}_pred_on.sum" for name in _OPERATIONS]
@@ -125,7 +125,7 @@ class _Reader:
                 yield precision, factor * sum(map(mul, each, _OPERATIONS.values()))
 
     def _peaks(self) -> Iterator[tuple[str, float]]:
-        """What a cycle of the memory and of the multiprocessors can do at most, by the cycles of a second."""
+        """Yield peak rates: the most work per cycle of the memory and the multiprocessors, times cycles per second."""
         memory = self._first("1/s", "dram__cycles_elapsed.avg.per_second")
         moved = self._first("1", "dram__bytes.sum.peak_sustained")
         if memory and moved:
@@ -137,7 +137,7 @@ class _Reader:
                 yield precision, clock * fused * _OPERATIONS["fma"]
 
     def _device(self) -> dict[str, str]:
-        """The GPU's index, name and compute capability, as far as the page tells; the launch's shape on it."""
+        """Return the GPU's index, name and compute capability, and the sizes of the launch, as far as known."""
         columns, cells = self._launch.columns, self._launch.cells
         named = {"device": "Device", "compute_capability": "CC", "grid": "Grid Size", "block": "Block Size"}
         found = {key: columns.get(column, "") for key, column in named.items()}
@@ -147,10 +147,10 @@ class _Reader:
         return {key: clean_name(text) for key, text in found.items() if text}
 
     def _states(self) -> tuple[Mapping[str, float], str]:
-        """What the warps did between two instructions, in the first unit in which ncu tells."""
+        """Return the states of the warps between two instructions, in the first unit that ncu collected."""
         for prefix, (ending, kind, unit) in _STATES.items():
             names = [name for name in self._launch.cells if name.startswith(prefix) and name.endswith(ending)]
-            found = self._there({reason: (kind, name) for name in names if (reason := reason_of(name))})
+            found = self._collected({reason: (kind, name) for name in names if (reason := reason_of(name))})
             if states := {reason: value for reason, value in found.items() if value}:
                 return states, unit
         return {}, ""

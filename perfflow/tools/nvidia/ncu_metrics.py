@@ -1,9 +1,9 @@
-"""The metrics of Nsight Compute that perfflow reads: what each measures, its ids, and its labels on the details page.
+"""The metrics of Nsight Compute that perfflow reads: the kind of each, its ids, and its labels on the details page.
 
-Ids and what they mean: the section files of Nsight Compute, and its Kernel Profiling Guide ("Metrics Reference").
-Labels are told apart by their unit: ``Memory Throughput`` is a share under "GPU Speed Of Light Throughput" and bytes
-per second under "Memory Workload Analysis". They are from the section files of 2022.3, and of the versions before and
-after it what their public output shows.
+Source of the ids: the section files of Nsight Compute, and its Kernel Profiling Guide ("Metrics Reference"). Labels are
+distinguished by their unit: ``Memory Throughput`` is a share under "GPU Speed Of Light Throughput" and bytes per second
+under "Memory Workload Analysis". Labels are from the section files of 2022.3, and for other versions from their
+published output.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 Kind = Literal["s", "B", "B/s", "1/s", "%", "1"]
-"""What a metric measures, by its base unit, which its own unit must fit."""
+"""The kind of a metric: its base unit, to which its own unit must convert."""
 Source = tuple[Kind, str, *tuple[str, ...]]
-"""What a metric is, its ids in the order in which they are looked for, and its labels, which have capitals.
+"""The kind of a metric, its ids in the order of search, and its labels, which have capitals.
 
-Newer architectures and versions call some otherwise. A label stands for the first id.
+Some ids differ in newer architectures and versions. A label stands for the first id.
 """
 _PCT = ".avg.pct_of_peak_sustained"
 SOURCES: Mapping[str, Source] = {
@@ -50,7 +50,7 @@ SOURCES: Mapping[str, Source] = {
     "waves": ("1", "launch__waves_per_multiprocessor", "Waves Per SM"),
     "eligible_warps": ("1", "smsp__warps_eligible.avg.per_cycle_active", "Eligible Warps Per Scheduler"),
 }
-"""perfflow's own metrics that are one of ncu's."""
+"""perfflow's metrics that equal one of ncu's."""
 MORE: Mapping[str, Source] = {
     "block_size": ("1", "launch__block_size", "Block Size"),
     "grid_size": ("1", "launch__grid_size", "Grid Size"),
@@ -69,7 +69,7 @@ MORE: Mapping[str, Source] = {
     "global_sectors": ("1", "memory_l2_theoretical_sectors_global"),
     "global_sectors_ideal": ("1", "memory_l2_theoretical_sectors_global_ideal"),
 }
-"""What only ``kernels.json`` tells."""
+"""Values that are only in ``kernels.json``."""
 LIMITS: Mapping[str, Source] = {
     "registers": ("1", "launch__occupancy_limit_registers", "Block Limit Registers"),
     "shared memory": ("1", "launch__occupancy_limit_shared_mem", "Block Limit Shared Mem"),
@@ -77,7 +77,7 @@ LIMITS: Mapping[str, Source] = {
     "blocks": ("1", "launch__occupancy_limit_blocks", "Block Limit SM"),
     "barriers": ("1", "launch__occupancy_limit_barriers", "Block Limit Barriers"),
 }
-"""What limits the blocks on a multiprocessor. With all of its warps in use, only larger blocks are in the way."""
+"""Limits of the blocks on a multiprocessor. ``block size`` is the limit when all of its warps are in use."""
 BANDWIDTH: Source = ("B/s", "dram__bytes.sum.per_second", "Memory Throughput")
 THREADS: Source = ("1", "smsp__thread_inst_executed_per_inst_executed.ratio", "Avg. Active Threads Per Warp")
 
@@ -87,4 +87,4 @@ BY_LABEL: Mapping[tuple[bool, str], str] = {
     for name in names
     if not name.islower()
 }
-"""The id behind a label, by whether it is a share, and its text."""
+"""The id of each label, by whether the label is a share and by its text."""

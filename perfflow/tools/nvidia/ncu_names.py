@@ -1,6 +1,6 @@
-"""Short names of GPU kernels: ``gemm`` of ``void gemm<float, 128>(float*, int)``, with more where two would be one.
+"""Short names of GPU kernels: ``gemm`` for ``void gemm<float, 128>(float*, int)``, longer if two would be the same.
 
-Demangled names are those of C++; Numba writes ``copy[abi:v1](Array<...>)``, Triton and CUTLASS plain words.
+Demangled names are those of C++; Numba writes ``copy[abi:v1](Array<...>)``, Triton and CUTLASS plain identifiers.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from perfflow.tools.tool_files import clean_name
 
 LONGEST = 120
-"""Characters of a short name."""
+"""The most characters of a short name."""
 _OPENING: Mapping[str, str] = {")": "(", ">": "<", "]": "["}
-_BEHIND = re.compile(r"(?:\s+(?:const|volatile|&+|\[clone [^\]]*\]))+\Z")
+_QUALIFIERS = re.compile(r"(?:\s+(?:const|volatile|&+|\[clone [^\]]*\]))+\Z")
 
 
 def short_names(kernels: Iterable[str]) -> dict[str, str]:
-    """Give each full name one of its own: its function, with template arguments and parameters where needed."""
+    """Return a unique short name for each full name: its function, with template arguments and parameters if needed."""
     forms = {name: _forms(name) for name in kernels}
     chosen = {name: shortest for name, (shortest, *_) in forms.items()}
     for level in (1, 2):
@@ -32,15 +32,15 @@ def short_names(kernels: Iterable[str]) -> dict[str, str]:
 
 
 def _forms(name: str) -> list[str]:
-    """Three forms of a name, the shortest first."""
-    whole = _BEHIND.sub("", name.strip())
+    """Return three forms of a name, the shortest first."""
+    whole = _QUALIFIERS.sub("", name.strip())
     called = _without(whole, ")")
     bare = _without(_without(called, ">"), "]")
     return [_tidy(_without_type(bare)), _tidy(_without_type(called)), _tidy(whole)]
 
 
 def _without(name: str, closing: str) -> str:
-    """Take the last pair of brackets away where the name ends with it, and something stands before."""
+    """Return the name without a pair of brackets at its end, unless nothing is before it."""
     depth, opening = 0, _OPENING[closing]
     for index in range(len(name) - 1, 0, -1) if name.endswith(closing) else ():
         depth += (name[index] == closing) - (name[index] == opening)
@@ -51,11 +51,11 @@ def _without(name: str, closing: str) -> str:
 
 
 def _without_type(name: str) -> str:
-    """Take the type of the result away, which stands before the last space outside of all brackets."""
+    """Return the name without the type of the result, which is before the last space outside of all brackets."""
     rounds, angles, last = 0, 0, -1
     for index, letter in enumerate(name):
         rounds += (letter in "([{") - (letter in ")]}")
-        # Within parentheses, ``>`` compares.
+        # Within parentheses, ``>`` is a comparison.
         angles += ((letter == "<") - (letter == ">")) * (rounds == 0)
         if letter == " " and rounds == angles == 0:
             last = index
@@ -63,6 +63,6 @@ def _without_type(name: str) -> str:
 
 
 def _tidy(name: str) -> str:
-    """Printable, without spaces behind commas, at most LONGEST characters."""
+    """Return a printable name without spaces after commas, of at most LONGEST characters."""
     text = clean_name(re.sub(r",\s+", ",", name))
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -1,7 +1,7 @@
-"""``nsys``: what ran on GPUs and when, by NVIDIA's Nsight Systems: kernels, copies, calls of CUDA, ranges, idle time.
+"""``nsys``: a timeline of GPU work from NVIDIA's Nsight Systems: kernels, copies, CUDA calls, ranges and idle time.
 
-drivers/nsys_run.py profiles, exports the report to SQLite and sums it up in ``nsys.json``. Sampling and context
-switches are switched off: without counters nsys hangs over them.
+drivers/nsys_run.py profiles, exports the report to SQLite and writes its sums to ``nsys.json``. Sampling and context
+switches are off: without hardware counters nsys hangs on them.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from perfflow.tools.nvidia.nsys_report import Device, Report, Row, longest_first
 
 NAME = "nsys"
 
-_DRIVER = python_command.bare("nsys_run.py", __file__)
+_DRIVER = python_command.driver_command("nsys_run.py", __file__)
 _FILE, _FOLDED = "nsys.json", "threads.folded"
 _KEPT = ("report.nsys-rep", "report.sqlite")
 _LARGEST = 20
 _NANO = 1e-9
 _READ_BY_NSYS = (".nsys-rep", ".qdrep")
-# How readers write a launch into ``Row.launch``; of one that was launched in several ways the longest's.
+# The form of ``Row.launch``. For a kernel launched in several ways, it is the way with the most time.
 _SHAPE = re.compile(r"grid (\d{1,10})x(\d{1,10})x(\d{1,10}), block (\d{1,10})x(\d{1,10})x(\d{1,10})", re.ASCII)
 _REST = re.compile(r"\b(\d{1,10}) registers(?:, (\d{1,10}) B shared(?: \((\d{1,10}) B dynamic\))?)?", re.ASCII)
 _CAPABILITY = re.compile(r"compute capability (\d{1,2}\.\d)", re.ASCII)
 
 
 def _whole_seconds(value: float) -> float:
-    """Refuse fractions: nsys takes them for 0 or refuses them. Raises ValueError."""
+    """Refuse fractions, which nsys rounds to 0 or refuses. Raises ValueError."""
     if not value.is_integer():
         raise ValueError("nsys takes whole seconds, such as 2s")
     return value
@@ -70,50 +70,50 @@ class Options(CommandOptions):
     )
     report: str = Field(
         default="",
-        description="Profile nothing, but read what was profiled elsewhere: a .nsys-rep or .sqlite, or tables of `nsys "
-        "stats` as .csv or .json, a path or glob.",
+        description="Path or glob of an existing report to read instead of profiling: a .nsys-rep or .sqlite, or "
+        "tables of `nsys stats` as .csv or .json.",
     )
     keep_report: bool = Field(
         default=False,
         validation_alias=AliasChoices("keep_report", "keep-report"),
-        description="Also keep the report itself (.nsys-rep, .sqlite), which holds the environment of the program with "
-        "all its secrets.",
+        description="Also keep the report itself (.nsys-rep, .sqlite). It contains all environment variables of the "
+        "program, including secrets.",
     )
 
 
 def needs_program(values: Mapping[str, object]) -> bool:
-    """Whether a step with these keys starts nsys itself: an exported report is read without it."""
+    """Return whether a step with these keys needs nsys: an exported report is read without it."""
     report = str(values.get("report") or "")
     return not report or report.endswith(_READ_BY_NSYS)
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Profile the command, export the report, sum it up; or sum up what there is."""
+    """Profile the command, export the report and sum it up, or sum up an existing report."""
     options = call.options
     settings = {"keep": options.keep_report, "timed": options.duration is not None, "report": options.report}
     words = [f"--trace={','.join(options.trace)}", "--sample=none", "--cpuctxsw=none"]
     words += [f"--delay={options.delay:.0f}"] if options.delay else []
     words += [f"--duration={options.duration:.0f}"] if options.duration else []
     kind, _, name = options.capture_range.partition(":")
-    # By default the program would be ended with its range.
+    # By default nsys ends the program at the end of the range.
     words += [f"--capture-range={kind}", "--capture-range-end=stop"] if kind else []
     words += [f"--nvtx-capture={name}"] if name else []
-    # Without it only registered strings of NVTX count.
+    # By default only registered NVTX strings count.
     env = {"NSYS_NVTX_PROFILER_REGISTER_ONLY": "0"} if name else {}
     program = call.program or "nsys"
     return (Invocation((*_DRIVER, str(call.folder), json.dumps(settings), program, *words, *call.command), env),)
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Turn the sums into figures and hotspots: kernels and copies by device time, calls and ranges by their threads'.
+    """Turn the sums into metrics and hotspots: kernels and copies by device time, calls and ranges by thread time.
 
-    Raises ToolOutputError with nsys's reason, or if nothing was recorded, or if the file is cut or nonsense.
+    Raises ToolOutputError with nsys's reason, if nothing was recorded, or if the file is truncated or invalid.
     """
     options = call.options
     report = _report(call.folder / _FILE)
     if report.holds_nothing:
         traced = ", ".join(options.trace)
-        raise ToolOutputError(f"nothing was recorded of {options.report or traced}: does the program call any of it?")
+        raise ToolOutputError(f"nothing was recorded of {options.report or traced}: check that the program uses it")
     if report.stacks:
         (call.folder / _FOLDED).write_text(report.stacks, encoding="utf-8")
     folded = [Profile(_FOLDED, "folded", StackCounts("ns", by_thread=True))] if report.stacks else []
@@ -139,14 +139,14 @@ def _report(path: Path) -> Report:
         raise ToolOutputError(f"{path.name} is damaged: {tool_files.clean_name(where + ' ' + first['msg'])}") from error
     if report.error:
         raise ToolOutputError(tool_files.clean_name(report.error))
-    # What has a default is written, too: where it is not there, something was lost.
+    # Values that equal their default are written, too, so a missing one means damage.
     if json.loads(report.to_json()) != {"error": "", **json.loads(text)}:
         raise ToolOutputError(f"{path.name} is damaged: a figure or a table of it is missing")
     return report
 
 
 def _figures(report: Report) -> Iterator[tuple[str, float]]:
-    """What the report tells; what it has no events for is left out rather than 0."""
+    """Yield the metrics of the report. A metric without events is left out instead of 0."""
     busy, span = sum(device.busy for device in report.devices), sum(device.span for device in report.devices)
     if span:
         yield "gpu_time", busy * _NANO
@@ -167,25 +167,25 @@ def _figures(report: Report) -> Iterator[tuple[str, float]]:
 
 
 def _peaks(report: Report) -> Iterator[Peak]:
-    """The memory bandwidth of the GPUs, by their clock and bus, as the driver tells it."""
+    """Yield the memory bandwidth of the GPUs, computed by the driver from clock and bus."""
     for device in report.devices:
         if device.bandwidth:
-            how = f"memory of {device.name} by its clock and bus, as the driver told nsys; not measured"
+            how = f"memory of {device.name} by its clock and bus, as its driver reports it; not measured"
             yield Peak("bandwidth", device.bandwidth, how=how, device=_name_of(device))
 
 
 def _device_of(report: Report) -> str:
-    """The GPU of a report by its driver's name; '' where nothing ran on one."""
+    """Return the GPU of a report by its driver's name; '' if nothing ran on one."""
     return together(map(_name_of, report.devices)) or (GPU if report.kernels or report.memory else "")
 
 
 def _name_of(device: Device) -> str:
-    """A GPU's name without the number that tells it from others of its name."""
+    """Return a GPU's name without the number that distinguishes GPUs of the same name."""
     return re.sub(r" \(\d+\)\Z", "", device.name) or GPU
 
 
 def _facts(report: Report) -> Iterator[KernelFacts]:
-    """The kernels with the most time, and how most of each was launched."""
+    """Yield the facts of the kernels with the most time, each with the launch sizes of most of its time."""
     whole = math.fsum(row.total for row in report.kernels)
     about = report.devices[0].about if len(report.devices) == 1 else ""
     capability = found[1] if (found := _CAPABILITY.search(about)) else ""
@@ -206,7 +206,7 @@ def _facts(report: Report) -> Iterator[KernelFacts]:
 
 
 def _on_device(report: Report) -> Iterator[Hotspot]:
-    """The kernels and copies with the most device time; of streams that overlap the times are summed."""
+    """Yield the kernels and copies with the most device time. Times of overlapping streams are summed."""
     rows = longest_first([*report.kernels, *report.memory])
     whole = sum(row.total for row in rows)
     for row in rows[:_LARGEST]:
@@ -221,13 +221,13 @@ def _of_device(row: Row) -> str:
 
 
 def _on_threads(report: Report) -> Iterator[Hotspot]:
-    """The calls of CUDA and NVTX ranges with the most time of their own, of that of the threads that have any.
+    """Yield CUDA calls and NVTX ranges with the most own time, as shares of the time of threads that have any.
 
-    Sums of ``nsys stats`` do not tell of threads: shares are of all calls then.
+    Sums of ``nsys stats`` have no threads: there, shares are of the time of all calls.
     """
     rows = [(row, "CUDA call") for row in report.api] + [(row, "NVTX range") for row in report.ranges]
     whole = report.threads or sum(row.own or 0.0 for row, _ in rows)
-    beside = "" if report.threads else ", of the time in calls of CUDA alone"
+    beside = "" if report.threads else ", as a share of the time in CUDA calls"
     for row, kind in sorted(rows, key=lambda item: (-(item[0].own or 0.0), item[0].name))[:_LARGEST]:
         if share := row.own and row.own / whole:
             cause = f"measured: {kind}, {_calls(row, 'call' if kind == 'CUDA call' else 'time')}{beside}"
@@ -241,21 +241,21 @@ def _calls(row: Row, what: str) -> str:
 
 
 def _warnings(options: Options, report: Report, kept: Sequence[str]) -> Iterator[str]:
-    """Say what the report does not tell, and what it is of."""
+    """Yield warnings about the source of the report and about data that it lacks."""
     yield from map(tool_files.clean_name, report.notes)
     if options.report:
         yield f"figures are those of {tool_files.clean_name(options.report)[:100]}; nothing was run"
         if not report.kernels:
-            yield "it holds no kernel: none ran, they were not traced, or their table is not among those named"
+            yield "the report contains no kernel: none ran, they were not traced, or `report` lacks their table"
     elif "cuda" in options.trace and not report.kernels:
-        yield "no kernel was recorded: the program started none, or there is no GPU that nsys can look into"
+        yield "no kernel was recorded: the program started none, or there is no GPU that nsys can trace"
     if report.kernels and not report.devices:
-        yield "sums do not tell when a GPU was idle: name the .sqlite, or the table of all kernels (cuda_gpu_trace)"
+        yield "gpu_time and gpu_idle are missing: add the .sqlite or the table of all kernels (cuda_gpu_trace)"
     if len(report.devices) > 1:
         shares = (f"{device.name} {1 - device.busy / device.span:.1%}" for device in report.devices if device.span)
         yield f"gpu_idle is that of {len(report.devices)} GPUs together: {', '.join(shares)}"
     if kept:
-        yield f"{' and '.join(kept)} hold the environment of the program with all its secrets: do not publish them"
+        yield f"{' and '.join(kept)} contain the environment of the program with all its secrets: do not publish them"
 
 
 ADAPTER = Adapter(

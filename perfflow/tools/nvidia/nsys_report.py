@@ -1,8 +1,8 @@
-"""What a report of Nsight Systems comes down to: sums by kernel, copy, call and range, and how busy each GPU was.
+"""Summary of a report of Nsight Systems: sums by kernel, copy, call and range, and the busy time of each GPU.
 
-``nsys.json`` is the form in which it is kept. Unlike the reports themselves it holds neither the environment of the
-profiled process nor what it printed, nor which other processes ran. Figures are checked wherever they come from.
-Events are summed in the order of their starts; of each 8 B are kept, so that millions fit into memory. Times are in ns.
+It is stored as ``nsys.json``. Unlike the reports themselves it contains neither the environment and the output of the
+profiled process nor other processes. Figures are checked, whatever their source. Events are summed in the order of
+their starts; 8 B are kept per event, so that millions fit into memory. Times are in ns.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from perfflow.stats.paired_test import quantile
 from perfflow.tools import tool_files
 
 MOST_STACKS, DEEPEST = 20_000, 200
-"""Ranges may be named after what they work on, each differently, and nest as deep as a program recurses."""
+"""Limits of stacks: programs can give every range another name, and nest ranges as deep as they recurse."""
 OTHERS = "(others)"
 PARTS = ("kernels", "memory", "api", "ranges", "os")
 """The tables of a report."""
-# For pydantic, which is not there where the driver makes a report.
+# For pydantic. It is not imported here, because the driver's interpreter may not have it.
 _CONFIG: Mapping[str, object] = {"strict": True, "extra": "forbid"}
 
 
 @dataclass(slots=True)
 class Row:
-    """What all events of one name add up to, times in ns.
+    """The sums over all events of one name, times in ns.
 
-    ``own`` is the time that no other event on the same thread takes, None where the report does not tell. ``size`` is
-    in bytes, and ``launch`` says how a kernel was launched, in most of its time.
+    ``own`` is the time without other events on the same thread, None if the report does not have it. ``size`` is in
+    bytes. ``launch`` is how a kernel was launched for most of its time.
     """
 
     __pydantic_config__: ClassVar = _CONFIG
@@ -52,17 +52,17 @@ class Row:
         self.name, self.launch = _clean(self.name), _clean(self.launch)
         tool_files.number(self.size or 0, f"size of {self.name[:40]!a}")
         tool_files.number(self.total, f"time of {self.name[:40]!a}")
-        # Averages of rounded figures may lie a little beside them.
+        # Averages of rounded figures can be slightly off.
         rising = 0 <= self.low <= self.median <= self.high <= self.total * (1 + 1e-6)
         if self.calls < 1 or not rising or not 0 <= (self.own or 0.0) <= self.total:
-            raise ToolOutputError(f"the times of {self.name[:40]!a} cannot be")
+            raise ToolOutputError(f"the times of {self.name[:40]!a} are impossible")
 
 
 @dataclass(slots=True)
 class Device:
-    """A GPU: for how long (ns) something ran on it, from first start to last end, and what the driver says of it.
+    """A GPU: its busy time (ns), the time from its first start to its last end (ns), and data of the driver.
 
-    ``bandwidth`` is in B/s; None where the report does not tell.
+    ``bandwidth`` is in B/s, None if the report does not have it.
     """
 
     __pydantic_config__: ClassVar = _CONFIG
@@ -81,16 +81,16 @@ class Device:
 
 
 def _clean(text: str) -> str:
-    """Make a text fit for pages, whoever wrote it."""
+    """Return a text that is safe to show on pages."""
     return tool_files.clean_name(text) if text else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report; ``threads`` is the time (ns) of all threads with calls or ranges, from their first to their last.
+    """A report; ``threads`` is the time (ns) of all threads with calls or ranges, each from its first to its last.
 
-    ``stacks`` is folded text of their calls and ranges, each below those around it, with own times in ns and the
-    thread first. ``error`` is why there is no report.
+    ``stacks`` is folded text of their calls and ranges, nested below the thread, with own times in ns. ``error`` is the
+    reason why there is no report.
     """
 
     __pydantic_config__: ClassVar = _CONFIG
@@ -110,7 +110,9 @@ class Report:
         """Raise ToolOutputError for figures that cannot be."""
         owned = sum(row.own or 0.0 for row in (*self.api, *self.ranges))
         if self.threads is not None and owned > tool_files.number(self.threads, "threads") * (1 + 1e-9):
-            raise ToolOutputError(f"{owned:g} ns of {self.threads:g} ns of threads cannot be")
+            raise ToolOutputError(
+                f"calls and ranges take {owned:g} ns of {self.threads:g} ns of threads, which is impossible"
+            )
         try:
             read_folded(self.stacks)
         except ValueError as error:
@@ -118,7 +120,7 @@ class Report:
 
     @property
     def holds_nothing(self) -> bool:
-        """Whether no event is in it."""
+        """Return whether the report has no event."""
         return not any(getattr(self, part) for part in PARTS)
 
     def to_json(self) -> str:
@@ -127,13 +129,13 @@ class Report:
 
 
 def longest_first(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Sort rows by their time."""
+    """Return the rows sorted by total time, the longest first."""
     return tuple(sorted(rows, key=lambda row: (-row.total, row.name)))
 
 
 @dataclass(slots=True)
 class Sums:
-    """Events by name. ``sized`` is whether they have bytes; ``own`` are their own times where ``nested``."""
+    """Sums of events by name. ``sized``: events have bytes. ``own`` are their own times if ``nested``."""
 
     sized: bool = False
     nested: bool = False
@@ -143,14 +145,14 @@ class Sums:
     _launches: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, name: str, length: int, size: int = 0, launch: str = "") -> None:
-        """Count an event; of several ways to launch a kernel the one with the most time is told."""
+        """Count an event. A kernel's row shows the launch with the most time."""
         self._lengths[name].append(length)
         self._sizes[name] += size
         if launch:
             self._launches[name][launch] += length
 
     def rows(self) -> tuple[Row, ...]:
-        """The sums, the longest first."""
+        """Return the sums, the longest first."""
         return longest_first(self._row(name, lengths) for name, lengths in self._lengths.items())
 
     def _row(self, name: str, lengths: array[int]) -> Row:
@@ -162,34 +164,34 @@ class Sums:
 
 
 class Covered:
-    """The time that events cover together: those that overlap are united, not summed."""
+    """The time that events cover together: overlapping events count once."""
 
     def __init__(self, start: int) -> None:
         self.busy, self._first, self._last = 0, start, start
 
     def add(self, start: int, end: int) -> None:
-        """Take the next event, whose start is not before the last one's."""
+        """Add the next event. Its start must not be before that of the previous event."""
         self.busy += max(0, end - max(start, self._last))
         self._last = max(self._last, end)
 
     @property
     def span(self) -> int:
-        """From the first start to the last end."""
+        """Return the time from the first start to the last end."""
         return self._last - self._first
 
 
 @dataclass(slots=True)
 class Threads:
-    """Events that nest on each thread: own time is an event's length less that of those directly inside it."""
+    """Events that nest on each thread: own time is an event's length minus that of the events directly inside it."""
 
     names: Mapping[object, str] = field(default_factory=dict)
-    """What the program calls its threads."""
+    """The program's names of its threads."""
     _open: dict[object, list[tuple[int, Sums, str, Stack]]] = field(default_factory=dict)
     _covered: dict[object, Covered] = field(default_factory=dict)
     _stacks: Counter[Stack] = field(default_factory=Counter)
 
     def add(self, thread: object, start: int, end: int, sums: Sums, name: str) -> None:
-        """Take the next event into ``sums``; of two with one start the longer comes first."""
+        """Add the next event to ``sums``. Of two events with the same start, the longer must come first."""
         sums.add(name, end - start)
         self._covered.setdefault(thread, Covered(start)).add(start, end)
         around = self._open.setdefault(thread, [])
@@ -197,10 +199,10 @@ class Threads:
             around.pop()
         stack: Stack = (*(around[-1][3] if around else (self._name(thread),)), name)
         if stack not in self._stacks and (len(stack) > DEEPEST or len(self._stacks) >= MOST_STACKS):
-            # What is too much to draw counts for those around it.
+            # Beyond the limits, time counts for the event around it.
             stack = around[-1][3] if around else (stack[0], OTHERS)
         if around:
-            # What outlasts the one around it was cut by the profiler's end, or is none of its parts.
+            # The outer event ended first: the profiler's end cut it off, or the two do not nest.
             outer, outer_sums, outer_name, above = around[-1]
             end = min(end, outer)
             outer_sums.own[outer_name] -= end - start
@@ -210,15 +212,15 @@ class Threads:
         around.append((end, sums, name, stack))
 
     def _name(self, thread: object) -> str:
-        """What the thread is called, or which one it was: numbers of the system differ from run to run."""
+        """Return the thread's name or its position: system thread ids differ from run to run."""
         return self.names.get(thread) or f"thread {list(self._open).index(thread) + 1}"
 
     @property
     def folded(self) -> str:
-        """Folded text of all events with time of their own, in ns, each below its thread and the events around it."""
+        """Return folded text of all events with own time, in ns, each below its thread and the events around it."""
         return write_folded({stack: own for stack, own in self._stacks.items() if own > 0})
 
     @property
     def length(self) -> int:
-        """Time of all threads, each from its first event to its last."""
+        """Return the time of all threads, each from its first event to its last."""
         return sum(covered.span for covered in self._covered.values())

@@ -1,8 +1,8 @@
-"""Reports of Nsight Systems as SQLite (``nsys export --type sqlite``), of the schemas of 2022 to 2025.
+"""Reader of Nsight Systems reports as SQLite (``nsys export --type sqlite``), with the schemas of 2022 to 2025.
 
-Tables exist only where the report has such events, and their columns differ from version to version, so that both are
-looked up. Of the tables with the environment, the processes and the output of the machine none is read. The file may
-be anybody's: it is opened to be read only, and only plain tables are asked.
+A table exists only if the report has such events, and columns differ from version to version, so both are looked up.
+The tables with the environment, the processes and the output are not read. The file can come from anybody: it is opened
+read-only, and only plain tables are queried.
 
 Schema: "SQLite Schema Reference" of the Nsight Systems User Guide.
 """
@@ -23,10 +23,10 @@ from perfflow.tools import tool_files
 from perfflow.tools.nvidia.nsys_report import Covered, Device, Report, Sums, Threads
 
 MOST_EVENTS = 10_000_000
-"""Events of one table; more is no profile that anybody reads."""
+"""The most events of one table. Larger profiles are rejected."""
 _LONGEST_VALUE = 1 << 24
 _MAGIC = b"SQLite format 3\0"
-# ENUM_NSYS_EVENT_CLASS: the profiler's own beginning and end among the calls of the operating system.
+# ENUM_NSYS_EVENT_CLASS: marks of the profiler's own begin and end, among the calls of the operating system.
 _OWN_MARKS = (31, 32)
 _PUSHED, _STARTED, _DOMAIN = (59, 70), (60, 71), 75
 # https://docs.nvidia.com/nsight-systems/UserGuide/index.html#cuda-copykind-enum
@@ -36,22 +36,22 @@ _LAUNCH = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPe
 _SHARED = ("staticSharedMemory", "dynamicSharedMemory")
 _GPU = ("cuDevice", "id", "name", "memoryBandwidth", "smCount", "clockRate", "computeMajor", "computeMinor")
 Event = tuple[int, int, tuple[object, ...]]
-"""Start, end in ns, and further columns."""
+"""Start and end in ns, and further columns."""
 
 
 def read(path: Path) -> Report:
-    """Sum the events of a report. Raises ToolOutputError if it is cut, damaged, too large or no such report."""
+    """Sum the events of a report. Raises ToolOutputError if it is truncated, damaged, too large or not a report."""
     _check_whole(path)
     address = f"file:{quote(str(path.resolve()))}?mode=ro"
     try:
         with closing(sqlite3.connect(address, uri=True)) as connection:
             return _Reader(path.name, connection).report()
     except (sqlite3.Error, OverflowError) as error:
-        raise ToolOutputError(f"{path.name} is damaged or no report: {tool_files.clean_name(str(error))}") from error
+        raise ToolOutputError(f"{path.name} is damaged or not a report: {tool_files.clean_name(str(error))}") from error
 
 
 def _check_whole(path: Path) -> None:
-    """Raise ToolOutputError for what is not an SQLite file, or shorter than its header says (sqlite.org/fileformat)."""
+    """Raise ToolOutputError if it is not an SQLite file, or shorter than its header says (sqlite.org/fileformat)."""
     with path.open("rb") as stream:
         head, size = stream.read(100), stream.seek(0, 2)
     if len(head) < 100 or not head.startswith(_MAGIC):
@@ -75,7 +75,7 @@ class _Reader:
         self._without_end = 0
 
     def report(self) -> Report:
-        """Read every table that is of use."""
+        """Read every relevant table."""
         version = self._version()
         kernels, memory, devices = self._on_devices()
         api, ranges, threads = self._on_threads()
@@ -83,12 +83,12 @@ class _Reader:
         for start, end, (thread, name, kind) in self._events("OSRT_API", ("globalTid", "nameId", "eventClass")):
             if kind not in _OWN_MARKS:
                 calls.add(thread, start, end, system, self._string(name))
-        notes = (f"{self._without_end:,} events have no end and are left out",) if self._without_end else ()
+        notes = (f"{self._without_end:,} events without an end are left out",) if self._without_end else ()
         parts = kernels.rows(), memory.rows(), api.rows(), ranges.rows(), system.rows()
         return Report(*parts, devices, float(threads.length), version, notes, threads.folded)
 
     def _plain_tables(self) -> dict[str, set[str]]:
-        """Columns by table; views and virtual tables, behind which anything may be, are none."""
+        """Return the columns of each table, without views and virtual tables, which could run other code."""
         query = (
             "SELECT made.name, have.name FROM sqlite_master AS made, pragma_table_info(made.name) AS have "
             "WHERE made.type = 'table' AND made.sql LIKE 'CREATE TABLE%' LIMIT 100000"
@@ -102,7 +102,7 @@ class _Reader:
         return set(columns) <= self._tables.get(table, set())
 
     def _version(self) -> str:
-        """The version of the exporter. Raises ToolOutputError for a database of another program."""
+        """Return the version of the exporter. Raises ToolOutputError for a database of another program."""
         for table in ("META_DATA_EXPORT", "EXPORT_META_DATA"):
             if self._has(table, "name", "value"):
                 query = f"SELECT value FROM {table} WHERE name = 'EXPORT_PRODUCT_VERSION'"  # noqa: S608 (constants)
@@ -110,12 +110,12 @@ class _Reader:
                 return tool_files.clean_name(str(found[0])) if found else ""
         if "StringIds" not in self._tables:
             raise ToolOutputError(
-                f"{self._file} is not a report of Nsight Systems: both of its tables of facts are missing"
+                f"{self._file} is not a report of Nsight Systems: it has no table META_DATA_EXPORT and no StringIds"
             )
         return ""
 
     def _on_devices(self) -> tuple[Sums, Sums, tuple[Device, ...]]:
-        """Kernels, copies and what else runs on GPUs, and the GPUs with what they cover together on each."""
+        """Return the kernels, the copies and memsets, and the GPUs with the time that these cover on each."""
         kernels, memory, covered = Sums(), Sums(sized=True), dict[int, Covered]()
         sources = {
             "CUPTI_ACTIVITY_KIND_KERNEL": ("deviceId", "demangledName", "shortName", *_LAUNCH, *_SHARED),
@@ -139,7 +139,7 @@ class _Reader:
         return kernels, memory, tuple(self._devices(covered))
 
     def _read_launch(self, *values: object) -> str:
-        """How a kernel was launched, as far as the version tells."""
+        """Return how a kernel was launched, as far as this version reports it."""
         sizes = [None if value is None else self._whole(value, "launch") for value in values]
         *shape, registers, static, dynamic = sizes
         grid, block = ("x".join(map(str, sides)) for sides in (shape[:3], shape[3:]))
@@ -150,8 +150,8 @@ class _Reader:
         return ", ".join(words)
 
     def _on_threads(self) -> tuple[Sums, Sums, Threads]:
-        """Calls of CUDA and ranges of NVTX, which nest on a thread. Ranges that may end elsewhere have no own time."""
-        # Of several names of a thread that with the highest priority.
+        """Return CUDA calls and NVTX ranges, which nest on a thread. Start/end ranges do not, and have no own time."""
+        # The name with the highest priority wins.
         order = "priority" if self._has("ThreadNames", "priority") else "rowid"
         names = {
             thread: self._string(name) for thread, name in self._select("ThreadNames", ("globalTid", "nameId"), order)
@@ -173,14 +173,14 @@ class _Reader:
         return api, ranges, threads
 
     def _domains(self) -> dict[object, str]:
-        """Names of NVTX's domains, as they stand before a range's."""
+        """Return the names of NVTX domains, as prefixes of the names of ranges."""
         if not self._has("NVTX_EVENTS", "domainId", "text", "eventType"):
             return {}
         query = "SELECT domainId, text FROM NVTX_EVENTS WHERE eventType = ? LIMIT 10000"
         return {number: f"{text}:" for number, text in self._connection.execute(query, (_DOMAIN,)) if text}
 
     def _devices(self, covered: dict[int, Covered]) -> Iterator[Device]:
-        """The GPUs on which something ran, with what the driver says of them."""
+        """Yield the GPUs on which something ran, with the driver's data about them."""
         known = {number if own is None else own: about for own, number, *about in self._select("TARGET_INFO_GPU", _GPU)}
         for number, times in sorted(covered.items()):
             name, bandwidth, multiprocessors, clock, major, minor = known.get(number, (None,) * 6)
@@ -191,14 +191,16 @@ class _Reader:
             yield Device(f"{name or 'GPU'} ({number})", times.busy, times.span, speed, ", ".join(about))
 
     def _events(self, table: str, columns: Sequence[str], *, ends: bool = True) -> Iterator[Event]:
-        """Yield the events of a table in the order of their starts, the longer first. ``ends`` is whether all end."""
+        """Yield the events of a table by start, the longer first. ``ends``: count events without an end."""
         if table in self._tables and not self._has(table, "start", "end"):
-            raise ToolOutputError(f"{self._file}: {table} has no times; perfflow does not know this version's tables")
+            raise ToolOutputError(
+                f"{self._file}: {table} has no times; perfflow does not support this version's tables"
+            )
         rows = self._select(table, ("start", "end", *columns), "start, end DESC")
         for number, (start, end, *values) in enumerate(rows):
             if number >= MOST_EVENTS:
-                many = f"{self._file} holds more than {MOST_EVENTS:,} events in {table}"
-                raise ToolOutputError(f"{many}: profile less, by `duration` or `capture-range`")
+                many = f"{self._file} contains more than {MOST_EVENTS:,} events in {table}"
+                raise ToolOutputError(f"{many}: profile less with `duration` or `capture-range`")
             if not isinstance(start, int) or not isinstance(end, int | None):
                 raise ToolOutputError(f"{self._file} is damaged: an event of {table} has no times")
             if end is None or end < start:
@@ -209,11 +211,11 @@ class _Reader:
                 yield start, end, tuple(values)
 
     def _select(self, table: str, columns: Sequence[str], order: str = "rowid") -> Iterator[tuple[object, ...]]:
-        """Rows of a table, with None for columns that this version does not have; none where it lacks the table."""
+        """Return the rows of a table, with None for columns that this version lacks; no rows without the table."""
         if table not in self._tables:
             return iter(())
         there = [f'"{column}"' if self._has(table, column) else "NULL" for column in columns]
-        # Names of tables and columns are this module's own.
+        # All names of tables and columns are constants of this module.
         return self._connection.execute(f"SELECT {', '.join(there)} FROM {table} ORDER BY {order}")  # noqa: S608
 
     def _read_string(self, number: object) -> str:
@@ -229,6 +231,6 @@ class _Reader:
 
 
 def _call(name: str) -> str:
-    """A call's name without the version of its interface, ``cudaLaunchKernel_v7000``."""
+    """Return a call's name without the version of its interface, ``cudaLaunchKernel_v7000``."""
     stem, _, version = name.rpartition("_v")
     return stem if stem and len(version) >= 4 and version.isdecimal() else name

@@ -1,8 +1,8 @@
-"""Tables of ``nsys stats`` as CSV or JSON, under the names of 2022 (``gpukernsum``) and later (``cuda_gpu_kern_sum``).
+"""Reader of tables of ``nsys stats`` as CSV or JSON, named ``gpukernsum`` (2022) or ``cuda_gpu_kern_sum`` (later).
 
-They are what is left where a report itself is not at hand. Which table a file is, its columns say, and of two with the
-same columns its name. Progress, ``SKIPPED`` and the program's own output may stand before the table; a table without
-data is a file of 0 bytes.
+They can be used without the report itself. The columns determine the kind of a table; if two kinds have the same
+columns, the file name does. Progress, ``SKIPPED`` and the program's output may precede the table. A table without data
+is a file of 0 bytes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _TIMES: Mapping[str, float] = {"ns": 1.0, "us": 1e3, "μs": 1e3, "ms": 1e6, "s":
 # nsys's MB are 10^6 bytes.
 _SIZES: Mapping[str, float] = {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
 _NAMES = ("Name", "Range", "Operation")
-# The sizes of a launch are in one column of a table of sums, in three of a trace.
+# The sizes of a launch are one column in a table of sums, and three columns in a trace.
 _SHAPES = {"grid": ("GridXYZ", "GrdX", "GrdY", "GrdZ"), "block": ("BlockXYZ", "BlkX", "BlkY", "BlkZ")}
 _LARGEST = 256 << 20
 _DATALESS = re.compile(r"SKIPPED: .{0,300}does not contain [\w /()+-]{1,60}", re.ASCII)
 
 
 def read(paths: Sequence[Path]) -> Report:
-    """Put the tables of one report together. Raises ToolOutputError if one is cut, holds nothing or is unknown."""
+    """Combine the tables of one report. Raises ToolOutputError if one is truncated, empty or unknown."""
     tables: dict[str, tuple[Row, ...]] = {}
     devices: tuple[Device, ...] = ()
     for path in paths:
@@ -37,51 +37,53 @@ def read(paths: Sequence[Path]) -> Report:
         found, devices = _trace(rows) if part == "trace" else ({part: _sums(rows, part)}, devices)
         for name, table in found.items():
             if name in tables:
-                raise ToolOutputError(f"{path.name} is a second table of {name}: name those of one report")
+                raise ToolOutputError(
+                    f"{path.name} is a second table of {name}: set `report` to the tables of one report"
+                )
             tables[name] = table
     if sizes := {row.name: row.size for row in tables.pop("sizes", ())}:
         if {row.name for row in tables.get("memory", ())} != sizes.keys():
-            raise ToolOutputError("a table of sizes says no times: name that of the times of the same copies, too")
+            raise ToolOutputError("a table of sizes has no times: add the table with the times of the same copies")
         tables["memory"] = tuple(replace(row, size=sizes[row.name]) for row in tables["memory"])
     kernels, memory, api, ranges, system = (tables.get(part, ()) for part in PARTS)
     return Report(kernels, memory, api, ranges, system, devices)
 
 
 class _Cells:
-    """A row of a table: ``cells`` are the value and the unit of its column by the column's name without the unit."""
+    """A row of a table; ``cells`` has the value and the unit by the column's name without the unit."""
 
     def __init__(self, file: str, row: Mapping[str, object]) -> None:
         heads = {head: _head(head) for head in row}
         self._file, self.cells = file, {heads[head][0]: (value, heads[head][1]) for head, value in row.items()}
 
     def first(self, *keys: str) -> tuple[str, object, str]:
-        """Name, value and unit of the first of these columns that is there. Raises ToolOutputError where none is."""
+        """Return name, value and unit of the first of these columns that exists. Raises ToolOutputError without any."""
         key = next((key for key in keys if key in self.cells), None)
         if key is None:
             raise ToolOutputError(f"{self._file} has no column {' or '.join(keys)}")
         return key, *self.cells[key]
 
     def name(self, *keys: str) -> str:
-        """What the row is of."""
+        """Return the name of the row's kernel, operation, range or call."""
         return tool_files.clean_name(str(self.first(*keys or _NAMES)[1]))
 
     def figure(self, units: Mapping[str, float], *keys: str) -> float:
-        """A figure in ns, bytes or as it is."""
+        """Return a figure in the base unit of ``units``."""
         key, value, unit = self.first(*keys)
         figure = tool_files.number_in(value, key) if isinstance(value, str) else tool_files.number(value, key)
         return figure * tool_files.scale_of(unit, units, f"{self._file}: {key}")
 
     def said(self, *keys: str) -> str:
-        """What is in those of these columns that are there; '' where there is nothing."""
+        """Return the joined text of those of these columns that exist; '' if they are empty."""
         values = (self.cells[key][0] for key in keys if key in self.cells)
         return " ".join(str(value) for value in values if value not in (None, "", "None", "-"))
 
     def calls(self) -> int:
-        """How often it was."""
+        """Return the number of events."""
         return tool_files.whole(self.figure({"": 1.0}, "Instances", "Num Calls", "Count"), "Instances")
 
     def launch(self) -> str:
-        """How a kernel was launched, ``grid 256x1x1``; '' where the table does not tell."""
+        """Return how a kernel was launched, ``grid 256x1x1``; '' if the table has no sizes."""
         shapes = {what: "x".join(self.said(*keys).split()) for what, keys in _SHAPES.items()}
         words = [f"{what} {shape}" for what, shape in shapes.items() if shape]
         words += [f"{registers} registers"] if (registers := self.said("Reg/Trd")) else []
@@ -89,12 +91,12 @@ class _Cells:
 
 
 def _rows(path: Path) -> tuple[str, list[_Cells]]:
-    """Which table a file is, and its rows, one at least. Raises ToolOutputError for a file without one."""
+    """Return which table a file is, and its rows, at least one. Raises ToolOutputError for a file without a table."""
     if path.stat().st_size > _LARGEST:
         raise ToolOutputError(f"{path.name} is larger than {_LARGEST >> 20} MiB: read the report itself")
-    text = tool_files.read_text(path, "nsys writes an empty table where the report holds no such events")
+    text = tool_files.read_text(path, "nsys writes an empty table if the report has no such events")
     if match := _DATALESS.search(text):
-        raise ToolOutputError(f"{path.name} holds no table: {tool_files.clean_name(match[0])}")
+        raise ToolOutputError(f"{path.name} contains no table: {tool_files.clean_name(match[0])}")
     start = text.find("[\n") if path.suffix == ".json" else -1
     try:
         listed = json.loads(text[start:]) if start >= 0 else _of_csv(path.name, text)
@@ -102,12 +104,12 @@ def _rows(path: Path) -> tuple[str, list[_Cells]]:
         raise ToolOutputError(f"{path.name} is cut short or damaged") from error
     is_table = bool(listed) and isinstance(listed, list) and all(isinstance(item, dict) for item in listed)
     if not is_table or not (part := _part(path.name, listed[0])):
-        raise ToolOutputError(f"{path.name} holds no table of `nsys stats` that is read: use `--format csv` or `json`")
+        raise ToolOutputError(f"{path.name} contains no known table of `nsys stats`: use `--format csv` or `json`")
     return part, [_Cells(path.name, row) for row in listed]
 
 
 def _of_csv(file: str, text: str) -> list[dict[str, str]]:
-    """Find the line of columns, and read up to the next blank line; [] where there is none."""
+    """Return the rows from the line of columns to the next blank line; [] if there is no such line."""
     lines = text.splitlines()
     start = next((at for at, line in enumerate(lines) if _part(file, next(csv.reader([line]), []))), None)
     if start is None:
@@ -122,13 +124,13 @@ def _of_csv(file: str, text: str) -> list[dict[str, str]]:
 
 
 def _head(text: str) -> tuple[str, str]:
-    """A column's name and its unit."""
+    """Return a column's name and its unit."""
     name, _, unit = text.partition("(")
     return name.strip(), unit.strip(" )")
 
 
 def _part(file: str, heads: Iterable[str]) -> str:
-    """Which table it is, by its columns; '' where it is none that is read."""
+    """Return which table it is, by its columns; '' for an unknown one."""
     columns = {_head(head)[0] for head in heads}
     if {"Start", "Duration", "Name", "Device"} <= columns:
         return "trace"
@@ -143,7 +145,7 @@ def _sums(rows: Sequence[_Cells], part: str) -> tuple[Row, ...]:
     together: dict[str, Row] = {}
     for cells in rows:
         row = _sum(cells, part)
-        # A kernel has a row for each way in which it was launched; of their median nothing is known.
+        # A kernel has a row for each way in which it was launched. Their common median is unknown.
         if so_far := together.get(row.name):
             longest = max(so_far, row, key=lambda row: row.total)
             sums = {key: getattr(so_far, key) + getattr(row, key) for key in ("calls", "total")}
@@ -163,7 +165,7 @@ def _sum(row: _Cells, part: str) -> Row:
 
 
 def _trace(rows: Sequence[_Cells]) -> tuple[dict[str, tuple[Row, ...]], tuple[Device, ...]]:
-    """Kernels, copies and how busy each GPU was, of a table of all of them (gputrace, cuda_gpu_trace)."""
+    """Return kernels, copies and GPUs with their busy time, from a table of all events (gputrace, cuda_gpu_trace)."""
     kernels, memory, covered = Sums(), Sums(sized=True), dict[str, Covered]()
     spans = []
     for row in rows:

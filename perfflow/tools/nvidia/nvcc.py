@@ -1,8 +1,8 @@
-"""``nvcc``: builds a CUDA program, and tells of its kernels' registers and spills, for one architecture or several.
+"""``nvcc``: builds a CUDA program, and reports its kernels' registers and spills, for one architecture or several.
 
-The program is handed on by its path. nvcc needs no GPU, and neither does this: what a kernel uses is known when it is
-assembled, and ptxas says it (``-Xptxas -v``). Seen of CUDA 12.9 and 13.5; earlier ones leave out the barriers. Names
-are as c++filt shows them.
+The path of the program is an output. No GPU is needed: the resources of a kernel are known when it is assembled, and
+ptxas prints them (``-Xptxas -v``). The form below is that of CUDA 12.9 and 13.5; earlier versions leave out the
+barriers. Names are as c++filt shows them.
 
     ptxas info    : Compiling entry function 'sum(float*)' for 'sm_80'
     ptxas info    : Function properties for sum(float*)
@@ -31,9 +31,9 @@ from perfflow.tools.tool_files import clean_name
 _INFO = "ptxas.txt"
 _PATH = "path.txt"
 _CONVERTED = "converters.stderr"
-# ptxas writes mangled names. The size of what was read comes last, by which a text that was cut is told.
+# ptxas writes mangled names. The size of the input comes last, so a truncated text is recognized.
 _DEMANGLE = ("/bin/sh", "-c", 'c++filt <"$1" && wc -c <"$1"', "sh")
-# A program, library, object or cubin of 64 bits; code for several architectures without a program (`-fatbin`).
+# A 64-bit program, library, object or cubin; code for several architectures without a program (`-fatbin`).
 _ELF, _FATBIN = b"\x7fELF\x02\x01", b"\x50\xed\x55\xba"
 _ARCH = r"sm_\d{2,3}[af]?"
 _SINGLE = re.compile(rf"{_ARCH}|native|all|all-major")
@@ -44,45 +44,45 @@ _ERROR = re.compile(
     r"|(?P<host>^\S+: No such file or directory$|(?:fatal error|error|undefined reference|cannot find)\b.*\S)"
 )
 _MOST_WARNINGS = 5
-# What nvcc, ptxas or the host compiler says, and what helps.
+# Messages of nvcc, ptxas or the host compiler, and the remedy for each.
 _REMEDIES: Mapping[str, str] = {
-    "Unsupported gpu architecture|is not defined for option 'gpu-": "`nvcc --list-gpu-code` names those that this nvcc "
-    "knows",
+    "Unsupported gpu architecture|is not defined for option 'gpu-": "run `nvcc --list-gpu-code` for those that "
+    "this nvcc supports",
     "unsupported (?:GNU|clang) version": "add an older compiler to `flags`: `-ccbin g++-12`, or "
     "`-allow-unsupported-compiler`",
     r"(?:gcc|g\+\+|cl\.exe|c\+\+): No such file|preprocess host compiler|Cannot find compiler": "nvcc needs a C++ "
     "compiler: apt-get install g++",
-    "too much shared data": "shared memory that is not dynamic ends at 48 KiB a block",
+    "too much shared data": "static shared memory is limited to 48 KiB per block",
     "fatal error: (?:cub|thrust|cuda)/": "pip install nvidia-cuda-cccl, or an include folder in `flags`",
-    r"cuda_runtime\.h|crt/host_config\.h|libdevice|cicc": f"the toolkit is not whole: {cuda_toolkit.COMPILER}",
+    r"cuda_runtime\.h|crt/host_config\.h|libdevice|cicc": f"the toolkit is incomplete: {cuda_toolkit.COMPILER}",
 }
 _ENTRY = re.compile(r"^ptxas info +: Compiling entry function '(?P<name>.+)' for '(?P<arch>sm_\w+)'\s*$")
 _PROPERTIES = re.compile(r"^ptxas info +: Function properties for (?P<name>.+?)\s*$")
 _FRAME = re.compile(r"^\s+(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads\s*$")
 _USED = re.compile(r"^ptxas info +: Used (?P<registers>\d{1,4}) registers(?P<rest>.*)$")
-# Static shared memory was once told apart as 1024+16.
+# Earlier versions print static shared memory as a sum, 1024+16.
 _SHARED = re.compile(r"(?:used )?(?P<amount>\d{1,9})(?:\+(?P<more>\d{1,9}))? bytes smem\b.*")
-# What a thread may have, in any architecture since Kepler.
+# The limit per thread of every architecture since Kepler.
 _MOST_REGISTERS = 255
 
 
 class Options(adapter.Options):
     """``with`` keys of ``uses: nvcc``."""
 
-    file: list[str] | str = Field(min_length=1, description="The source, or a list of them.")
-    out: str = Field(default="", description="Path of the program (default: in the step's folder).")
+    file: list[str] | str = Field(min_length=1, description="The source file, or a list of source files.")
+    out: str = Field(default="", description="Path of the program. Default: in the step's folder.")
     arch: list[str] | str = Field(
         default="",
-        description="Architecture (`sm_90`, `native`), or a list of them for one program (default: that of nvcc).",
+        description="Architecture (`sm_90`, `native`), or a list of them for one program. Default: that of nvcc.",
     )
-    flags: CommandText = Field(default="", description="Further arguments of nvcc, after `-O3 -lineinfo`.")
+    flags: CommandText = Field(default="", description="Additional arguments for nvcc, after `-O3 -lineinfo`.")
 
 
 class _Kernel(NamedTuple):
-    """What one kernel needs on one architecture: registers and bytes a thread, bytes of shared memory a block.
+    """Resources of one kernel on one architecture: registers and bytes per thread, bytes of shared memory per block.
 
-    ``stores`` and ``loads`` are bytes that a thread moves for want of registers, as far as the text of the program
-    tells: a spill in a loop moves more.
+    ``stores`` and ``loads`` are bytes that a thread spills. They count each instruction once: a spill in a loop moves
+    more.
     """
 
     name: str
@@ -95,7 +95,7 @@ class _Kernel(NamedTuple):
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Build, read the names of kernels, and put the program where it is wanted. Raises ToolOutputError."""
+    """Build, read the names of kernels, and install the program at ``out``. Raises ToolOutputError."""
     options = call.options
     built = str(_built(call))
     argv = (
@@ -116,17 +116,22 @@ def _sources(call: Call[Options]) -> Sequence[str]:
 
 
 def _built(call: Call) -> Path:
-    """The program, which is named like the first source."""
+    """Return the path of the program, which is named after the first source."""
     return call.folder / Path(_sources(call)[0]).stem
 
 
 def _architectures(arch: list[str] | str) -> tuple[str, ...]:
-    """Code for each; of the last of several also what later GPUs can translate. Raises ToolOutputError."""
+    """Return the flags for code of each architecture, with PTX for later GPUs of the last one of several.
+
+    Raises ToolOutputError for an invalid name.
+    """
     named = arch.replace(",", " ").split() if isinstance(arch, str) else arch
     wanted = _SINGLE if len(named) == 1 else re.compile(_ARCH)
     for name in named:
         if not wanted.fullmatch(name):
-            raise ToolOutputError(f"`arch` is {name!r}; write sm_90, or a list of such, or alone native or all-major")
+            raise ToolOutputError(
+                f"`arch` is {name!r}: set sm_90, a list of such names, or one of native, all and all-major"
+            )
     if len(named) < 2:
         return tuple(f"-arch={name}" for name in named)
     *others, last = dict.fromkeys(named)
@@ -137,12 +142,12 @@ def _architectures(arch: list[str] | str) -> tuple[str, ...]:
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
-    """The program if it is there; ``parse`` says why it is not."""
+    """Return the program if it exists; ``parse`` reports why it does not."""
     return tool_files.left(_built(call))
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Check that there is a program, and warn of what spills; the figures are outputs. Raises ToolOutputError."""
+    """Check that there is a program, and warn of spills. The figures are outputs. Raises ToolOutputError."""
     found = _kernels(call)
     said = tool_files.last_bytes(call.folder)
     warnings = [match["what"] or match["where"] for match in map(_WARNING.match, said.splitlines()) if match]
@@ -151,7 +156,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 
 def results(call: Call) -> Mapping[str, str]:
-    """Return the program's ``path`` and size, and the most that a kernel needs. Raises ToolOutputError."""
+    """Return the program's ``path`` and size, and the largest need of a kernel. Raises ToolOutputError."""
     found = _kernels(call)
     # Bytes that all kernels of an architecture spill.
     spilled = summed((kernel.arch, kernel.stores + kernel.loads) for kernel in found)
@@ -168,7 +173,7 @@ def results(call: Call) -> Mapping[str, str]:
 
 
 def made(call: Call) -> tuple[Path, ...]:
-    """The program, where it was put."""
+    """Return the path of the program, where it was installed."""
     return (_path(call),)
 
 
@@ -177,12 +182,12 @@ def _path(call: Call[Options]) -> Path:
         return _built(call)
     path = tool_files.read_whole(call.folder / _PATH)[:-1]
     if not path.startswith("/") or path != clean_name(path):
-        raise ToolOutputError(f"{_PATH} holds no path")
+        raise ToolOutputError(f"{_PATH} contains no path")
     return Path(path)
 
 
 def _kernels(call: Call) -> list[_Kernel]:
-    """Every kernel of every architecture. Raises ToolOutputError where one lacks its figures or has them twice."""
+    """Return every kernel of every architecture. Raises ToolOutputError if one has no figures or has them twice."""
     if not outputs(call):
         raise ToolOutputError(_why(tool_files.last_bytes(call.folder)) or "nvcc left no program")
     _require_whole(_built(call))
@@ -192,13 +197,13 @@ def _kernels(call: Call) -> list[_Kernel]:
     found: dict[tuple[str, str], _Kernel] = {}
     for kernel in _entries(said.splitlines()):
         if found.setdefault((kernel.name, kernel.arch), kernel) is not kernel:
-            raise ToolOutputError(f"ptxas tells twice of {kernel.name[:80]} for {kernel.arch}")
+            raise ToolOutputError(f"ptxas reports {kernel.name[:80]} twice for {kernel.arch}")
     names = ncu_names.short_names(name for name, _ in found)
     return [kernel._replace(name=names[kernel.name]) for kernel in found.values()]
 
 
 def _entries(lines: Sequence[str]) -> Iterator[_Kernel]:
-    """Functions that are called and not inlined have properties of their own, but no registers: they are left aside."""
+    """Yield the kernels. Functions that are not inlined have properties of their own but no registers: skip them."""
     entry: re.Match[str] | None = None
     frame: tuple[int, ...] = ()
     subject = ""
@@ -215,11 +220,11 @@ def _entries(lines: Sequence[str]) -> Iterator[_Kernel]:
         elif match := _USED.match(line):
             if not entry or not frame:
                 shown = clean_name(line)[:80]
-                raise ToolOutputError(f"ptxas does not say of which kernel this is, or what it spills: {shown}")
+                raise ToolOutputError(f"ptxas does not report the kernel or the spills of this line: {shown}")
             parts = [_matched(_SHARED, part) for part in match["rest"].split(", ") if "smem" in part]
             shared = sum(int(part["amount"]) + int(part["more"] or 0) for part in parts)
             if (registers := int(match["registers"])) > _MOST_REGISTERS:
-                raise ToolOutputError(f"ptxas says {registers} registers, which no thread has")
+                raise ToolOutputError(f"ptxas reports {registers} registers; a thread has at most {_MOST_REGISTERS}")
             yield _Kernel(clean_name(entry["name"]), entry["arch"], registers, shared, *frame)
             entry = None
     _require_complete(entry)
@@ -227,15 +232,15 @@ def _entries(lines: Sequence[str]) -> Iterator[_Kernel]:
 
 def _require_complete(entry: re.Match[str] | None) -> None:
     if entry:
-        raise ToolOutputError(f"ptxas does not say how many registers {entry['name'][:80]} uses")
+        raise ToolOutputError(f"ptxas does not report how many registers {entry['name'][:80]} uses")
 
 
 def _matched(pattern: re.Pattern[str], line: str) -> re.Match[str]:
-    return tool_files.matched(pattern, line, "ptxas says what perfflow does not know")
+    return tool_files.matched(pattern, line, "ptxas printed a line that perfflow cannot read")
 
 
 def _require_whole(path: Path) -> None:
-    """Compare a file's size with what its head says. Raises ToolOutputError, also for what is no machine code."""
+    """Compare a file's size with its header. Raises ToolOutputError, also for a file that is not machine code."""
     size = path.stat().st_size
     with path.open("rb") as stream:
         head = stream.read(64)
@@ -246,13 +251,13 @@ def _require_whole(path: Path) -> None:
     elif head[:4] == _FATBIN and len(head) >= 16:
         end = sum(struct.unpack_from("<HQ", head, 6))
     else:
-        raise ToolOutputError(f"{path.name} is not a program: nvcc was made to write something else")
+        raise ToolOutputError(f"{path.name} is not a program: the flags made nvcc write something else")
     if size < end:
         raise ToolOutputError(f"{path.name} is cut short")
 
 
 def _why(said: str) -> str:
-    """Return why there is no program: the first error, and what helps; '' where nvcc said none."""
+    """Return why there is no program: the first error and its remedy, else the last line; '' without any output."""
     found = [match for match in map(_ERROR.search, said.splitlines()) if match]
     if not found:
         return clean_name(said.strip().splitlines()[-1])[:200] if said.strip() else ""
@@ -262,12 +267,12 @@ def _why(said: str) -> str:
 
 
 def _spilled(found: Sequence[_Kernel]) -> Iterator[str]:
-    """Name the kernels that move registers to memory, the worst first."""
+    """Yield a warning for each kernel that spills registers to memory, the worst first."""
     spilling = [kernel for kernel in found if kernel.stores + kernel.loads]
     for kernel in sorted(spilling, key=lambda kernel: -kernel.stores - kernel.loads)[:_MOST_WARNINGS]:
         yield (
             f"{kernel.name[:80]} ({kernel.arch}) spills: {kernel.stores:,} B stored and {kernel.loads:,} B "
-            f"loaded a thread, at {kernel.registers} registers"
+            f"loaded per thread, at {kernel.registers} registers"
         )
     if len(spilling) > _MOST_WARNINGS:
         yield f"{len(spilling) - _MOST_WARNINGS} more kernels spill"

@@ -1,8 +1,8 @@
-"""``nvidia-smi``: how busy NVIDIA GPUs were while the command ran, sampled beside it; memory, clock, power, throttling.
+"""``nvidia-smi``: utilization, memory, clocks, power and throttling of NVIDIA GPUs, sampled while the command runs.
 
-The figures are the GPUs', whoever uses them. Two modes: ``query`` samples several times a second and names throttling,
-``dmon`` once a second. Columns are found by name, since their set and order differ from driver to driver. Nothing ends
-either table, so that one that was cut is told by its last sample, and by the time that the command took.
+The figures are of the whole GPUs, including other programs. ``query`` samples several times per second and reports
+throttling; ``dmon`` samples once per second. Columns are found by name, since their set and order depend on the driver.
+Neither table has an end mark, so a truncated one is recognized by its last sample and by the time of the command.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds, leaves
 
 _FILE = "nvidia-smi.txt"
-_BEGINS = 5.0
-# What `query` asks for, and how other drivers and dmon call it.
+_START_TIMEOUT = 5.0
+# The column that `query` requests, then its names in other drivers and in dmon.
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "gpu_util": ("utilization.gpu", "sm"),
     "gpu_memory_util": ("utilization.memory", "mem"),
@@ -33,16 +33,16 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     "gpu_power_watts": ("power.draw", "pwr"),
 }
 _METRIC_OF = {column: metric for metric, columns in _COLUMNS.items() for column in columns}
-# Newer drivers answer to the old name of the reasons, and write the new one.
+# Newer drivers accept the old name of the reasons, and print the new one.
 _REASONS = ("clocks_throttle_reasons.active", "clocks_event_reasons.active")
 _VIOLATIONS = {"pviol": "the power limit", "tviol": "heat"}
 _INDEX = ("index", "gpu")
 _FIELDS = ",".join([_INDEX[0], *(columns[0] for columns in _COLUMNS.values()), _REASONS[0]])
 # dmon's MB are nvidia-smi's MiB.
 _UNITS: Mapping[str, float] = {"%": 0.01, "MiB": 1048576.0, "MB": 1048576.0, "MHz": 1e6, "W": 1.0}
-_LACKING = {"-", "N/A", "[N/A]", "[Not Supported]", "[Unknown Error]", "[GPU requires reset]", "ERR!"}
-# https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html; idle and chosen clocks slow nothing down.
-_SLOWED: Mapping[int, str] = {
+_MISSING = {"-", "N/A", "[N/A]", "[Not Supported]", "[Unknown Error]", "[GPU requires reset]", "ERR!"}
+# https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html; idle and requested clocks are left out.
+_THROTTLE_REASONS: Mapping[int, str] = {
     0x04: "the power limit",
     0x08: "a hardware slowdown",
     0x10: "sync boost with another GPU",
@@ -59,15 +59,15 @@ _Columns = Sequence[tuple[str, str]]
 class Options(CommandOptions):
     """``with`` keys of ``uses: nvidia-smi``."""
 
-    mode: Literal["query", "dmon"] = Field(default="query", description="`query`, or `dmon`: once a second.")
+    mode: Literal["query", "dmon"] = Field(default="query", description="`query`, or `dmon` for one sample per second.")
     interval: Seconds = Field(
-        default=0.2, ge=0.02, le=60, description="Time between samples of `query`, as in `200ms`."
+        default=0.2, ge=0.02, le=60, description="Time between samples of `query`, such as `200ms`."
     )
-    gpu: str = Field(default="", description="Index or UUID of the GPU to watch; default all.")
+    gpu: str = Field(default="", description="Index or UUID of the GPU to sample. Default: all GPUs.")
 
 
 class _Row(NamedTuple):
-    """One sample of one GPU: figures by metric in base units, and why it was slowed down, None where nothing tells."""
+    """One sample of one GPU: values by metric in base units, and reasons of throttling, None if not reported."""
 
     gpu: str
     figures: Mapping[str, float]
@@ -75,30 +75,30 @@ class _Row(NamedTuple):
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Sample without an end, beside the command."""
+    """Sample until the end of the command, beside it."""
     query = (f"--query-gpu={_FIELDS}", "--format=csv,nounits", "-lms", str(round(call.options.interval * 1000)))
     words = query if call.options.mode == "query" else ("dmon", "-s", "pucvm", "-d", "1")
     argv = (call.program or "nvidia-smi", *words, *(("-i", call.options.gpu) if call.options.gpu else ()))
-    return (Invocation(argv, {"LC_ALL": "C"}, _FILE, beside=_BEGINS), Invocation(call.command))
+    return (Invocation(argv, {"LC_ALL": "C"}, _FILE, beside=_START_TIMEOUT), Invocation(call.command))
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Read every figure's distribution over samples and GPUs; of memory the highest of any GPU.
+    """Read the distribution of every metric over samples and GPUs, and the highest memory of any GPU.
 
-    Raises ToolOutputError without a driver or GPU, and if the table is cut or nonsense.
+    Raises ToolOutputError without a driver or GPU, or if the table is truncated or invalid.
     """
     text = tool_files.read_whole(call.folder / _FILE)
     if _NO_DRIVER.search(text):
-        raise ToolOutputError("it reaches no NVIDIA GPU: " + tool_files.clean_name(text.strip().splitlines()[0])[:120])
+        raise ToolOutputError("no NVIDIA GPU was found: " + tool_files.clean_name(text.strip().splitlines()[0])[:120])
     if match := _BAD_FIELD.search(text):
-        raise ToolOutputError(f"this driver does not know the field {match['name']}: use `mode: dmon`")
+        raise ToolOutputError(f"this driver does not have the field {match['name']}: use `mode: dmon`")
     rows = [_row(columns, cells) for columns, cells in (_dmon if text.startswith("#") else _query)(text)]
     if not rows:
         raise ToolOutputError("the command ended before the first sample: give it more work")
     metrics = dict.fromkeys(metric for row in rows for metric in row.figures)
     series = {metric: [row.figures[metric] for row in rows if metric in row.figures] for metric in metrics}
     if "gpu_util" not in series:
-        raise ToolOutputError("this GPU does not tell how busy it is")
+        raise ToolOutputError("this GPU does not report its utilization")
     peaks = series.pop("gpu_memory_peak", [])
     readings = [reading_of_many(metric, values) for metric, values in series.items()]
     readings += [Reading("gpu_memory_peak", max(peaks))] if peaks else []
@@ -116,37 +116,37 @@ def _query(text: str) -> Iterator[tuple[_Columns, list[str]]]:
 
 
 def _dmon(text: str) -> Iterator[tuple[_Columns, list[str]]]:
-    """Read the table under two lines of names and units, which are repeated every so many rows."""
+    """Read the table below two lines of names and units, which are repeated at intervals."""
     head: list[list[str]] = []
     for line in filter(str.strip, text.splitlines()):
         words = line.lstrip("# ").split()
         if line.startswith("#"):
             head = [*head, words] if len(head) == 1 else [words]
         elif len(head) != 2 or len(head[0]) != len(head[1]):
-            raise ToolOutputError(f"{_FILE} is damaged: names of columns without as many units")
+            raise ToolOutputError(f"{_FILE} is damaged: the numbers of column names and of units differ")
         else:
             yield list(zip(*head, strict=True)), words
 
 
 def _row(columns: _Columns, cells: Sequence[str]) -> _Row:
     if len(cells) != len(columns) or len(dict(columns)) != len(columns):
-        raise ToolOutputError(f"{_FILE} is cut short or no table: {' '.join(cells)[:80]!r}")
+        raise ToolOutputError(f"{_FILE} is cut short or not a table: {' '.join(cells)[:80]!r}")
     figures: dict[str, float] = {}
     gpu, told, slowed = "", False, list[str]()
     for (name, unit), cell in zip(columns, map(str.strip, cells), strict=True):
         if name in _INDEX:
             gpu = _matched(r"\d{1,4}", cell, "GPU's number")
-        elif cell in _LACKING:
+        elif cell in _MISSING:
             continue
         elif name in _REASONS:
             bits, told = int(_matched("0x[0-9A-Fa-f]{1,16}", cell, "mask of reasons"), 16), True
-            slowed += [text for bit, text in _SLOWED.items() if bits & bit]
+            slowed += [text for bit, text in _THROTTLE_REASONS.items() if bits & bit]
         elif name in _VIOLATIONS:
             slowed, told = slowed + [_VIOLATIONS[name]] * bool(cell.strip("0")), True
         elif name in _METRIC_OF:
             figures[_METRIC_OF[name]] = _figure(name, unit, cell)
     if not gpu:
-        raise ToolOutputError(f"{_FILE} does not say which GPU its rows are of")
+        raise ToolOutputError(f"{_FILE} has no column with the number of the GPU")
     return _Row(gpu, figures, slowed if told else None)
 
 
@@ -154,28 +154,28 @@ def _figure(name: str, unit: str, cell: str) -> float:
     scale = tool_files.scale_of(unit, _UNITS, f"{_FILE}: {name}")
     value = tool_files.number(tool_files.number_in(cell, name) * scale, name)
     if unit == "%" and value > 1:
-        raise ToolOutputError(f"{_FILE}: {name} is {cell[:20]}%, which cannot be")
+        raise ToolOutputError(f"{_FILE}: {name} is {cell[:20]}%, which is impossible")
     return value
 
 
 def _matched(pattern: str, cell: str, what: str) -> str:
     if not re.fullmatch(pattern, cell, re.ASCII):
-        raise ToolOutputError(f"{_FILE}: {cell[:40]!r} is no {what}")
+        raise ToolOutputError(f"{_FILE}: {cell[:40]!r} is not a {what}")
     return cell
 
 
 def _warnings(rows: Sequence[_Row], every: float, seconds: float) -> Iterator[str]:
-    """Say what slowed the GPUs down, that several are put together, and what of the run there are no samples of."""
+    """Yield warnings about throttling, about several GPUs together, and about missing samples."""
     reasons = Counter(reason for row in rows for reason in set(row.slowed or ()))
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
         yield f"{reason} slowed the GPU down in {count:,} of {len(rows):,} samples"
     samples = Counter(row.gpu for row in rows)
     if len(samples) > 1:
-        yield f"the figures are of {len(samples)} GPUs together; `gpu:` chooses one"
+        yield f"the figures are of {len(samples)} GPUs together: select one with `gpu`"
     most = max(samples.values())
     if fewer := sorted((gpu for gpu, count in samples.items() if count < most), key=int):
-        yield f"GPU {', '.join(fewer)} has fewer samples than others: the last one is not whole, or the table is cut"
-    if most * every < (seconds - _BEGINS) / 2:
+        yield f"GPU {', '.join(fewer)} has fewer samples than others: the last one is incomplete, or the table is cut"
+    if most * every < (seconds - _START_TIMEOUT) / 2:
         yield f"{most:,} samples every {every:g} s do not cover the command's {seconds:.3g} s: the table may be cut"
 
 

@@ -1,7 +1,7 @@
-"""``triton-bench``: the benchmarks of a script that calls ``triton.testing.do_bench``, all times of each kept.
+"""``triton-bench``: the benchmarks of a script that calls ``triton.testing.do_bench``. All times are kept.
 
-``do_bench`` empties the GPU's L2 cache before every launch and gives one figure of many; a driver stands between it and
-the script and writes down all of them, by name. Also what ``perf_report`` runs is measured by it.
+``do_bench`` empties the GPU's L2 cache before every launch and returns one figure of many times. A driver wraps it and
+records all times by name, including those of ``perf_report``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perfflow.tools.tool_json import Json, Name, Positive
 
 _FILE = "triton.json"
 _DRIVER = Path(__file__).with_name("drivers") / "triton_run.py"
-# How Python ends a traceback.
+# The last line of a traceback.
 _RAISED = re.compile(r"^(?P<what>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*)", re.MULTILINE)
 _NO_GPU = re.compile(
     r"0 active drivers|No CUDA GPUs are available|Found no NVIDIA driver|not compiled with CUDA enabled"
@@ -32,8 +32,10 @@ class Options(adapter.Options):
     """``with`` keys of ``uses: triton-bench``."""
 
     script: str = Field(min_length=1, description="A Python script that calls `triton.testing.do_bench`.")
-    python: str = Field(default="python3", min_length=1, description="The interpreter that has Triton and PyTorch.")
-    args: CommandText = Field(default="", description="Arguments of the script.")
+    python: str = Field(
+        default="python3", min_length=1, description="Python interpreter with Triton and PyTorch installed."
+    )
+    args: CommandText = Field(default="", description="Arguments for the script.")
 
 
 class _Benchmark(Json):
@@ -42,7 +44,7 @@ class _Benchmark(Json):
 
 
 class _Results(Json):
-    """What the driver writes."""
+    """The file of the driver."""
 
     triton: Name
     gpu: str
@@ -59,7 +61,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the time of every launch in s.
 
-    Raises ToolOutputError if Triton finds no GPU, if the script failed, or if the file is missing or nonsense.
+    Raises ToolOutputError if Triton finds no GPU, if the script failed, or if the file is missing or invalid.
     """
     found = tool_json.read(_Results, call.folder / _FILE, _why(call.folder))
     names = [row.name for row in found.benchmarks]
@@ -67,17 +69,17 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[:80]!r}")
     readings = []
     for row in found.benchmarks:
-        # Checked again, since a tiny figure may have become 0.
+        # Checked again, since scaling can turn a tiny figure into 0.
         seconds = [tool_files.positive(time * 1e-3, f"time of {row.name[:80]}") for time in row.ms]
         readings.append(reading_of_many("time", seconds, row.name))
     device = tool_files.clean_name(found.gpu)[:80] if found.gpu else ""
-    # Without it times of kernels mean little.
+    # Times of kernels are only meaningful together with the device.
     warnings = (f"measured on {device}, Triton {found.triton[:40]}",) if device else ()
     return Parsed(tuple(readings), warnings=warnings, device=device)
 
 
 def listing(call: Call) -> Invocation:
-    """Return the process that prints the names of the script's benchmarks; it runs all of the script but them."""
+    """Return the process that prints the names of the script's benchmarks. It runs the script without them."""
     return Invocation(_driven(call, "list"))
 
 
@@ -87,14 +89,16 @@ def _driven(call: Call[Options], mode: str) -> tuple[str, ...]:
 
 
 def _why(folder: Path) -> str:
-    """Return why there is no whole file: no GPU, what the script raised last, else its last line."""
+    """Return why there is no complete file: no GPU, the script's last exception, else its last line of output."""
     said = tool_files.last_bytes(folder)
     if _NO_GPU.search(said):
-        return "Triton finds no GPU; `requires: {gpu: 1}` skips the step where there is none"
+        return "Triton finds no GPU; add `requires: {gpu: 1}` to skip the step on machines without one"
     if not (raised := _RAISED.findall(said)):
         return tool_files.last_words(folder)
     is_old = _OLD.search(raised[-1])
-    return tool_files.clean_name(raised[-1])[:200] + ": all times of do_bench need Triton 3.2 or later" * bool(is_old)
+    return tool_files.clean_name(raised[-1])[
+        :200
+    ] + ": perfflow needs Triton 3.2 or later to read all times of do_bench" * bool(is_old)
 
 
 ADAPTER = Adapter(

@@ -1,7 +1,7 @@
 """``asv``: the benchmarks of an airspeed velocity suite, run by asv_runner (see drivers/asv_run.py).
 
-The driver writes the file that asv would write. As in asv a benchmark that fails leaves the others; what ``track_``
-functions return has a unit of their author's.
+The driver writes the file that asv would write. As in asv, a failed benchmark does not stop the others. ``track_``
+functions return values in a unit that their author chose.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perfflow.tools.python.asv_json import FORMAT
 
 _FILE = "asv.json"
 _DRIVER = Path(__file__).with_name("drivers") / "asv_run.py"
-# One process of twenty samples of 5 ms, instead of two with five of 10 ms each.
+# One process with twenty samples of 5 ms, instead of two with five samples of 10 ms each.
 _BRIEF: Mapping[str, object] = {"rounds": 1, "sample_time": 0.005, "warmup_time": 0.02}
 _FEWEST, _ENOUGH, _MOST, _SECONDS = 1, 5, 20, 0.2
 
@@ -28,9 +28,13 @@ _FEWEST, _ENOUGH, _MOST, _SECONDS = 1, 5, 20, 0.2
 class Options(adapter.Options):
     """``with`` keys of ``uses: asv``."""
 
-    config: str = Field(default="asv.conf.json", min_length=1, description="The suite's asv.conf.json.")
-    bench: str = Field(default="", description="Benchmarks to run: a regular expression, as for `asv run --bench`.")
-    python: str = Field(default="python3", min_length=1, description="The interpreter that has asv and the project.")
+    config: str = Field(default="asv.conf.json", min_length=1, description="Path of the suite's asv.conf.json.")
+    bench: str = Field(
+        default="", description="Only run benchmarks that match this regular expression, as with `asv run --bench`."
+    )
+    python: str = Field(
+        default="python3", min_length=1, description="Python interpreter with asv and the project installed."
+    )
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -42,15 +46,15 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Read every sample in s per call, peak memory and the sizes of objects in bytes, and what ``track_`` gives.
+    """Read samples in s per call, peak memory and sizes of objects in bytes, and the values of ``track_`` functions.
 
-    Raises ToolOutputError if every benchmark failed, if none was measured, or if the file is missing or nonsense.
+    Raises ToolOutputError if every benchmark failed, if none was measured, or if the file is missing or invalid.
     """
     return FORMAT.read(call.folder / _FILE, tool_files.last_words(call.folder)).parsed(single=True)
 
 
 def listing(call: Call) -> Invocation:
-    """Return the process that prints the benchmarks' names, with parameters as asv writes them: ``f(100, 'x')``."""
+    """Return the process that prints the names of the benchmarks, with parameters as in asv: ``f(100, 'x')``."""
     return Invocation(_driver(call, "list"))
 
 

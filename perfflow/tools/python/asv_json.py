@@ -1,12 +1,12 @@
-"""``asv run``: one file of ``results/MACHINE/``, with the samples of each benchmark where they were recorded.
+"""Reader of ``asv run`` files: one file of ``results/MACHINE/``, with the samples of each benchmark if recorded.
 
-Without them there are the median and its interval of 99%, which asv makes of at least three samples.
+Without samples there are the median and its 99% interval, which asv computes from at least three samples.
 
-Rows are lists after ``result_columns`` whose empty ends are left out; a benchmark with parameters has a list of results
-in each column, one for each combination: null where it failed, NaN where it was skipped. Units are in
-``benchmarks.json``, two folders up from the results' file; where that is gone, the names tell, as asv itself goes by
-them. asv writes ``Infinity`` and ``NaN``, which is not strict JSON. ``errors``, why benchmarks failed, is written by
-drivers/asv_run.py alone.
+Rows are lists in the order of ``result_columns``, without empty values at the end. A benchmark with parameters has a
+list in each column, with one result per combination: null if it failed, NaN if it was skipped. Units are in
+``benchmarks.json``, two folders above the results file. If that is missing, the name gives the type, as in asv itself.
+asv writes ``Infinity`` and ``NaN``, which is not strict JSON. Only drivers/asv_run.py writes ``errors``, the reasons
+why benchmarks failed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from perfflow.tools.tool_json import Counted, Figures, Json, Name, Whole, one_of
 
 _ABOUT = "benchmarks.json"
 _METRICS: Mapping[str, str] = {"time": "time", "peakmemory": "rss", "memory": "object_size", "track": ""}
-# asv_runner/benchmarks: by the last part of the name.
+# The type by the last part of the name, as in asv_runner/benchmarks.
 _NAMES: Mapping[str, str] = {
     r"Time[A-Z_]|time(?:raw)?_|Timeraw[A-Z_]": "time",
     r"PeakMem[A-Z_]|peakmem_": "peakmemory",
@@ -38,7 +38,7 @@ _MOST_CELLS = 1_000_000
 
 
 class _About(Json):
-    """What benchmarks.json says of a benchmark; ``type`` is read as the metric, '' for a figure of its author's own."""
+    """A benchmark in benchmarks.json. ``type`` is read as the metric, '' for a value in the author's own unit."""
 
     type: Annotated[str, one_of(_METRICS)]
     unit: str | None = "unit"
@@ -55,7 +55,7 @@ class _Results(Json):
 
 
 class _Row(Json):
-    """The results of one benchmark: in each column one for each combination of parameters, or null for all of them."""
+    """The results of one benchmark: each column has one per combination of parameters, or null for all of them."""
 
     model_config = ConfigDict(allow_inf_nan=True)
 
@@ -71,7 +71,7 @@ class _Row(Json):
 
 
 def _gather(content: _Results) -> ResultSet:
-    """Take every benchmark and every combination of its parameters. Raises ToolOutputError for nonsense."""
+    """Return every benchmark with every combination of its parameters. Raises ToolOutputError for invalid values."""
     samples = Samples()
     starts: list[str] = []
     skipped: list[str] = []
@@ -84,7 +84,7 @@ def _gather(content: _Results) -> ResultSet:
         samples.warnings.append(f"skipped by the suite: {listed(skipped)}")
     told_of = {**content.params, "python": content.python, "commit": content.commit_hash}
     machine = facts(told_of, cpu="cpu", cpus="num_cpu", os="os", arch="arch", python="python")
-    # Of an existing environment asv stores the interpreter's path, which names a user's folders.
+    # For an existing environment asv stores the interpreter's path, which shows a user's folders.
     if "/" in machine.get("python", ""):
         del machine["python"]
     commit = facts(told_of, commit="commit")
@@ -92,13 +92,13 @@ def _gather(content: _Results) -> ResultSet:
 
 
 def _kind(name: str, about: object) -> _About:
-    """Return a benchmark's type and unit. Raises ToolOutputError where neither benchmarks.json nor its name tells."""
+    """Return a benchmark's type and unit. Raises ToolOutputError if neither benchmarks.json nor its name gives them."""
     if isinstance(about, dict) and isinstance(about.get(name), dict):
         return tool_json.checked(_About, about[name], f"{_ABOUT}: {label(name)}")
     for pattern, kind in _NAMES.items():
         if re.match(pattern, name.rpartition(".")[2]):
             return _About(type=kind)
-    raise ToolOutputError(f"the kind of {label(name)} is in {_ABOUT} alone, which is not two folders up")
+    raise ToolOutputError(f"the type of {label(name)} is unknown: {_ABOUT}, two folders above, is missing")
 
 
 def _add(samples: Samples, name: str, row: _Row, about: _About, errors: Mapping[str, str]) -> Iterator[str]:
@@ -106,7 +106,7 @@ def _add(samples: Samples, name: str, row: _Row, about: _About, errors: Mapping[
     sizes = math.prod(len(each) for each in row.params)
     if sizes > _MOST_CELLS:
         raise ToolOutputError(f"{label(name)} has {sizes} combinations of parameters")
-    # In asv's order; one without any where there are no parameters.
+    # In asv's order. Without parameters, there is one empty combination.
     cells = list(itertools.product(*(map(str, each) for each in row.params)))
     columns = (row.result, row.samples, row.stats_number, row.stats_ci_99_a, row.stats_ci_99_b, row.stats_repeat)
     for cell, *found in zip(cells, *(_column(name, column, len(cells)) for column in columns), strict=True):
@@ -132,16 +132,18 @@ def _add(samples: Samples, name: str, row: _Row, about: _About, errors: Mapping[
 
 
 def _summary(low: float | None, high: float | None, repeat: int | None) -> Summary | None:
-    """What asv says of the median's error: half its interval of 99%; None where that has no end."""
+    """Return asv's error of the median, half its 99% interval; None if the interval is unbounded."""
     if low is None or high is None or not math.isfinite(high - low) or not repeat or repeat < 2:
         return None
     return Summary(repeat, (high - low) / 2 / student_t_quantile(0.995, repeat - 1), "p50")
 
 
 def _column(name: str, found: Sequence[Any] | None, cells: int) -> Sequence[Any]:
-    """Return one value for each combination; a benchmark that failed as a whole has null for all of them."""
+    """Return one value per combination. A benchmark that failed as a whole has null for all of them."""
     if found is not None and len(found) != cells:
-        raise ToolOutputError(f"{label(name)} has not one result for each of its {cells} combinations of parameters")
+        raise ToolOutputError(
+            f"{label(name)} does not have one result for each of its {cells} combinations of parameters"
+        )
     return [None] * cells if found is None else found
 
 

@@ -1,4 +1,4 @@
-"""``cprofile``: every call of a Python program's main thread, counted and timed by the interpreter's own profiler."""
+"""``cprofile``: every call in a Python program's main thread, counted and timed by the interpreter's own profiler."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _NANO = 1e9
 
 
 class _Caller(in_program.Row):
-    """Who called a function, and what that spent of its own for it (s)."""
+    """A caller of a function, and the function's own time in these calls (s)."""
 
     spent: Figure
 
 
 def _keyed(row: object) -> object:
-    """Name what stands in a list. Raises ValueError for too many or too few."""
+    """Turn a list into a dictionary. Raises ValueError for too many or too few items."""
     return dict(zip(("file", "line", "function", "spent"), row, strict=True)) if isinstance(row, list) else row
 
 
 class _Row(in_program.Row):
-    """One function: its calls, its own and cumulative time in s, and who called it."""
+    """One function: its calls, its own and cumulative time in s, and its callers."""
 
     calls: Whole
     own: Figure
@@ -43,18 +43,18 @@ class _Row(in_program.Row):
 
 
 class _Rows(Json):
-    """``total`` is the driver's own sum of what the functions spent themselves (s)."""
+    """All functions; ``total`` is the driver's own sum of their own times (s)."""
 
     total: Figure
     rows: list[_Row]
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Rank functions by their own time. Raises ToolOutputError if the rows are nonsense or the program failed."""
+    """Rank functions by their own time. Raises ToolOutputError if the rows are invalid or the program failed."""
     found = in_program.read(_Rows, call.folder / _ROWS)
     total = sum(row.own for row in found.rows)
     if not total:
-        raise ToolOutputError(f"{_ROWS} holds no time: the program did nothing in its main thread")
+        raise ToolOutputError(f"{_ROWS} contains no time: the program did nothing in its main thread")
     if abs(found.total - total) > 0.001 * max(found.total, total):
         raise ToolOutputError(f"{_ROWS} is damaged: its rows add up to {total:.3g} s, not to {found.total:.3g} s")
     hotspots = tuple(_hotspot(row, total) for row in in_program.ranked(found.rows, lambda row: row.own))
@@ -64,7 +64,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 
 def _pairs(rows: Sequence[_Row]) -> Counter[Stack]:
-    """What every function spent itself (ns) below each function that called it; there is no more to a stack here."""
+    """Return every function's own time (ns) below each of its callers: cProfile records no longer stacks."""
     files = in_program.short_paths(each.file for row in rows for each in (row, *row.callers))
 
     def shown(row: in_program.Row) -> str:
@@ -80,10 +80,10 @@ def _pairs(rows: Sequence[_Row]) -> Counter[Stack]:
 
 
 def _costs(rows: Sequence[_Row]) -> tuple[Cost, ...]:
-    """Every function's own time (s), with that of what it calls which is written in C, such as ``sorted``."""
+    """Return every function's own time (s), including the time of C functions that it calls, such as ``sorted``."""
     leaves: list[tuple[Frame, float]] = []
     for row in rows:
-        # Only what is written in C is its callers' doing.
+        # Only the time of C functions is passed on to their callers.
         callers = [caller for caller in row.callers if caller.file and not row.file]
         passed_on = [(Frame(caller.function, caller.file, caller.line), caller.spent) for caller in callers]
         rest = row.own - sum(spent for _, spent in passed_on)

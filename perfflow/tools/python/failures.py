@@ -1,31 +1,31 @@
-"""Why tools say that they failed: patterns of their words, and what each means for the user."""
+"""Error messages of tools as regular expressions, and the message with a remedy for each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 _ALLOWED = (
-    "run perfflow as the process's own user or as root; where /proc/sys/kernel/yama/ptrace_scope is 1 or more, "
-    "`sudo sysctl kernel.yama.ptrace_scope=0`; in a container, start it with `--cap-add SYS_PTRACE`"
+    "run perfflow as the process's own user or as root; if /proc/sys/kernel/yama/ptrace_scope is 1 or more, run "
+    "`sudo sysctl kernel.yama.ptrace_scope=0`; start a container with `--cap-add SYS_PTRACE`"
 )
 PY_SPY: Mapping[str, str] = {
     r"^Permission Denied: Try running|denied \(os error 13\)|not permitted \(os error 1\)": (
-        f"py-spy was not allowed to look into {{process}}: {_ALLOWED}"
+        f"py-spy is not permitted to read {{process}}: {_ALLOWED}"
     ),
     r"Check that the process is running|No such process \(os error 3\)": (
-        "there is no {process}: it has ended, or its number is wrong"
+        "{process} does not exist: it has ended, or its number is wrong"
     ),
     r"^Error: Failed to find python version": (
-        "{process} is no Python program that py-spy knows: `uses: perf` can look into others"
+        "{process} is not a Python program that py-spy supports: use `uses: perf` for other programs"
     ),
     r"^(?P<what>.{1,200} could not be started: .{1,80})$": "{what}",
 }
-"""py-spy 0.4."""
+"""Messages of py-spy 0.4."""
 PYPERF: Mapping[str, str] = {
     r"No module named '?pyperf\b|pyperf is not installed": (
         "pyperf is not installed for this `python`: pip install pyperf"
     ),
-    # How Python ends a traceback.
+    # The last line of a traceback.
     r"^(?P<what>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*)": "{what}",
 }
 PYTEST: Mapping[str, str] = {
@@ -34,9 +34,9 @@ PYTEST: Mapping[str, str] = {
         "pytest-benchmark is not installed for this `python`: pip install pytest-benchmark"
     ),
     r"Can't have both --benchmark-only and --benchmark-disable": (
-        "benchmarks are disabled, which pytest-xdist does: add `args: [-n0]`"
+        "benchmarks are disabled, for example by pytest-xdist: add `args: [-n0]`"
     ),
     r": error: (?P<what>\S.*)": "pytest did not start: {what}",
     r"^ERROR: (?P<what>\S.*)": "pytest did not start: {what}",
-    r"no benchmarks have been run": "no benchmark was run: none matches, or all of them were skipped",
+    r"no benchmarks have been run": "no benchmark ran: none matches, or all were skipped",
 }

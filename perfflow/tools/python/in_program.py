@@ -1,7 +1,7 @@
-"""What the profilers share that run inside a Python program, under a driver that says in JSON what they found.
+"""Shared code of profilers that run inside a Python program, under a driver that writes its findings as JSON.
 
-A file holds ``status``, the exit status that the program asked for, ``modules``, those of its own that were loaded, and
-``rows`` of ``file``, ``line`` and ``function``; or ``missing``, the library that its interpreter does not have.
+A file contains ``status``, the exit status of the program, ``modules``, its own modules that were loaded, and ``rows``
+of ``file``, ``line`` and ``function``; or ``missing``, the library that its interpreter lacks.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from perfflow.tools.tool_json import Json, M, Name, Whole
 REMEDY = "the program ended by os._exit, exec or a signal, or it never started"
 _RUNNER = "python_run.py"
 _STARTED = (_RUNNER, "scalene_run.py")
-"""Drivers that are started themselves; the runner loads the others."""
+"""Drivers that are started directly; the runner loads the others."""
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
-WATCHED = "Modules whose lines are watched, with all below them, by name; __main__ is the program itself."
-"""What every key ``profile`` says."""
+WATCHED = "Names of modules whose lines to profile, including submodules; `__main__` is the program itself."
+"""The description of every key ``profile``, before its default."""
 
 
 def _names(value: object) -> object:
-    """Accept ``a, b`` for ``[a, b]``. Raises ValueError for what is not a module's name."""
+    """Accept ``a, b`` for ``[a, b]``. Raises ValueError for a text that is not a module's name."""
     names = re.split(r"[,\s]+", value.strip(", ")) if isinstance(value, str) else value
     if isinstance(names, list):
         names = [name for name in names if name != ""]
@@ -40,11 +40,11 @@ def _names(value: object) -> object:
 
 
 Modules = Annotated[list[str], BeforeValidator(_names)]
-"""Names of modules, as a list or with commas between them."""
+"""Names of modules, as a list or as text with commas."""
 
 
 class Row(Json):
-    """A place in the program. What is written in C has no file; cProfile calls that ``~``."""
+    """A place in the program. Functions in C have no file; cProfile writes ``~``."""
 
     function: Name
     file: Annotated[str, AfterValidator(lambda file: tool_files.clean_name(file) if file.strip("~") else "")]
@@ -52,7 +52,7 @@ class Row(Json):
 
 
 class Watched(Json):
-    """What drivers of own modules say: the names of those that were watched."""
+    """The output of drivers that profile own modules; ``modules`` are the names of the profiled ones."""
 
     modules: list[str]
 
@@ -66,18 +66,18 @@ R = TypeVar("R", bound=Row)
 
 
 def read(model: type[M], path: Path, remedy: str = REMEDY) -> M:
-    """Return what a driver wrote. Raises ToolOutputError if it is none, or if the program failed or never ran."""
+    """Return what a driver wrote. Raises ToolOutputError if it is invalid, or if the program failed or never ran."""
     content = tool_files.read_json(path, remedy)
-    ended(content, path.name)
+    require_success(content, path.name)
     return tool_json.checked(model, content, path.name)
 
 
-def ended(content: object, file: str) -> bool:
-    """Return True for what a driver says where the program went well. Raises ToolOutputError as ``read``."""
+def require_success(content: object, file: str) -> bool:
+    """Return True if the driver reports that the program succeeded. Raises ToolOutputError like ``read``."""
     found = tool_json.checked(_Ended, content, file)
     if found.missing:
         what = f"{found.missing} is not installed for the interpreter of the command"
-        raise ToolOutputError(f"{what}: run its `python -m pip install {found.missing}`")
+        raise ToolOutputError(f"{what}: run `python -m pip install {found.missing}` with that interpreter")
     if found.status is None:
         raise ToolOutputError(f"{file}: status is missing")
     if found.status:
@@ -86,15 +86,15 @@ def ended(content: object, file: str) -> bool:
 
 
 def ranked(rows: Iterable[R], weigh: Callable[[R], float]) -> list[R]:
-    """Return the rows that weigh the most, the heaviest first; those of no weight are left out."""
+    """Return the rows with the largest weight, the largest first, without rows of weight 0."""
     found = sorted(rows, key=lambda row: (-weigh(row), row.function, row.file, row.line))
     return [row for row in found[:MOST_HOTSPOTS] if weigh(row)]
 
 
 def short_paths(files: Iterable[str]) -> Mapping[str, str]:
-    """Return of each file the shortest end of its path that none of the others has: ``json/decoder.py``.
+    """Return for each file the shortest end of its path that no other file has, such as ``json/decoder.py``.
 
-    A whole path would say where somebody's files lie, and the name alone would make one of all ``__init__.py``.
+    A whole path would show a user's folders, and the file name alone would merge all ``__init__.py``.
     """
     found: dict[str, str] = {}
     alike, length = [sorted(set(files))], 0
@@ -117,7 +117,7 @@ def under_driver(command: Sequence[str], driver: str, own: Sequence[str]) -> tup
     """Return the argv that runs ``command`` under drivers/``driver`` by the same interpreter with the same flags.
 
     ``own`` are the driver's own arguments; form, target and the program's arguments follow. Raises ToolOutputError
-    with a remedy if the command is no Python invocation.
+    with a remedy if the command is not a Python invocation.
     """
     parts = python_command.split(command)
     path = Path(__file__).with_name("drivers") / (driver if driver in _STARTED else _RUNNER)
@@ -126,9 +126,9 @@ def under_driver(command: Sequence[str], driver: str, own: Sequence[str]) -> tup
 
 
 def under(driver: str, call: Call, *own: object, env: Mapping[str, str] | None = None) -> Invocation:
-    """Return the process of the call's command under a driver by its own interpreter, and the driver's arguments.
+    """Return the process that runs the call's command under a driver, by its own interpreter; ``own`` as above.
 
-    Raises ToolOutputError with a remedy if the command is no Python invocation.
+    Raises ToolOutputError with a remedy if the command is not a Python invocation.
     """
     return Invocation(under_driver(call.command, driver, [str(word) for word in own]), env or {})
 
@@ -138,8 +138,8 @@ def adapter(
 ) -> Adapter:
     """Return the adapter of a profiler whose driver, drivers/NAME_run.py, runs the program.
 
-    The driver is told where to leave ``files``, and the value of the option ``key``. ``facts`` are further fields. The
-    invocations raise ToolOutputError with a remedy if the command is no Python invocation.
+    The driver's arguments are the paths of ``files`` and the value of the option ``key``. ``facts`` are further fields.
+    The invocations raise ToolOutputError with a remedy if the command is not a Python invocation.
     """
 
     def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -153,14 +153,14 @@ def adapter(
     return Adapter(name, role, invocations, parse, python=True, outputs=leaves(*files), **facts)
 
 
-def why_nothing(names: Sequence[str]) -> str:
-    """Return why nothing of the program was watched, and what to do."""
+def reason_without_rows(names: Sequence[str]) -> str:
+    """Return why no line of the program was profiled, and what to do."""
     if not names:
-        return "the program did nothing: name the modules that do its work in `with: {profile: [package.module]}`"
-    return f"the program ran nothing of {', '.join(names)}: name modules that it imports in `with: {{profile: [...]}}`"
+        return "none of its own code ran: name the modules that do its work in `with: {profile: [package.module]}`"
+    return f"the program ran no code of {', '.join(names)}: name modules that it imports in `with: {{profile: [...]}}`"
 
 
 def not_imported(names: Sequence[str], loaded: Sequence[str]) -> tuple[str, ...]:
-    """Say which of the modules asked for the program did not import."""
+    """Return a warning about the modules in ``names`` that the program did not import."""
     missing = [name for name in names if not any(f"{each}.".startswith(f"{name}.") for each in loaded)]
     return (f"the program did not import {', '.join(missing)}, which `profile` names",) if missing else ()

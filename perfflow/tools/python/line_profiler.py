@@ -1,7 +1,7 @@
-"""``line-profiler``: every line of a Python program's own modules, with how often it ran and how long it took.
+"""``line-profiler``: how often each line of a Python program's own modules ran, and how long it took.
 
-``kernprof`` cannot see what a module does at its top level, imports what it profiles before the program does, and
-leaves a pickle; so drivers/line_profiler_run.py drives line_profiler itself, inside the program, and writes JSON.
+``kernprof`` does not see the top level of modules, imports the profiled modules before the program does, and writes a
+pickle. So drivers/line_profiler_run.py runs line_profiler itself inside the program, and writes JSON.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Options(CommandOptions):
     """``with`` keys of ``uses: line-profiler``."""
 
     profile: in_program.Modules = Field(
-        default=[], description=f"{in_program.WATCHED} Default: the program and the modules of the tree."
+        default=[], description=f"{in_program.WATCHED} Default: the program's own modules, without installed ones."
     )
 
 
 class _Row(in_program.Row):
-    """One line: its hits, its time with all it calls, that of its function's lines, and its own, in s."""
+    """One line: its hits, its time including calls, the time of its function's lines, and its own time, in s."""
 
     hits: Counted
     time: Figure
@@ -42,9 +42,9 @@ class _Rows(in_program.Watched):
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Rank lines by their own time, an estimate: line_profiler's is with all that a line calls.
+    """Rank lines by their own time, an estimate: line_profiler's times include the functions that a line calls.
 
-    Raises ToolOutputError if the rows are nonsense, the program failed, or no line of it was profiled.
+    Raises ToolOutputError if the rows are invalid, the program failed, or no line of it was profiled.
     """
     found, names = in_program.read(_Rows, call.folder / _ROWS), call.options.profile
     for row in found.rows:
@@ -52,7 +52,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
             times = f"{row.own:.3g} of {row.time:.3g} s of {row.of:.3g} s"
             raise ToolOutputError(f"{_ROWS} is damaged: a line of {row.hits} hits with {times}")
     if not any(row.time for row in found.rows):
-        raise ToolOutputError(f"no line was profiled: {in_program.why_nothing(names)}")
+        raise ToolOutputError(f"no line was profiled: {in_program.reason_without_rows(names)}")
     if (own := sum(row.own for row in found.rows)) > found.total * 1.001:
         raise ToolOutputError(f"{_ROWS} is damaged: its rows add up to {own:.3g} s, more than {found.total:.3g} s")
     hotspots = tuple(_hotspot(row, found.total) for row in in_program.ranked(found.rows, lambda row: row.own))

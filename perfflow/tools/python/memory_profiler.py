@@ -1,7 +1,7 @@
-"""``memory-profiler``: the resident size of a program and its children over time and, where asked, line by line.
+"""``memory-profiler``: the resident size of a program and its children over time and, optionally, by line.
 
-``mprof`` samples from outside and exits 0 although the program failed, so a driver records the exit status. Lines are
-watched in the modules that ``profile`` names alone: to read the size of the process at each takes much longer than it.
+``mprof`` samples from outside and exits 0 even if the program failed, so a driver records the exit status. Lines are
+watched only in the modules that ``profile`` names: reading the size of the process takes much longer than most lines.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _ROWS = "lines.json"
 _FEW = 10
 _MIB = 1024 * 1024
 _SAMPLE = re.compile(r"MEM (?P<size>\d+\.\d+) (?P<when>\d+\.\d+)\Z", re.ASCII)
-_TOO_SHORT = "the program was too short to be sampled: give it more work or a smaller `interval`"
+_TOO_SHORT = "the program was too short to be sampled: give it more work or set a smaller `interval`"
 
 
 class Options(CommandOptions):
     """``with`` keys of ``uses: memory-profiler``."""
 
-    interval: float = Field(default=0.01, gt=0, le=10, description="Seconds between two samples.")
+    interval: float = Field(default=0.01, gt=0, le=10, description="Time between two samples, in seconds.")
     profile: in_program.Modules = Field(
-        default=[], description=f"{in_program.WATCHED} None by default, since it is very slow."
+        default=[], description=f"{in_program.WATCHED} Default: none, because this is very slow."
     )
 
 
 class _Row(in_program.Row):
-    """One line: its hits, and by how many MiB the process grew in it; what shrinks has no share."""
+    """One line: its hits, and the MiB by which the process grew in it, 0 if it shrank."""
 
     hits: Whole
     grown: Annotated[float, Field(lt=LARGEST), AfterValidator(lambda size: max(0.0, size))]
@@ -54,7 +54,7 @@ class _Rows(in_program.Watched):
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Sample the program, which runs under a driver by its own interpreter.
 
-    Raises ToolOutputError with a remedy if the command is no Python invocation.
+    Raises ToolOutputError with a remedy if the command is not a Python invocation.
     """
     program = in_program.under("memory_profiler_run.py", call, call.folder / _ROWS, ",".join(call.options.profile)).argv
     flags = ("--include-children", "--exit-code", "--nopython", "--interval", f"{call.options.interval:f}")
@@ -65,29 +65,29 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
 def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read ``rss_sampled`` (B), the highest sample, and rank watched lines by how much the process grew in them.
 
-    Raises ToolOutputError if the program failed or was too short, a file is nonsense, or nothing named was watched.
+    Raises ToolOutputError if the program failed or was too short, if a file is invalid, or if no named module ran.
     """
     found, names = in_program.read(_Rows, call.folder / _ROWS), call.options.profile
     sizes = list(_samples(tool_files.read_whole(call.folder / _SAMPLES, _TOO_SHORT)))
     if not any(sizes):
         raise ToolOutputError(_TOO_SHORT)
     if names and not found.rows:
-        raise ToolOutputError(f"no line was watched: {in_program.why_nothing(names)}")
+        raise ToolOutputError(f"no line was profiled: {in_program.reason_without_rows(names)}")
     peak = Reading("rss_sampled", tool_files.number(max(sizes), "rss_sampled"))
     warnings = (*_warnings(sizes, names), *in_program.not_imported(names, found.modules))
     return Parsed((peak,), tuple(_hotspots(found.rows)), (Profile(_SAMPLES, NAME),), warnings)
 
 
 def _samples(text: str) -> Iterator[float]:
-    """Yield the samples (B) of ``MEM <MiB> <time>``; what comes before them is the command, on any number of lines.
+    """Yield the samples (B) from lines ``MEM <MiB> <time>``. Before them is the command, on any number of lines.
 
     Raises ToolOutputError for a line that is not a sample.
     """
     lines = text.split("\n")[:-1]
     if not lines[0].startswith("CMDLINE "):
-        raise ToolOutputError(f"{_SAMPLES} is not of mprof: it does not start with CMDLINE")
+        raise ToolOutputError(f"{_SAMPLES} is not a file of mprof: it does not start with CMDLINE")
     for line in dropwhile(lambda line: not _SAMPLE.match(line), lines):
-        match = tool_files.matched(_SAMPLE, line, f"{_SAMPLES} is cut short or holds no sample")
+        match = tool_files.matched(_SAMPLE, line, f"{_SAMPLES} is cut short or contains a line that is not a sample")
         yield tool_files.number_in(match["size"], "a sample") * _MIB
 
 
@@ -100,9 +100,9 @@ def _hotspots(rows: Sequence[_Row]) -> Iterator[Hotspot]:
 
 def _warnings(sizes: Sequence[float], names: Sequence[str]) -> Iterator[str]:
     if len(sizes) < _FEW:
-        yield f"{len(sizes)} samples are few and may miss the peak: give the program more work, or a smaller `interval`"
+        yield f"{len(sizes)} samples are few and can miss the peak: give the program more work or a smaller `interval`"
     if names:
-        yield "rss_sampled is with memory_profiler itself, which `profile` loads into the program"
+        yield "rss_sampled includes memory_profiler itself, which `profile` loads into the program"
 
 
 ADAPTER = Adapter(

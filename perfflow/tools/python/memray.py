@@ -1,8 +1,8 @@
-"""``memray``: every block that a Python program asks its allocators for, and the lines that ask.
+"""``memray``: every memory block that a Python program allocates, and the lines that allocate.
 
-Blocks are those of malloc, mmap and their kin, native extensions included; Python's own small objects share arenas, of
-which ``trace_python_allocators`` counts each one. With PYTHONHASHSEED=0, and the program's own modules compiled in
-every run, the counts of a program of one thread repeat to the digit, so one run is a measurement.
+Blocks are those of malloc, mmap and similar calls, including native extensions. Python's small objects share arenas;
+``trace_python_allocators`` counts each object. With PYTHONHASHSEED=0, and the program's own modules compiled in every
+run, the counts of a single-threaded program repeat exactly, so one run is a measurement.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ class Options(CommandOptions):
     """``with`` keys of ``uses: memray``."""
 
     native: bool = Field(
-        default=False, description="Also record C, C++ and Rust frames, for memray's own views of memray.bin."
+        default=False, description="Also record C, C++ and Rust frames, for memray's own reports on memray.bin."
     )
-    follow_fork: bool = Field(default=False, description="Also count what forked children allocate.")
+    follow_fork: bool = Field(default=False, description="Also count allocations of forked child processes.")
     trace_python_allocators: bool = Field(
         default=False,
-        description="Count every small object of Python. This is several times slower and makes large recordings.",
+        description="Count every small Python object. This is several times slower and makes large recordings.",
     )
     hash_seed: bool = Field(default=True, description="Run Python with PYTHONHASHSEED=0, so that its counts repeat.")
 
 
 class _Top(Json):
-    """Where memory is asked for, and how many bytes in all."""
+    """A place that allocates memory, and its bytes in total."""
 
     location: Annotated[str, Field(min_length=1)]
     size: Whole
 
     @property
     def row(self) -> in_program.Row:
-        """``work:/srv/a.py:12`` taken apart; of native code there is a name alone."""
+        """Return the parts of ``work:/srv/a.py:12``. Native code only has a name."""
         found = _PLACE.match(self.location)
         name, file, line = found.groups() if found else (self.location, "", 0)
         return in_program.Row(function=name, file=file, line=int(line))
@@ -82,7 +82,7 @@ class _Moment(Json):
 
 
 class _Process(Json):
-    """What one process asked for: blocks, bytes, the most bytes at one time, and the places with the most bytes."""
+    """The allocations of one process: blocks, bytes, the peak in bytes, and the places with the most bytes."""
 
     total_num_allocations: Whole
     total_bytes_allocated: Whole
@@ -90,7 +90,7 @@ class _Process(Json):
     allocation_size_histogram: list[_Step]
     top_allocations_by_size: list[_Top]
     perfflow_heap: list[_Moment] = Field(default_factory=list)
-    """Added by perfflow's driver, every 10 ms."""
+    """The bytes held every 10 ms, added by perfflow's driver."""
 
 
 _Frame = Annotated[tuple[str, str, int], Strict(strict=False)]
@@ -98,15 +98,15 @@ _Frame = Annotated[tuple[str, str, int], Strict(strict=False)]
 
 
 class _Held(Json):
-    """Who held memory when that was the most: thread, bytes, and frames, the one that allocates first."""
+    """The memory held at the peak: thread, bytes, and frames, the allocating one first."""
 
     rows: list[Annotated[tuple[str, Whole, list[_Frame]], Strict(strict=False)]]
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Record the program by its own interpreter's memray, then let that tell what is in the recording.
+    """Record the program with its own interpreter's memray, then export the recording with it.
 
-    Raises ToolOutputError with a remedy if the command is no Python invocation.
+    Raises ToolOutputError with a remedy if the command is not a Python invocation.
     """
     named = {"native_traces": call.options.native, "follow_fork": call.options.follow_fork}
     named["trace_python_allocators"] = call.options.trace_python_allocators
@@ -120,22 +120,22 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
-    """The program's exit status, the recording and its statistics, with those of children."""
+    """Return the files with the exit status, the recording and its statistics, including those of child processes."""
     children = sorted(path for name in (f"{_RECORDING}.*", _CHILDREN, _HELD) for path in call.folder.glob(name))
     return (call.folder / _STATUS, call.folder / _RECORDING, call.folder / _STATS, *children)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Read ``alloc`` (B) and ``allocs`` of all processes, ``heap_peak`` (B) of the highest, and rank lines by bytes.
+    """Read ``alloc`` (B) and ``allocs`` of all processes and the highest ``heap_peak`` (B), and rank lines by bytes.
 
-    Raises ToolOutputError if the program failed, if a file is missing, cut or nonsense, or if nothing was allocated.
+    Raises ToolOutputError if the program failed, if a file is missing or invalid, or if nothing was allocated.
     """
     in_program.read(Json, call.folder / _STATUS)
     found = [_read(path) for path in (call.folder / _STATS, *sorted(call.folder.glob(_CHILDREN)))]
     size = sum(process.total_bytes_allocated for process in found)
     if not size:
         raise ToolOutputError(
-            "memray saw no allocation: the program needs no more than Python's own arenas already had"
+            "memray recorded no allocation: the program needed no more memory than Python's arenas already had"
         )
     readings = (
         Reading("alloc", float(size)),
@@ -151,13 +151,13 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 
 def _held(folder: Path) -> Iterator[Profile]:
-    """Fold who held memory when that was the most, of the process that held most."""
+    """Fold the memory held at the peak, for the process with the highest peak."""
     found = [tool_json.read(_Held, path).rows for path in sorted(folder.glob(_HELD))]
     rows = max(found, key=lambda rows: sum(size for _, size, _ in rows), default=[])
     files = in_program.short_paths(tool_files.clean_name(file) for _, _, frames in rows for _, file, _ in frames)
     stacks = Counter[Stack]()
     for thread, size, frames in rows:
-        # perfflow's own frames stand above the program's.
+        # perfflow's own frames are above those of the program.
         own = [frame for frame in reversed(frames) if not _OF_DRIVERS.search(frame[1])]
         stacks[(tool_files.clean_name(thread), *(_shown(frame, files) for frame in own))] += size
     if stacks.total():
@@ -180,17 +180,17 @@ def _read(path: Path) -> _Process:
 
 
 def _hotspots(found: Sequence[_Process], whole: int) -> Iterator[Hotspot]:
-    """Rank the lines that ask for memory by bytes over the whole run; perfflow's own are left out."""
+    """Rank the allocating lines by bytes over the whole run, without perfflow's own."""
     places = [(place.row, place.size) for process in found for place in process.top_allocations_by_size]
     sizes = summed((row, size) for row, size in places if not _OF_DRIVERS.search(row.file))
     for row in in_program.ranked(sizes, lambda row: sizes[row]):
-        cause = f"measured: {sizes[row]:,} B asked for over the whole run"
+        cause = f"measured: {sizes[row]:,} B allocated over the whole run"
         yield Hotspot(row.function, sizes[row] / whole, "bytes", NAME, row.file, row.line, cause)
 
 
 def _warnings(call: Call[Options], found: Sequence[_Process]) -> Iterator[str]:
     if len(found) > 1:
-        yield f"alloc and allocs are those of {len(found)} processes together, heap_peak that of the highest"
+        yield f"alloc and allocs are sums over {len(found)} processes; heap_peak is the highest of one process"
     if call.options.hash_seed:
         yield from python_command.random_hashes(call.command)
 

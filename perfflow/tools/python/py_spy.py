@@ -1,11 +1,11 @@
-"""``py-spy``: stacks of a Python program sampled from outside, at next to no cost to it.
+"""``py-spy``: stacks of a Python program, sampled from outside with almost no overhead.
 
-py-spy exits 0 although the program fails, so drivers/python_run.py runs the program and records its exit status. With
-``pid`` it records a process that is there already, by drivers/py_spy_attach.py, since only SIGINT ends that and keeps
-what was recorded. The target is paused for each sample: with ``--nonblocking`` most samples were lost or torn.
+py-spy exits 0 even if the program fails, so drivers/python_run.py runs the program and records its exit status. With
+``pid`` it records a running process, by drivers/py_spy_attach.py: only SIGINT ends such a recording and keeps its
+samples. The target is paused for each sample: with ``--nonblocking`` most samples were lost or torn.
 
-Stacks are ``raw`` text, or JSON for speedscope. In both a frame has a function, a file and a line; native frames have a
-library. ``--threads`` puts a root above each thread, and ``--subprocesses`` one above each process: its number, which
+Stacks are ``raw`` text or JSON for speedscope. In both, a frame has a function, a file and a line; native frames have a
+library. ``--threads`` adds a root frame for each thread, and ``--subprocesses`` one for each process: its number, which
 differs in every run, and its name or command line.
 """
 
@@ -36,44 +36,44 @@ NAME = "py-spy"
 _STATUS = "status.json"
 _FOLDED = "stacks.folded"
 _FILES = {"raw": "py-spy.raw", "speedscope": "py-spy.speedscope.json"}
-_SAID = "py-spy.out"
+_STDOUT = "py-spy.out"
 _DRIVER = "python_run.py"
-_ATTACH = python_command.bare("py_spy_attach.py", __file__)
+_ATTACH = python_command.driver_command("py_spy_attach.py", __file__)
 _FEW = 100
-_TOO_SHORT = "the program was too short to be sampled: give it more work or a higher `rate`"
-_IDLE = "the process did nothing while it was recorded: put load on it, or see what it waits for with `idle: true`"
+_TOO_SHORT = "the program was too short to be sampled: give it more work or set a higher `rate`"
+_IDLE = "the process was idle while it was recorded: put load on it, or set `idle: true` to see what it waits for"
 _START_UP_ALONE = (
-    "nothing but the interpreter's start-up was sampled: give the program more work, and start it by its own "
-    "interpreter, not by a shell script in front of it"
+    "only the interpreter's start-up was sampled: give the program more work, and start it with its own interpreter, "
+    "not with a shell script"
 )
 _WROTE = re.compile(r"Samples: (?P<samples>\d{1,15}) Errors: (?P<errors>\d{1,15})")
 _BEHIND = re.compile(r"(?P<seconds>[\d.]+)s behind in sampling")
 _MARKER = "perfflow_program"
 _ROOT, _THREAD = "process:", "thread:"
 _UNNAMED = "[unnamed]"
-"""A thread for which Python has no name, since it did not start it."""
+"""A thread without a name in Python, because Python did not start it."""
 _START_UP = Frame("[python start-up]")
-"""Stands for what the interpreter does before the program, which is part of the run, but not of the program."""
+"""Stands for all frames of the interpreter's start-up, which is part of the run but not of the program."""
 # `function (file:line)`; native frames have a library and no line.
 _FRAME = re.compile(r"(?P<name>.*?) \((?P<file>.*):(?P<line>\d+)\)\Z|(?P<native>.*) \((?P<library>.*)\)\Z")
-# A command line may hold any character, line ends and semicolons included.
+# A command line can contain any character, including line ends and semicolons.
 _PROCESS = re.compile(
     r'(?:^|(?<=;))process \d+:"(?P<words>.{0,20000}?)"(?=;(?:process \d+:"|[^;\n"]* \()| \d+$)',
     re.DOTALL | re.MULTILINE,
 )
 _PROCESS_NAME = re.compile(r'process \d+:"(?P<words>.*)"\Z', re.DOTALL)
-# A thread's name may hold any character, too: up to the next frame it is all its name's.
+# A thread's name can contain any character, too, so it extends to the next frame.
 _THREAD_NAME = re.compile(r"thread \((?P<number>\d{1,20})\)(?:: (?P<words>.*))?\Z", re.DOTALL)
 _NEXT_LINE = re.compile(r'\nprocess \d+:"')
 _DRIVER_WORDS = re.compile(r"\S+/drivers/python_run\.py (?:--silent )?\S+ (?:script|module|code) ")
 _ADDRESS = re.compile(r"0x[0-9a-f]+\Z|\?\Z")
 _RUNPY = "<frozen runpy>"
 _Sample = tuple[list[Frame], int]
-"""Frames, root first, and how often they were seen."""
+"""Frames, root first, and the number of samples."""
 
 
 def _usable(text: str) -> str:
-    """Return a duration as it is written. Raises UnitError, which is a ValueError, with what to write."""
+    """Return a valid duration unchanged. Raises UnitError, which is a ValueError with a remedy, for any other text."""
     duration(text)
     return text
 
@@ -83,21 +83,24 @@ class Options(CommandOptions):
 
     rate: int = Field(default=200, ge=1, le=10_000, description="Samples per second.")
     format: Literal["raw", "speedscope"] = Field(
-        default="raw", description="Also keep the profile in this form: raw or speedscope."
+        default="raw", description="Format of py-spy's output. `speedscope` also keeps the profile for that viewer."
     )
     native: bool = Field(default=False, description="Also sample the C, C++ and Rust frames of extension modules.")
     subprocesses: bool = Field(default=False, description="Also sample Python processes that the program starts.")
-    gil: bool = Field(default=False, description="Only sample threads while they hold the interpreter's lock.")
-    idle: bool = Field(default=False, description="Also sample threads that wait.")
-    nonblocking: bool = Field(default=False, description="Do not pause the program. Samples may be torn or lost.")
-    pid: int | None = Field(default=None, ge=1, description="Record this running process; `command` is load on it.")
+    gil: bool = Field(default=False, description="Only sample threads that hold the interpreter's lock (GIL).")
+    idle: bool = Field(default=False, description="Also sample idle threads.")
+    nonblocking: bool = Field(default=False, description="Do not pause the program. Samples can be torn or lost.")
+    pid: int | None = Field(
+        default=None, ge=1, description="Record the running process with this number; `command` puts load on it."
+    )
     duration: Annotated[str, AfterValidator(_usable)] | None = Field(
-        default=None, description="How long to record the process of `pid`, such as 5s; else while `command` runs."
+        default=None,
+        description="How long to record the process of `pid`, such as `5s`. Default: while `command` runs.",
     )
 
 
 class _Status(Json):
-    """How the program ended, and of a process that ran on how long it was recorded (s), and whether it ended before."""
+    """The exit status; for a running process also the recorded time (s) and whether it ended during the recording."""
 
     status: Annotated[int, Field(gt=-100)]
     recorded: Figure = 0.0
@@ -105,7 +108,7 @@ class _Status(Json):
 
 
 class _Frame(Json):
-    """A library and no line where it is native."""
+    """One frame. A native frame has a library instead of a file, and no line."""
 
     name: str
     file: str
@@ -113,7 +116,7 @@ class _Frame(Json):
 
     @property
     def frame(self) -> Frame:
-        """As it is shown."""
+        """Return the frame as it is shown."""
         if process := _PROCESS_NAME.match(self.name):
             return Frame(clean_name(_root(process)))
         if not self.line:
@@ -139,12 +142,12 @@ class _Speedscope(Json):
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Record the program, which runs under drivers/python_run.py by its own interpreter, or a running process.
 
-    Raises ToolOutputError with a remedy if the command is no Python invocation, or if ``pid`` and ``duration`` leave
-    open what is recorded or for how long, or if py-spy cannot do all of what is asked.
+    Raises ToolOutputError with a remedy if the command is not a Python invocation, if ``pid`` and ``duration`` do not
+    determine what is recorded and for how long, or if options exclude each other.
     """
     options = call.options
     if options.native and options.nonblocking:
-        raise ToolOutputError("py-spy cannot follow native frames without a pause: leave out `native` or `nonblocking`")
+        raise ToolOutputError("py-spy cannot read native frames without a pause: leave out `native` or `nonblocking`")
     names = ("native", "subprocesses", "gil", "idle", "nonblocking")
     argv = (
         *(call.program or "py-spy", "record", "--format", options.format, "--full-filenames", "--threads"),
@@ -153,26 +156,26 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     )
     if options.pid is not None:
         if not (options.duration or call.command):
-            raise ToolOutputError("`pid` does not say how long to record: add `duration: 5s`, or a `command`")
+            raise ToolOutputError("with `pid`, set how long to record: add `duration: 5s`, or a `command`")
         seconds = str(duration(options.duration)) if options.duration else "0"
         words = (*_ATTACH, str(call.folder / _STATUS), seconds, *argv, "--pid", str(options.pid), "--", *call.command)
-        return (Invocation(words, stdout=_SAID),)
+        return (Invocation(words, stdout=_STDOUT),)
     if options.duration:
-        raise ToolOutputError("`duration` is for a running process: add its `pid`; a command is recorded to its end")
+        raise ToolOutputError("`duration` needs the `pid` of a running process; a command is recorded to its end")
     program = in_program.under_driver(call.command, _DRIVER, ("--silent", str(call.folder / _STATUS)))
-    return (Invocation((*argv, "--", *program), stdout=_SAID),)
+    return (Invocation((*argv, "--", *program), stdout=_STDOUT),)
 
 
 def outputs(call: Call[Options]) -> tuple[Path, ...]:
-    """The stacks, and the program's exit status."""
+    """Return the files with the stacks and with the program's exit status."""
     return (call.folder / _FILES[call.options.format], call.folder / _STATUS)
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Fold the stacks into ``stacks.folded`` and rank functions by their own samples.
 
-    With ``gil`` also ``gil_share``, the share of the time in which any thread held the interpreter's lock. Raises
-    ToolOutputError if the program failed, was too short, could not be looked into, or if a file is nonsense.
+    With ``gil`` also read ``gil_share``, the share of the time in which any thread held the interpreter's lock. Raises
+    ToolOutputError if the program failed, was too short or could not be read, or if a file is invalid.
     """
     options = call.options
     file, status = _FILES[options.format], _status(call.folder, options)
@@ -193,7 +196,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     hotspots, costs = hotspots_of(leaves, source=NAME), costs_of(leaves, "time")
     seconds = status.recorded if options.pid else usage.wall
     readings = []
-    # Of py-spy's ticks; at each at most one thread of a process holds the lock, but each process has a lock of its own.
+    # At each tick, at most one thread of a process holds the lock. Each process has its own lock.
     if options.gil and not options.subprocesses and seconds > 0:
         readings.append(Reading("gil_share", min(1.0, samples / (options.rate * seconds))))
     warnings = tuple(_warnings(call.folder, options, status, samples))
@@ -201,9 +204,9 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
 
 
 def _stacks(taken: Sequence[_Sample]) -> tuple[Counter[Stack], bool]:
-    """Count the stacks by what is shown of their frames, and whether each begins with its thread's name.
+    """Count the stacks by their shown frames. Also return whether each stack begins with its thread's name.
 
-    Python may name a thread after its first samples were taken; a program that never asks has no names at all.
+    Python can name a thread after its first samples. A program that does not use ``threading`` has no names.
     """
     files = in_program.short_paths(frame.file for frames, _ in taken for frame in frames)
     roots = [_thread_of(frames) for frames, _ in taken]
@@ -217,14 +220,14 @@ def _stacks(taken: Sequence[_Sample]) -> tuple[Counter[Stack], bool]:
 
 
 def _thread_of(frames: Sequence[Frame]) -> tuple[str, str]:
-    """The number and the name of a stack's thread, '' for what is not known."""
+    """Return the number and the name of a stack's thread, '' for each that is unknown."""
     root = next((frame.name for frame in frames if frame.name.startswith(_THREAD)), _THREAD)
     number, _, name = root.removeprefix(_THREAD).partition(" ")
     return number, name
 
 
 def _status(folder: Path, options: Options) -> _Status:
-    """Return what the driver wrote about the program's end. Raises ToolOutputError if that was a failure."""
+    """Return the status that the driver recorded. Raises ToolOutputError if the program failed."""
     process, who, hint = f"process {options.pid}", "command", "py-spy did not finish"
     if options.pid is None:
         process, who, hint = "the program", "program", "the program ended by os._exit, exec or a signal"
@@ -240,25 +243,25 @@ def _status(folder: Path, options: Options) -> _Status:
 
 
 def _read_raw(path: Path, remedy: str) -> Iterator[_Sample]:
-    """Yield the stacks of ``--format raw``. Raises ToolOutputError for any other line, or where there are too few."""
+    """Yield the stacks of ``--format raw``. Raises ToolOutputError for any other line, or if stacks are missing."""
     samples = 0
     for line in _PROCESS.sub(_root, tool_files.read_whole(path, remedy)).removesuffix("\n").split("\n"):
         stack, _, count = line.rpartition(" ")
-        # More digits than any count has would be slow to convert, and is refused beyond 4300.
+        # int() is slow for very long numbers, and refuses more than 4300 digits.
         if not (stack or line.startswith(" ")) or not re.fullmatch(r"[0-9]{1,15}", count):
-            raise ToolOutputError(f"{path.name} is cut short or holds no stack: {line[:80]!r}")
+            raise ToolOutputError(f"{path.name} is cut short or contains a line that is not a stack: {line[:80]!r}")
         samples += int(count)
         # Samples taken before there was a frame have a count and no stack.
         if stack:
             yield [_frame(text) for text in _parts(stack)], int(count)
-    # Nothing in the text says where it ends, but py-spy says how many samples it wrote.
-    wrote = _WROTE.search(tool_files.last_bytes(path.parent, _SAID))
+    # The text has no end mark, but py-spy prints how many samples it wrote.
+    wrote = _WROTE.search(tool_files.last_bytes(path.parent, _STDOUT))
     if wrote and samples < int(wrote["samples"]):
-        raise ToolOutputError(f"{path.name} is cut short: it holds {samples} of the {wrote['samples']} samples")
+        raise ToolOutputError(f"{path.name} is cut short: it contains {samples} of the {wrote['samples']} samples")
 
 
 def _parts(stack: str) -> Iterator[str]:
-    """Split a stack into its frames; the name of a thread may hold semicolons."""
+    """Split a stack into its frames. The name of a thread can contain semicolons."""
     thread: list[str] = []
     for part in stack.split(";"):
         if thread and not _FRAME.match(part):
@@ -274,38 +277,38 @@ def _parts(stack: str) -> Iterator[str]:
 
 
 def _read_speedscope(path: Path, remedy: str) -> Iterator[_Sample]:
-    """Yield the stacks of ``--format speedscope``, each seen once.
+    """Yield the stacks of ``--format speedscope``, each with a count of 1.
 
-    Raises ToolOutputError where the parts of the file do not belong together.
+    Raises ToolOutputError if the parts of the file contradict each other.
     """
     found = tool_json.read(_Speedscope, path, remedy)
     frames = [item.frame for item in found.shared.frames]
     for profile in found.profiles:
         seconds, taken = sum(profile.weights), len(profile.samples)
         if taken != len(profile.weights) or abs(seconds - profile.end) > 1e-6 * max(1, taken):
-            raise ToolOutputError(f"{path.name} is damaged: samples, weights and endValue do not belong together")
+            raise ToolOutputError(f"{path.name} is damaged: samples, weights and endValue contradict each other")
         for sample in filter(None, profile.samples):
             if max(sample) >= len(frames):
-                raise ToolOutputError(f"{path.name} is damaged: a sample names frames that are not there")
+                raise ToolOutputError(f"{path.name} is damaged: a sample refers to a missing frame")
             yield [frames[index] for index in sample], 1
 
 
 def _of_program(frames: list[Frame], file: str) -> list[Frame]:
-    """Return the program's own part of a stack; [] for samples of the driver at work before or after it.
+    """Return the program's own part of a stack; [] for samples of the driver before or after the program.
 
-    Raises ToolOutputError naming ``file`` if the driver's last frame is not where it has to be.
+    Raises ToolOutputError naming ``file`` if the driver's last frame is in the wrong place.
     """
     head = list(takewhile(lambda frame: frame.name.startswith((_ROOT, _THREAD)), frames))
     body = frames[len(head) :]
     ours = [index for index in range(len(body)) if body[index].file.endswith(f"/drivers/{_DRIVER}")]
-    # Where a frame of the driver is damaged, its samples and the program's would pass for each other's.
+    # If a frame of the driver is damaged, samples of the driver and of the program cannot be told apart.
     marked = [index for index in range(len(body)) if body[index].name.startswith(_MARKER)]
     if marked not in ([], ours[-1:]) or any(_DRIVER in frame.name for frame in body):
-        raise ToolOutputError(f"{file} is damaged: a frame of perfflow's driver is not where it has to be")
+        raise ToolOutputError(f"{file} is damaged: a frame of perfflow's driver is in the wrong place")
     if ours:
         body = body[ours[-1] + 1 :] if body[ours[-1]].name == _MARKER else []
         return [*head, *body] if body else []
-    # What the interpreter does by itself has one name. ``python -m`` runs a module from runpy, which comes with it.
+    # All start-up of the interpreter becomes one frame. ``python -m`` runs a module from runpy, which is frozen, too.
     own = list(dropwhile(lambda frame: frame.file == _RUNPY, body))
     first = next((frame.file for frame in own if frame.file), "")
     is_start_up = first.startswith("<frozen") if own else bool(body)
@@ -313,9 +316,9 @@ def _of_program(frames: list[Frame], file: str) -> list[Frame]:
 
 
 def _root(process: re.Match[str]) -> str:
-    """Return a process's frame on one line, without number, semicolons and the driver.
+    """Return the frame of a process on one line, without its number, semicolons and the driver.
 
-    Raises ToolOutputError for one that only the next line's ends.
+    Raises ToolOutputError if the command line of the process extends into the next line's process.
     """
     if _NEXT_LINE.search(process["words"]):
         raise ToolOutputError("py-spy's stacks are damaged: the command line of a process does not end")
@@ -338,30 +341,30 @@ def _frame(text: str) -> Frame:
         return Frame(clean_name(text))
     if match["file"] is None:
         return _native(match["native"], match["library"])
-    # A line number of more digits than any file has lines is nonsense of no consequence.
+    # No file has more lines. A wrong line number does no harm.
     line = int(match["line"][:9])
     return Frame(clean_name(match["name"]), clean_name(match["file"]), line)
 
 
 def _native(function: str, library: str) -> Frame:
     name = Path(library).name
-    # The addresses of functions without a name differ in every run.
+    # The address of a function without a name differs in every run.
     return Frame(clean_name(f"[{name}]" if _ADDRESS.match(function) else f"{function} ({name})"))
 
 
 def _warnings(folder: Path, options: Options, status: _Status, samples: int) -> Iterator[str]:
-    """Say when there are too few samples to rank anything, and which py-spy itself could not take."""
+    """Warn of too few samples for reliable shares, and of samples that py-spy could not take."""
     if samples < _FEW:
-        more = "give the program more work, or" if options.pid is None else "put more load on it, record for longer, or"
-        yield f"{samples} {FEW_SAMPLES}: {more} a higher `rate`, for shares to mean much"
-    said = tool_files.last_bytes(folder, _SAID) + tool_files.last_bytes(folder)
+        more = "give the program more work" if options.pid is None else "put more load on it, record for longer"
+        yield f"{samples} {FEW_SAMPLES}: {more} or set a higher `rate` for reliable shares"
+    said = tool_files.last_bytes(folder, _STDOUT) + tool_files.last_bytes(folder)
     wrote = _WROTE.search(said)
     if wrote and wrote["errors"].strip("0"):
         yield f"py-spy failed to take {wrote['errors']} samples"
     if behind := _BEHIND.findall(said):
-        yield f"py-spy fell up to {max(behind, key=float)} s behind: a lower `rate` would be kept up with"
+        yield f"py-spy fell up to {max(behind, key=float)} s behind: set a lower `rate`"
     if status.ended:
-        yield f"process {options.pid} ended before the recording did"
+        yield f"process {options.pid} ended before the recording"
 
 
 ADAPTER = Adapter(

@@ -1,6 +1,6 @@
-"""``py-spy-dump``: where each thread of a running Python process stands now, for one that hangs or only waits.
+"""``py-spy-dump``: the current stack of each thread of a running Python process, such as one that hangs.
 
-One look is no profile, so there are no hotspots: the stacks are kept as JSON, and folded, each thread once.
+A single dump is not a profile, so there are no hotspots. The stacks are kept as JSON and folded, each thread once.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _FOLDED = "stacks.folded"
 class DumpOptions(Options):
     """``with`` keys of ``uses: py-spy-dump``."""
 
-    pid: int = Field(ge=1, description="The running process.")
+    pid: int = Field(ge=1, description="Number of the running process.")
     native: bool = Field(default=False, description="Also show the C, C++ and Rust frames of extension modules.")
-    subprocesses: bool = Field(default=False, description="Also look into Python processes that it started.")
+    subprocesses: bool = Field(default=False, description="Also show Python processes that it started.")
 
 
 class _Frame(Json):
@@ -49,7 +49,7 @@ class _Dump(Json):
 
 
 def invocations(call: Call[DumpOptions]) -> tuple[Invocation, ...]:
-    """Look once into the process. Local variables are left out: they may hold secrets."""
+    """Dump the stacks once, without local variables: they can contain secrets."""
     flags = [f"--{name}" for name in ("native", "subprocesses") if getattr(call.options, name)]
     argv = (call.program or "py-spy", "dump", "--json", "--full-filenames", "--pid", str(call.options.pid), *flags)
     return (Invocation(argv, stdout=_THREADS),)
@@ -58,8 +58,8 @@ def invocations(call: Call[DumpOptions]) -> tuple[Invocation, ...]:
 def parse(call: Call[DumpOptions], usage: Usage) -> Parsed:
     """Fold the stacks into ``stacks.folded``: state and name of the thread, then its frames, root first.
 
-    A thread holds the interpreter's lock, is active, or waits. Raises ToolOutputError if py-spy could not look into
-    the process, or if it saw no thread with a frame.
+    A thread holds the interpreter's lock, is active, or waits. Raises ToolOutputError if py-spy could not read the
+    process, or if no thread has a frame.
     """
     path = call.folder / _THREADS
     process = f"process {call.options.pid}"
@@ -69,7 +69,7 @@ def parse(call: Call[DumpOptions], usage: Usage) -> Parsed:
     threads = tool_json.checked(_Dump, {"threads": tool_files.read_json(path)}, _THREADS).threads
     stacks = Counter(stack for thread in threads if (stack := _stack(thread)))
     if not stacks:
-        raise ToolOutputError("py-spy saw no thread that runs Python code")
+        raise ToolOutputError("py-spy found no thread that runs Python code")
     (call.folder / _FOLDED).write_text(write_folded(stacks), encoding="utf-8")
     return Parsed(
         profiles=(Profile(_FOLDED, "folded", StackCounts("samples", by_thread=True)), Profile(_THREADS, "threads"))
@@ -77,7 +77,7 @@ def parse(call: Call[DumpOptions], usage: Usage) -> Parsed:
 
 
 def _stack(thread: _Thread) -> Stack:
-    """Return a thread's stack below what it does; () where it has no frame."""
+    """Return a thread's stack below its name and state; () if it has no frame."""
     state = "holds the GIL" if thread.owns_gil else "active" if thread.active else "waits"
     root = f"{thread.thread_name or f'thread {thread.os_thread_id or 0}'} [{state}]"
     found = [_shown(frame) for frame in reversed(thread.frames)]

@@ -1,8 +1,8 @@
 """``pyperf``: the benchmarks of a script that uses pyperf's Runner, or one statement.
 
-perfflow takes the fresh processes itself and in turns of the two sides, so that a call of a comparison has one worker
-of short values. The workers are given the whole environment (``--copy-env``), without which the variables of a
-candidate would not reach what is measured.
+perfflow itself starts fresh processes and alternates between the two sides, so each call of a comparison has one worker
+with short values. ``--copy-env`` gives the workers the whole environment; otherwise the variables of a candidate would
+not reach the measured code.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ class Options(adapter.Options):
 
     script: str = Field(default="", description="A Python script with a pyperf.Runner.")
     stmt: str = Field(default="", description="A Python statement, as for `pyperf timeit`.")
-    setup: list[str] | str = Field(default="", description="With `stmt`: what runs before, untimed.")
-    python: str = Field(default="python3", min_length=1, description="The interpreter that has pyperf.")
-    args: CommandText = Field(default="", description="Further arguments of pyperf or of the script.")
-    memory: bool = Field(default=False, description="Track the memory of the process instead of time.")
+    setup: list[str] | str = Field(default="", description="With `stmt`: statements to run before, untimed.")
+    python: str = Field(default="python3", min_length=1, description="Python interpreter with pyperf installed.")
+    args: CommandText = Field(default="", description="Additional arguments for pyperf or the script.")
+    memory: bool = Field(default=False, description="Measure the memory of the process instead of time.")
 
     @model_validator(mode="after")
     def _is_one_of_two(self) -> Self:
         if bool(self.script) == bool(self.stmt):
-            raise ValueError("name either a `script` or a `stmt`")
+            raise ValueError("set either `script` or `stmt`")
         return self
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Run the script, ``only`` one of its benchmarks, or time the statement; of a whole run pyperf tells its doubts."""
+    """Run the script, ``only`` one of its benchmarks, or time the statement. A whole run ends with ``pyperf check``."""
     options = call.options
     brief = call.effort is Effort.BRIEF or not options.script
     common = (
@@ -71,9 +71,9 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Read the values of every worker, in s per loop or bytes; those of warm-ups and calibration are left aside.
+    """Read the values of every worker, in s per loop or bytes, without those of warm-ups and calibration.
 
-    Raises ToolOutputError if a worker failed, or if the file is missing or nonsense or a benchmark has no value.
+    Raises ToolOutputError if a worker failed, if the file is missing or invalid, or if a benchmark has no value.
     """
     said = tool_files.last_bytes(call.folder)
     reason = tool_files.why(said, failures.PYPERF) or tool_files.last_words(call.folder) or "the script did not finish"
@@ -81,8 +81,8 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
         raise ToolOutputError(reason)
     found = FORMAT.read(call.folder / _FILE, reason)
     if other := [metric for _, metric in found.benchmarks if metric not in _METRICS]:
-        raise ToolOutputError(f"{_FILE} holds a {other[0]}, neither seconds nor bytes")
-    parsed = found.parsed(*_doubts(call.folder))
+        raise ToolOutputError(f"{_FILE} contains values that are neither seconds nor bytes: {other[0]}")
+    parsed = found.parsed(*_instabilities(call.folder))
     if call.options.script:
         return parsed
     # pyperf calls a statement ``timeit``.
@@ -96,8 +96,8 @@ def listing(call: Call[Options]) -> Invocation | None:
     return Invocation((call.options.python, str(_DRIVER), "list", call.options.script, *words(call.options.args)))
 
 
-def _doubts(folder: Path) -> Iterator[str]:
-    """Return what ``pyperf check`` finds unstable: points below the benchmark's name, which is underlined."""
+def _instabilities(folder: Path) -> Iterator[str]:
+    """Yield what ``pyperf check`` finds unstable. It prints list items below the underlined name of a benchmark."""
     lines, name = tool_files.first_text(folder, _CHECKED).splitlines(), ""
     for before, line in zip(["", *lines], lines, strict=False):
         if line and not line.strip("-="):

@@ -1,7 +1,7 @@
-"""``pyperf``: the values of every run but its warm-ups, which are already per loop.
+"""Reader of ``pyperf`` files: the values of every run without its warm-ups. Values are already per loop.
 
-The format is that of pyperf's own ``Benchmark.dump``: metadata of the suite, of each benchmark and of each run, where
-the inner ones win.
+The format is that of pyperf's own ``Benchmark.dump``: metadata of the suite, of each benchmark and of each run. Inner
+metadata take precedence.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, at, facts, label, moment
 from perfflow.tools.tool_json import Counted, Figures, Json, one_of
 
-# pyperf marks --track-memory (the process) and --tracemalloc (Python's own) alike, as bytes.
+# pyperf has the same unit, bytes, for --track-memory (the process) and for --tracemalloc (Python's allocators).
 _METRICS = {"second": "time", "byte": "rss", "integer": "count"}
-_AMBIGUOUS = "the file does not say whether its bytes are of the process or Python's own (tracemalloc); taken as rss"
+_AMBIGUOUS = (
+    "the file does not distinguish process memory from Python's own allocations (tracemalloc): bytes are read as rss"
+)
 
 
 class _Facts(Json):
-    """Metadata; of what is not there, outer ones tell."""
+    """Metadata. Missing values are those of the outer level."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -31,12 +33,12 @@ class _Facts(Json):
     inner_loops: Counted = 1
 
     def within(self, outer: _Facts) -> _Facts:
-        """Those facts, and of the outer ones those that are not among them."""
+        """Return these metadata, with missing values from ``outer``."""
         return outer.model_copy(update={key: getattr(self, key) for key in self.model_fields_set})
 
 
 class _Run(Json):
-    """One that only found the number of loops has warm-ups and no values."""
+    """One run. A run that only calibrated the number of loops has no values."""
 
     metadata: _Facts = Field(default_factory=_Facts)
     values: Figures = Field(default=[])
@@ -60,7 +62,7 @@ def _recognises(content: Mapping[str, object]) -> bool:
 
 
 def _gather(suite: _Suite) -> ResultSet:
-    """Take every benchmark of the suite. Raises ToolOutputError for a benchmark without a name or values."""
+    """Return every benchmark of the suite. Raises ToolOutputError for a benchmark without a name or values."""
     samples = Samples()
     for benchmark in suite.benchmarks:
         _add(samples, suite.metadata, benchmark)

@@ -1,6 +1,6 @@
 """``pytest-benchmark``: the benchmarks of a pytest suite, each timed inside one process.
 
-If no benchmark ran, there is no file, sometimes with exit status 0. If a test failed, there may be one.
+If no benchmark ran, pytest writes no file, sometimes with exit status 0. If a test failed, it may write one.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from perfflow.tools.python.pytest_benchmark_json import FORMAT
 _FILE = "benchmark.json"
 _STDOUT = "pytest.out"
 _LISTER = Path(__file__).with_name("drivers") / "pytest_list.py"
-# Ids are relative to the root, so with the root where pytest starts they also name what to run.
+# Node ids are relative to the root. With the root in the working directory they are valid arguments of pytest, too.
 _FIXED = ("--rootdir=.", "-p", "no:cacheprovider", "--color=no")
-# 200 rounds of half a millisecond, fewer where the calibration was disturbed, and up to five of what takes longer.
+# 200 rounds of 0.5 ms, fewer if the calibration was disturbed, and up to five rounds of slower benchmarks.
 _BRIEF = ("--benchmark-max-time=0.1", "--benchmark-min-time=0.0005", "--benchmark-calibration-precision=100")
 _FEWEST, _ENOUGH = 1, 5
-# In the summary at the end, which -rfE asks for.
+# Lines of the summary at the end, which -rfE enables.
 _FAILED = re.compile(r"^(?:FAILED|ERROR) \S.*", re.MULTILINE)
 
 
@@ -35,13 +35,15 @@ class Options(adapter.Options):
     """``with`` keys of ``uses: pytest-benchmark``."""
 
     paths: list[str] | str = Field(
-        default="", description="Files, folders or node ids to run (default: those of pytest)."
+        default="", description="Files, folders or node ids to run. Default: pytest's own selection."
     )
-    python: str = Field(default="python3", min_length=1, description="The interpreter that has pytest-benchmark.")
-    args: CommandText = Field(default="", description="Further arguments of pytest.")
-    select: str = Field(default="", description="An expression for pytest's -k.")
+    python: str = Field(
+        default="python3", min_length=1, description="Python interpreter with pytest-benchmark installed."
+    )
+    args: CommandText = Field(default="", description="Additional arguments for pytest.")
+    select: str = Field(default="", description="Only run tests that match this expression, as with `pytest -k`.")
     groups: list[str] = Field(
-        default=[], description="Only benchmarks marked `benchmark(group=...)` with one of these."
+        default=[], description="Only measure benchmarks marked `benchmark(group=...)` with one of these groups."
     )
 
 
@@ -61,27 +63,27 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
 def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read the seconds per call of every round of every benchmark.
 
-    Raises ToolOutputError if a test failed, if there is no file, or if it is nonsense or holds no benchmark.
+    Raises ToolOutputError if a test failed, or if the file is missing or invalid or contains no benchmark.
     """
     printed = tool_files.last_bytes(call.folder, _STDOUT)
     if failed := _FAILED.search(printed):
-        raise ToolOutputError(f"pytest says: {tool_files.clean_name(failed[0])[:200]}")
+        raise ToolOutputError(f"pytest reports: {tool_files.clean_name(failed[0])[:200]}")
     reason = tool_files.why(f"{tool_files.last_bytes(call.folder)}\n{printed}", failures.PYTEST)
-    reason = reason or tool_files.last_words(call.folder) or "no benchmark was run"
+    reason = reason or tool_files.last_words(call.folder) or "no benchmark ran"
     suite, wanted = FORMAT.load(call.folder / _FILE, reason), call.options.groups
     chosen = [item for item in suite.benchmarks if not wanted or item.group in wanted]
     if wanted and not chosen:
-        raise ToolOutputError(f"no benchmark that ran is marked with a group among {', '.join(wanted)}")
+        raise ToolOutputError(f"none of the benchmarks that ran is in the groups of `groups`: {', '.join(wanted)}")
     found = FORMAT.gather(suite.model_copy(update={"benchmarks": chosen}))
     if outside := next((name for name, _ in found.benchmarks if name.startswith("::")), ""):
         raise ToolOutputError(f"{outside[:80]} is in a file outside the step's folder: set `working-directory`")
     if found.summaries:
-        raise ToolOutputError(f"{_FILE} holds no rounds of {next(iter(found.summaries))[0][:80]}")
+        raise ToolOutputError(f"{_FILE} contains no rounds of {next(iter(found.summaries))[0][:80]}")
     return found.parsed()
 
 
 def listing(call: Call[Options]) -> Invocation:
-    """Return the process that collects the suite and prints its benchmarks' node ids."""
+    """Return the process that collects the suite and prints the node ids of its benchmarks."""
     options = call.options
     argv = (options.python, str(_LISTER), *_FIXED, "-q", _storage(call), *words(options.args), *_selection(options))
     env = {"PERFFLOW_GROUPS": json.dumps(options.groups)} if options.groups else {}
@@ -89,7 +91,7 @@ def listing(call: Call[Options]) -> Invocation:
 
 
 def _storage(call: Call) -> str:
-    """Return the argument without which pytest-benchmark makes a folder .benchmarks where it starts."""
+    """Return the argument that keeps pytest-benchmark from creating a folder .benchmarks in the working directory."""
     return f"--benchmark-storage=file://{call.folder / 'storage'}"
 
 

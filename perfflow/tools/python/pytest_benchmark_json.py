@@ -1,7 +1,7 @@
-"""``pytest --benchmark-json``: the rounds of each benchmark, in s per iteration.
+"""Reader of ``pytest --benchmark-json`` files: the rounds of each benchmark, in s per iteration.
 
-Files of ``--benchmark-save`` and ``--benchmark-autosave`` have the rounds only with ``--benchmark-save-data``; of the
-others mean, standard deviation and number of rounds are read.
+``--benchmark-save`` and ``--benchmark-autosave`` store the rounds only with ``--benchmark-save-data``. Without them,
+the mean, the standard deviation and the number of rounds are read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, facts, label
 from perfflow.tools.tool_json import Figure, Figures, Json, Positive, Whole
 
-# --benchmark-timer can be time.process_time, which counts what the process used instead of the time that went by.
+# --benchmark-timer can be time.process_time, which measures CPU time instead of elapsed time.
 _CPU_TIMERS = ("process_time", "thread_time")
 
 
@@ -27,7 +27,7 @@ class _Stats(Json):
 
 
 class Benchmark(Json):
-    """One benchmark, and the group that it is marked with."""
+    """One benchmark; ``group`` is from its mark."""
 
     fullname: str = ""
     name: str = ""
@@ -37,7 +37,7 @@ class Benchmark(Json):
 
 
 class Suite(Json):
-    """A file."""
+    """The content of one file."""
 
     benchmarks: list[Benchmark]
     machine_info: dict[str, object] = Field(default={})
@@ -47,7 +47,7 @@ class Suite(Json):
 
 
 def gather(suite: Suite) -> ResultSet:
-    """Take every benchmark under its full name. Raises ToolOutputError for nonsense."""
+    """Return every benchmark under its full name. Raises ToolOutputError for invalid values."""
     samples = Samples()
     for benchmark in suite.benchmarks:
         _add(samples, benchmark)
@@ -65,7 +65,7 @@ def _add(samples: Samples, benchmark: Benchmark) -> None:
     if stats.data:
         samples.add(name, metric, stats.data, batch=stats.iterations)
     elif stats.rounds is None or stats.mean is None or stats.stddev is None:
-        raise ToolOutputError(f"{label(name)} has neither its rounds nor their number, mean and stddev")
+        raise ToolOutputError(f"{label(name)} has neither `data` nor all of `rounds`, `mean` and `stddev`")
     else:
         spread = stats.stddev / math.sqrt(max(1, stats.rounds))
         samples.add_summary(name, metric, stats.mean, Summary(stats.rounds, spread))

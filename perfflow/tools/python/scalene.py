@@ -1,13 +1,12 @@
-"""``scalene``: a Python program's time by line, in Python, native code and the system, and what allocates and copies.
+"""``scalene``: a Python program's time by line in Python, native code and the system, and its allocations and copies.
 
-scalene runs inside the program, by the program's interpreter, and samples by signals; its shares come without counts.
-It exits 0 after SIGINT and for a program too short to be sampled, and 1 after ``sys.exit()``, so
-drivers/scalene_run.py records the exit status, and a profile that is missing is an error. No figure is taken for a
-metric: memory is sampled in steps of 1 MB.
+scalene runs in the program's interpreter and samples by signals. Its shares have no sample counts. It exits 0 after
+SIGINT and for a program too short to be sampled, and 1 after ``sys.exit()``, so drivers/scalene_run.py records the exit
+status, and a missing profile is an error. No figure becomes a metric: memory is sampled in steps of 1 MB.
 
-The profile has shares of time in percent and sizes in MiB, by line of each file. Functions are summed from lines here.
-scalene's own sums (2.4.0) are only asked for names: it spreads a sample in a loop over the lines of the loop, and
-counts one of them in the sum, so that a function that loops has too little.
+The profile has shares of time in percent and sizes in MiB, by line of each file. perfflow sums functions from lines.
+scalene's own sums (2.4.0) are only used for names: scalene spreads a sample in a loop over the lines of the loop, but
+counts only one of them in the sum, so functions with loops get too little time.
 """
 
 from __future__ import annotations
@@ -27,28 +26,28 @@ from perfflow.tools.python import in_program
 from perfflow.tools.tool_json import Figure, Json, Whole
 
 NAME = "scalene"
-# It is not a program of perfflow's: the interpreter of the profiled program has it, or has not.
+# It has no ``program``: scalene is a module of the profiled program's interpreter.
 
 _PROFILE = "scalene.json"
 _STATUS = "status.json"
-_LACKING = "scalene is not installed for this interpreter"
+_NOT_INSTALLED = "scalene is not installed for this interpreter"
 _FEW = 100
 _MIB = 1024.0 * 1024.0
 _WHOLE = 1.005
-"""What parts may add up to, since they are rounded."""
+"""The largest possible sum of all shares, since they are rounded."""
 _DEFINITION = re.compile(r"\s*(?:(?:async\s+)?def|class)\s+(\w+)")
 _TOO_SHORT = (
-    "scalene took no sample of the program's own code: give it more work (a second at least), and start it where its "
-    "code lies: what is neither below the working directory nor beside the script is not looked into"
+    "scalene took no sample of the program's own code: give the program more work (at least a second), and start it "
+    "where its code is: scalene only profiles code below the working directory or beside the script"
 )
-_NO_STATUS = "the program ended by a signal, by exec, or in a way that scalene does not survive"
+_NO_STATUS = "the program ended by a signal, by exec, or in another way that also ended scalene"
 
 
 class Options(CommandOptions):
     """``with`` keys of ``uses: scalene``."""
 
     rate: int = Field(default=100, ge=1, le=1000, description="Samples per second.")
-    memory: bool = Field(default=True, description="Also sample what is allocated and copied.")
+    memory: bool = Field(default=True, description="Also sample allocations and copies of memory.")
 
 
 Share = Annotated[float, Field(ge=0, le=100 * _WHOLE)]
@@ -56,14 +55,14 @@ Share = Annotated[float, Field(ge=0, le=100 * _WHOLE)]
 
 
 class _Named(Json):
-    """What scalene calls the function, with its class, that starts in a line."""
+    """The name of the function that starts in a line, with its class."""
 
     line: str
     lineno: Whole
 
 
 class _Row(_Named):
-    """The text of a line; ``start_function_line`` is where the function starts that it is in, 0 at the top level.
+    """The text of a line; ``start_function_line`` is the first line of the function around it, 0 at the top level.
 
     ``n_sys_percent`` is time in which the process was not on a core: in the kernel, asleep, or while others ran.
     """
@@ -84,7 +83,7 @@ class _File(Json):
 
 
 class _Profile(Json):
-    """One without files says nothing about the program's own code."""
+    """A profile. It has no files if no sample hit the program's own code."""
 
     files: dict[str, _File] = Field(default={})
     elapsed_time_sec: Figure = 0.0
@@ -94,7 +93,7 @@ class _Profile(Json):
 
 
 class _Function(NamedTuple):
-    """A function, a class body or a file's top level, by its lines, without what it calls, except in libraries.
+    """The lines of a function, a class body or a file's top level, without the time of calls, except into libraries.
 
     ``parts`` are its shares of the time (0..1) in Python, in native code and in the system; ``line`` is the costliest.
     """
@@ -107,42 +106,42 @@ class _Function(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The time, wherever it was spent."""
+        """Return the share of the time in all three parts."""
         return sum(self.parts)
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the program under scalene by its own interpreter.
 
-    Raises ToolOutputError with a remedy if the command is no Python invocation, or is code on the command line.
+    Raises ToolOutputError with a remedy if the command is not a Python invocation, or if it is code (``-c``).
     """
     if python_command.split(call.command).form is python_command.Form.CODE:
-        raise ToolOutputError("scalene only looks into files: put the code of `-c` into a script")
+        raise ToolOutputError("scalene only profiles files: put the code of `-c` into a script")
     mode = "memory" if call.options.memory else "cpu"
     own = (call.folder / _PROFILE, call.options.rate, mode, call.folder / _STATUS)
     return (in_program.under("scalene_run.py", call, *own),)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
-    """The program's exit status, and the profile if there is one: ``parse`` says why there is none."""
+    """Return the file with the exit status and, if there is one, the profile: ``parse`` reports why it is missing."""
     return (call.folder / _STATUS, *tool_files.left(call.folder / _PROFILE))
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
     """Rank functions by their share of the samples: in Python, in native code, and in the system.
 
-    Raises ToolOutputError if scalene is not installed, the program failed or was too short, or if a file is nonsense.
+    Raises ToolOutputError if scalene is not installed, the program failed or was too short, or if a file is invalid.
     """
-    if not (call.folder / _STATUS).exists() and _LACKING in tool_files.last_bytes(call.folder):
+    if not (call.folder / _STATUS).exists() and _NOT_INSTALLED in tool_files.last_bytes(call.folder):
         python = call.command[0] if call.command else "python"
-        raise ToolOutputError(f"{_LACKING}: {python} -m pip install scalene")
+        raise ToolOutputError(f"{_NOT_INSTALLED}: {python} -m pip install scalene")
     in_program.read(Json, call.folder / _STATUS, _NO_STATUS)
     if not (call.folder / _PROFILE).exists():
         raise ToolOutputError(_TOO_SHORT)
     found = tool_json.read(_Profile, call.folder / _PROFILE, _TOO_SHORT)
     functions = [item for path, content in found.files.items() for item in _functions(path, content)]
     if sum(item.share for item in functions) > _WHOLE:
-        raise ToolOutputError(f"{_PROFILE} is damaged: its shares add up to more than the whole")
+        raise ToolOutputError(f"{_PROFILE} is damaged: its shares add up to more than 100%")
     ranked = sorted((item for item in functions if item.share), key=lambda item: (-item.share, item.name))
     if not ranked:
         raise ToolOutputError(_TOO_SHORT)
@@ -151,7 +150,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     costs = tuple(Cost("time", item.name, item.share * elapsed, item.file, item.line) for item in ranked)
     rows = (row for content in found.files.values() for row in content.lines)
     samples = len({sample for row in rows for sample in row.cpu_samples_list})
-    few = f"{samples} {FEW_SAMPLES}: give the program more work, or a higher `rate`, for shares to mean much"
+    few = f"{samples} {FEW_SAMPLES}: give the program more work or set a higher `rate` for reliable shares"
     return Parsed((), spots, (Profile(_PROFILE, NAME),), (few,) if samples < _FEW else (), costs)
 
 
@@ -171,10 +170,10 @@ def _percents(row: _Row) -> tuple[float, float, float]:
 
 
 def _name(start: int, text: str, names: Sequence[_Named]) -> str:
-    """Return the name, with its class, of the function whose ``def`` stands in the line ``start``."""
+    """Return the name, with its class, of the function whose ``def`` is in line ``start``."""
     match = _DEFINITION.match(text)
     plain = match[1] if match else f"line {start}"
-    # A function's first line is that of its first decorator, where it has some.
+    # The first line of a decorated function is that of its first decorator.
     called = (item.line for item in reversed(names) if item.lineno <= start)
     return next((name for name in called if name.rpartition(".")[2] == plain), plain)
 
@@ -192,7 +191,7 @@ def _hotspot(item: _Function, found: _Profile) -> Hotspot:
         said.append(f"{_size(copied)} copied a second")
     largest, line = tool_files.clean_name(found.max_footprint_fname or ""), found.max_footprint_lineno
     if line and largest == item.file and found.max_footprint_mb and line in {row.lineno for row in item.rows}:
-        said.append(f"the program's memory at its largest in line {line}, {_size(found.max_footprint_mb)}")
+        said.append(f"the program's peak memory in line {line}, {_size(found.max_footprint_mb)}")
     cause = f"measured: {'; '.join(said)}"
     return Hotspot(item.name, item.share, "time", NAME, item.file, item.line, cause, self_share=item.share)
 

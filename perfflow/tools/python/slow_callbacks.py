@@ -1,7 +1,7 @@
-"""``slow-callbacks``: what holds up asyncio's event loop, counted and timed, with the place where it waits or computes.
+"""``slow-callbacks``: callbacks that block asyncio's event loop: how many, for how long, and where in the program.
 
-While a callback or a step of a task runs, nothing else of the loop does: a call that blocks for 50 ms makes every other
-request wait for as long. Source of the default: half of asyncio's own ``slow_callback_duration`` of 100 ms.
+While a callback or a step of a task runs, the loop runs nothing else: a call that blocks for 50 ms delays every other
+request by 50 ms. The default of ``over`` is half of asyncio's own ``slow_callback_duration`` of 100 ms.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from perfflow.tools.tool_json import Figure, Json, Name, Positive, Whole
 NAME = "slow-callbacks"
 
 _FILE = "callbacks.json"
-# Sums of floats in another order.
-_ROUNDED = 1e-6
+# Tolerance (s): the driver adds the same floats in another order.
+_TOLERANCE = 1e-6
 
 
 class Options(CommandOptions):
     """``with`` keys of ``uses: slow-callbacks``."""
 
     over: Seconds = Field(
-        default=0.05, ge=0.001, le=60, description="A callback that takes this long is slow, such as `50ms`."
+        default=0.05, ge=0.001, le=60, description="A callback that takes at least this long is slow, such as `50ms`."
     )
 
 
 class _Place(in_program.Row):
-    """Where callbacks were slow, in steps of which task: how many were, and how long they took together (s)."""
+    """A place of slow callbacks and the task that they belong to: their number and their total time (s)."""
 
     task: Name
     calls: Whole
@@ -39,7 +39,7 @@ class _Place(in_program.Row):
 
 
 class _Callbacks(Json):
-    """How many callbacks ran, how long the program did, the longest callback (s), and where callbacks were slow."""
+    """The number of callbacks, the longest one (s), the duration of the program (s), and the places of slow ones."""
 
     callbacks: Whole
     longest: Figure
@@ -48,34 +48,32 @@ class _Callbacks(Json):
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Count the slow callbacks, and rank their places by the time that they took of the program's.
+    """Count the slow callbacks, and rank their places by their share of the program's time.
 
-    Raises ToolOutputError if the program failed or ran no event loop, and if the file is cut or nonsense.
+    Raises ToolOutputError if the program failed or ran no event loop, or if the file is truncated or invalid.
     """
     found = in_program.read(_Callbacks, call.folder / _FILE)
     if not found.callbacks:
-        raise ToolOutputError(
-            "the program ran no callback on asyncio's own event loop (uvloop's cannot be looked into)"
-        )
+        raise ToolOutputError("the program ran no callback on asyncio's own event loop (uvloop is not supported)")
     _check(found, call.options.over)
     slow = sum(place.calls for place in found.slow)
     readings = (Reading("slow_callbacks", slow), Reading("slow_callback_max", found.longest))
-    # Loops of several threads may be held up at once.
+    # Event loops in several threads can be blocked at the same time.
     total = max(found.seconds, sum(place.seconds for place in found.slow))
     ranked = in_program.ranked(sorted(found.slow, key=lambda place: place.task), lambda place: place.seconds)
     return Parsed(readings, tuple(_hotspot(place, total) for place in ranked))
 
 
 def _check(found: _Callbacks, over: float) -> None:
-    """Raise ToolOutputError where figures contradict each other."""
+    """Raise ToolOutputError if figures contradict each other."""
     for place in found.slow:
         least, most = place.calls * over, place.calls * found.longest
-        if not least - _ROUNDED <= place.seconds <= most + _ROUNDED:
+        if not least - _TOLERANCE <= place.seconds <= most + _TOLERANCE:
             raise ToolOutputError(f"{_FILE} is damaged: {place.calls} calls cannot take {place.seconds:.3g} s")
     slow = sum(place.calls for place in found.slow)
     explained = max((place.seconds for place in found.slow), default=found.longest)
     is_slow = found.longest >= over
-    if slow > found.callbacks or is_slow != bool(found.slow) or found.longest > explained + _ROUNDED:
+    if slow > found.callbacks or is_slow != bool(found.slow) or found.longest > explained + _TOLERANCE:
         raise ToolOutputError(f"{_FILE} is damaged: its places do not explain the longest callback")
 
 

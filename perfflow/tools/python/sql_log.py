@@ -1,11 +1,11 @@
-"""``sql-log``: the SQL statements of a program, how many there are, and how often the most frequent shape of them runs.
+"""``sql-log``: the SQL statements of a program: how many run, and how often the most frequent shape runs.
 
-A Python program's sqlite3 connections are traced by drivers/sqlite_run.py. Any other program writes its statements
-itself: to its output, as SQLAlchemy's ``echo``, Django's ``django.db.backends`` and PostgreSQL's ``log_statement`` do,
-or one a line to the file that the variable PERFFLOW_SQL_LOG names.
+drivers/sqlite_run.py traces the sqlite3 connections of a Python program. Any other program logs its statements itself:
+to its output, as SQLAlchemy's ``echo``, Django's ``django.db.backends`` and PostgreSQL's ``log_statement`` do, or one
+per line to the file that the environment variable PERFFLOW_SQL_LOG names.
 
-The shape of a statement is what is left when its values are taken out. A shape that is run once for each row of another
-query's result is the N+1 pattern.
+The shape of a statement is its text without the values. A shape that runs once for each row of another query's result
+is the N+1 pattern.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _LOG = "sql.log"
 _SHOWN = 200
 _FIRST = 2000
 _LONGEST = 20_000
-"""Characters of a statement that its shape is made of."""
+"""Characters of a statement from which its shape is made."""
 
 
 Format = Literal["auto", "plain", "sqlalchemy", "django", "postgres"]
-"""How a log tells of statements."""
-# What begins a statement; `end` is whatever follows it in the same record. Continuing lines bear no mark of their own.
+"""Format of a log."""
+# The start of a statement. Its further lines have no prefix.
 _BEGINS: Mapping[Format, re.Pattern[str]] = {
     # 2026-01-31 12:00:00,123 INFO sqlalchemy.engine.Engine SELECT ...
     "sqlalchemy": re.compile(r".*?\bsqlalchemy\.engine\.(?:base\.)?Engine(?:\.\S+)?[: ]+(?!\[)(?P<sql>.*)"),
@@ -56,8 +56,8 @@ _ENDS: Mapping[Format, re.Pattern[str]] = {
 }
 _DJANGO_ARGUMENTS = re.compile(r"; args=.*\Z", re.DOTALL)
 _IMPLICIT = re.compile(r"(?P<word>BEGIN|COMMIT|ROLLBACK)\b.*", re.IGNORECASE)
-# In this order: comments, texts, then numbers and placeholders, which may stand within neither. An escaped quote is two
-# quotes; a name in double quotes stays.
+# Comments and strings come first, because they can contain what looks like numbers and placeholders. Two quotes are an
+# escaped quote. Quoted names stay.
 _VALUES = re.compile(
     r"(?P<comment>--[^\n]*|/\*.*?\*/)"
     r"|(?P<name>\"(?:[^\"]|\"\")*\"|`[^`]*`)"
@@ -77,9 +77,10 @@ class Options(CommandOptions):
 
     log: Literal["sqlite3", "stdout", "stderr", "file"] = Field(
         default="sqlite3",
-        description="`sqlite3` (a Python program's own), `stdout`, `stderr`, or `file`, which PERFFLOW_SQL_LOG names.",
+        description="Where to read statements: `sqlite3` (connections of a Python program), `stdout`, `stderr` or "
+        "`file` (the path in the variable PERFFLOW_SQL_LOG).",
     )
-    format: Format = Field(default="auto", description="How the log is written, where it is not found out.")
+    format: Format = Field(default="auto", description="Format of the log. `auto` detects it.")
 
 
 class _End(Json):
@@ -87,9 +88,9 @@ class _End(Json):
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Run the program, under drivers/sqlite_run.py where that traces its connections.
+    """Run the program; for ``log: sqlite3`` under drivers/sqlite_run.py, which traces its connections.
 
-    Raises ToolOutputError with a remedy where that needs a Python invocation, and the command is none.
+    Raises ToolOutputError with a remedy if that needs a Python invocation and the command is not one.
     """
     source = call.options.log
     if source == "sqlite3":
@@ -99,22 +100,22 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
-    """The file with the statements; of a trace that is not there, ``parse`` says why."""
+    """Return the file with the statements. If the driver wrote no trace, ``parse`` reports why."""
     file = _file(call)
     return tool_files.left(file) if file.name == _TRACE else (file,)
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Count statements, and rank their shapes by how often each is run.
+    """Count statements, and rank their shapes by how often each runs.
 
-    Raises ToolOutputError if there is no statement, if a trace is cut, or if the program failed.
+    Raises ToolOutputError if there is no statement, if a trace is truncated, or if the program failed.
     """
     found = _traced(_file(call)) if call.options.log == "sqlite3" else _logged(_file(call), call.options.format)
     shapes = Counter(filter(None, map(lru_cache(maxsize=4096)(shape), found)))
     total = shapes.total()
     if not total:
-        where = "through its own sqlite3" if call.options.log == "sqlite3" else f"that its {call.options.log} tells of"
-        raise ToolOutputError(f"the program ran no SQL statement {where}: `log:` says where statements are found")
+        where = "on connections of Python's sqlite3" if call.options.log == "sqlite3" else f"in its {call.options.log}"
+        raise ToolOutputError(f"found no SQL statement {where}: set `log` to where the program's statements are")
     asking = {text: count for text, count in shapes.items() if asks_for_data(text)}
     repeated = max(asking.values(), default=0)
     readings = (Reading("sql_statements", total), Reading("sql_repeated", repeated))
@@ -128,64 +129,68 @@ def _file(call: Call[Options]) -> Path:
 
 
 def _traced(path: Path) -> Iterator[str]:
-    """The statements that the driver wrote down. Raises ToolOutputError unless the last line counts them."""
+    """Yield the statements that the driver recorded. Raises ToolOutputError unless the last line counts them."""
     count, ended = 0, False
     for line in tool_files.read_lines(path, in_program.REMEDY):
         item = tool_files.decoded(line, f"a line of {path.name}")
         if ended or item == "":
-            raise ToolOutputError(f"{path.name} is damaged: it holds more than statements and an end")
+            raise ToolOutputError(
+                f"{path.name} is damaged: it contains more than statements and a last line with their number"
+            )
         if isinstance(item, str):
             count += 1
             yield item
             continue
-        ended = in_program.ended(item, path.name)
+        ended = in_program.require_success(item, path.name)
         if tool_json.checked(_End, item, path.name).statements != count:
-            raise ToolOutputError(f"{path.name} is damaged: it does not hold as many statements as it says")
+            raise ToolOutputError(
+                f"{path.name} is damaged: it contains {count:,} statements, but its last line has another number"
+            )
     if not ended:
         raise ToolOutputError(f"{path.name} is cut short: {in_program.REMEDY}")
 
 
 def _logged(path: Path, form: Format) -> Iterator[str]:
-    """The statements of a log that the program wrote."""
+    """Yield the statements of a log that the program wrote."""
     if form == "auto":
         form = format_of(islice(tool_files.read_lines(path), _FIRST))
         if form == "plain" and path.name != _LOG:
-            # Whatever a program prints would be taken for SQL.
-            raise ToolOutputError(f"{path.name} tells of no SQL statement in a known format: `format:` says in which")
+            # In the plain format, every printed line would count as SQL.
+            raise ToolOutputError(f"{path.name} contains no SQL statement in a known format: set `format`")
     yield from statements(tool_files.read_lines(path), form)
 
 
 def shape(statement: str) -> str:
     """Return a statement without comments, with ``?`` for each value and ``(?…)`` for a list of them."""
-    text = _VALUES.sub(_taken_out, statement[:_LONGEST])
+    text = _VALUES.sub(_placeholder, statement[:_LONGEST])
     text = _SPACE.sub(" ", text).strip().rstrip(";").rstrip()
     return _ROWS.sub(r"\1…", _LIST.sub("(?…)", text))
 
 
-def _taken_out(match: re.Match[str]) -> str:
+def _placeholder(match: re.Match[str]) -> str:
     if match["comment"]:
         return " "
     if match["name"]:
         return match["name"]
-    # The sign of `a -1` is an operator's; with or without it the shape is one.
+    # The sign in `a -1` is an operator and stays. A sign that belongs to the value does not change the shape.
     sign = match["value"][0]
     return f"{sign}?" if sign in "+-" and _SIGNED.search(match.string[: match.start()] + "-") else "?"
 
 
 def asks_for_data(statement: str) -> bool:
-    """Whether a statement reads or changes rows, other than what begins and ends transactions or sets something."""
+    """Return whether a statement reads or changes rows, unlike statements for transactions and settings."""
     return bool(_QUERY.match(statement))
 
 
 def format_of(lines: Iterable[str]) -> Format:
-    """The format whose marks most lines bear; plain where none does."""
+    """Return the format whose prefixes match most lines, ``plain`` if none matches."""
     counts = Counter(name for line in lines for name, begins in _BEGINS.items() if begins.match(line[:400]))
-    # Of formats with equally many marks the first counts.
+    # In a tie, the first format of ``_BEGINS`` wins.
     return max(_BEGINS, key=counts.__getitem__) if counts else "plain"
 
 
 def statements(lines: Iterable[str], form: Format) -> Iterator[str]:
-    """The statements of a log. Of a plain one, each line that is not blank or a comment is a statement."""
+    """Yield the statements of a log. In a plain log, each line that is not blank or a comment is a statement."""
     if form == "plain":
         yield from (line for line in (line.strip() for line in lines) if line and not line.startswith("--"))
         return
@@ -194,14 +199,14 @@ def statements(lines: Iterable[str], form: Format) -> Iterator[str]:
     for line in lines:
         match = begins.match(line)
         if match or ends.match(line):
-            yield from _whole(found, form)
+            yield from _statement(found, form)
             found = [match["sql"]] if match else []
         elif found:
             found.append(line)
-    yield from _whole(found, form)
+    yield from _statement(found, form)
 
 
-def _whole(found: list[str], form: Format) -> Iterator[str]:
+def _statement(found: list[str], form: Format) -> Iterator[str]:
     text = "\n".join(found).strip()
     if form == "django":
         text = _DJANGO_ARGUMENTS.sub("", text)

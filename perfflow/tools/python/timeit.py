@@ -1,6 +1,6 @@
-"""``timeit``: one Python statement, timed in a loop by the standard library, with all repeats kept.
+"""``timeit``: one Python statement, timed in a loop by the standard library. All repeats are kept.
 
-A mean over many loops says nothing of single ones, so percentiles are those of batch means.
+Each repeat gives the mean of its loops, so percentiles are those of batch means.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from perfflow.tools.tool_json import Counted, Figure, Json, Positives
 
 _FILE = "timeit.json"
 _DRIVER = Path(__file__).with_name("drivers") / "timeit_run.py"
-# In a repeat of fewer ticks or readings of the clock (s), the clock shows.
+# A repeat shorter than _TICKS ticks of the clock, or readings of it (_READ s each), is distorted by the clock.
 _TICKS, _READ = 100, 1e-7
 
 
 class Options(adapter.Options):
     """``with`` keys of ``uses: timeit``."""
 
-    stmt: str = Field(min_length=1, description="The Python statement to time, of one line or several.")
+    stmt: str = Field(min_length=1, description="The Python statement to time. It can have several lines.")
     setup: str = Field(default="pass", description="Statement to run before each repeat. It is not timed.")
-    number: int = Field(default=0, ge=0, description="Loops in a repeat; 0 means as many as take 2 ms.")
+    number: int = Field(default=0, ge=0, description="Loops per repeat; 0 means as many as take 2 ms.")
     repeat: int = Field(
-        default=0, ge=0, description="Repeats in a process; 0 means 5 to 100, fewer if the statement is slow."
+        default=0, ge=0, description="Repeats per process; 0 means 5 to 100, or fewer if the statement is slow."
     )
-    python: str = Field(default="python3", min_length=1, description="The interpreter that runs the statement.")
+    python: str = Field(default="python3", min_length=1, description="Python interpreter that runs the statement.")
 
 
 class _Repeats(Json):
-    """The loops in a repeat, what each repeat took (s), and the step of the clock (s)."""
+    """The loops per repeat, the time of each repeat (s), and the resolution of the clock (s)."""
 
     number: Counted
     seconds: Annotated[Positives, Field(min_length=1)]
@@ -43,7 +43,7 @@ class _Repeats(Json):
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Time the statement in a child by drivers/timeit_run.py. What it prints is discarded."""
+    """Time the statement by drivers/timeit_run.py. Its output is discarded."""
     options = call.options
     numbers = (str(options.number), str(options.repeat))
     argv = (options.python, str(_DRIVER), str(call.folder / _FILE), *numbers, options.setup, options.stmt)
@@ -53,14 +53,13 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the seconds per loop of every repeat.
 
-    Raises ToolOutputError with the exception's own line where the statement raised, or if the file is nonsense.
+    Raises ToolOutputError with the line of the exception if the statement raised one, or if the file is invalid.
     """
     remedy = tool_files.last_words(call.folder) or "the statement ended its process, or did not start"
     found = tool_json.read(_Repeats, call.folder / _FILE, remedy)
     values, shortest = [value / found.number for value in found.seconds], min(found.seconds)
     tool_files.positive(min(values), "time of a loop")
-    said = f"a repeat takes {shortest * 1e9:.0f} ns, in which reading the clock shows: leave `number` out"
-    # A small `number` brings that about.
+    said = f"a repeat takes {shortest * 1e9:.0f} ns, which is too short for the clock: leave out `number`"
     warnings = (said,) if shortest < _TICKS * max(found.resolution, _READ) else ()
     return Parsed((reading_of_process("time", values, batch=float(found.number)),), warnings=warnings)
 

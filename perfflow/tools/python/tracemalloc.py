@@ -1,7 +1,7 @@
-"""``tracemalloc``: what a Python program's own objects take at their fullest moment, and the lines that made them.
+"""``tracemalloc``: the memory that a Python program's objects hold at the peak, and the lines that allocated it.
 
-It comes with Python and sees what goes through Python's allocators, NumPy's arrays included, and no other library's
-memory. Since it knows the peak but not whose it was, drivers/tracemalloc_run.py looks while the program runs.
+tracemalloc comes with Python. It sees memory of Python's allocators, including NumPy arrays, but not memory of other
+libraries. It records the size of the peak but not its owners, so drivers/tracemalloc_run.py takes snapshots.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perfflow.tools.python import in_program
 from perfflow.tools.tool_json import Json, Whole
 
 NAME = "tracemalloc"
-# Its peak varies by what the interpreter happens to keep: memray's counts repeat.
+# Not deterministic: the peak depends on what the interpreter happens to keep. memray's counts repeat.
 
 _ROWS = "tracemalloc.json"
 _NEARLY = 0.8
@@ -28,19 +28,22 @@ class Options(CommandOptions):
     """``with`` keys of ``uses: tracemalloc``."""
 
     nframe: int = Field(
-        default=1, ge=1, le=100, description="Frames to keep of each block. More are slower and need more memory."
+        default=1,
+        ge=1,
+        le=100,
+        description="Frames to keep for each block. More frames are slower and need more memory.",
     )
 
 
 class _Row(in_program.Row):
-    """One line, and the bytes and number of the blocks alive that it had asked for."""
+    """One line, and the bytes and number of the live blocks that it allocated."""
 
     size: Whole
     count: Whole
 
 
 class _Rows(Json):
-    """Bytes at the peak, at the fullest moment seen, there in lines that are not among the rows, and its own."""
+    """Bytes at the peak, in the largest snapshot, in its lines that are not in ``rows``, and of tracemalloc itself."""
 
     peak: Whole
     seen: Whole
@@ -50,36 +53,36 @@ class _Rows(Json):
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Read ``heap_peak`` (B) and rank lines by what they held at the fullest moment that was seen.
+    """Read ``heap_peak`` (B), and rank lines by their bytes in the largest snapshot.
 
-    Raises ToolOutputError if the rows are nonsense, the program failed, or nothing was allocated.
+    Raises ToolOutputError if the rows are invalid, if the program failed, or if nothing was allocated.
     """
     found = in_program.read(_Rows, call.folder / _ROWS)
     peak, seen = found.peak, found.seen
     if sum(row.size for row in found.rows) + found.other != seen or seen > peak:
         raise ToolOutputError(f"{_ROWS} is damaged: its rows do not add up to {seen} B of {peak} B")
     if empty := next((row.size for row in found.rows if row.size and not row.count), 0):
-        raise ToolOutputError(f"{_ROWS} is damaged: {empty} B in no block")
+        raise ToolOutputError(f"{_ROWS} is damaged: a row has {empty} B in 0 blocks")
     if not peak:
-        raise ToolOutputError("tracemalloc saw no block: the program turned it off, or allocated nothing")
+        raise ToolOutputError("tracemalloc recorded no allocation: the program turned it off, or allocated nothing")
     hotspots = tuple(_hotspot(row, seen) for row in in_program.ranked(found.rows, lambda row: row.size))
     return Parsed((Reading("heap_peak", peak),), hotspots, warnings=tuple(_warnings(peak, seen, found.own_memory)))
 
 
 def _hotspot(row: _Row, whole: int) -> Hotspot:
-    cause = f"measured: {row.size:,} B in {in_program.counted(row.count, 'block')} at the fullest moment seen"
+    cause = f"measured: {row.size:,} B in {in_program.counted(row.count, 'block')} at the time of the largest snapshot"
     return Hotspot(row.function, row.size / whole, "bytes", NAME, row.file, row.line, cause)
 
 
 def _warnings(peak: int, seen: int, own: int) -> Iterator[str]:
-    """Say where the moment that was seen is not that of the peak, and what watching it took."""
+    """Warn if the largest snapshot is far below the peak, and if tracemalloc itself used more memory than the peak."""
     if seen < _NEARLY * peak:
         yield (
-            f"the fullest moment seen held {seen:,} B, the peak of {peak:,} B was over too soon: "
-            "memray tells who allocates"
+            f"the largest snapshot contains {seen:,} B, since the peak of {peak:,} B was too short: "
+            "use memray to find what allocates"
         )
     if own > peak:
-        yield f"tracemalloc itself took {own:,} B to trace them, which is in no figure here but in the process's rss"
+        yield f"tracemalloc itself used {own:,} B, which count in the rss of the process but in no figure here"
 
 
 ADAPTER = in_program.adapter(NAME, parse, (_ROWS,), "nframe", options=Options, metrics=of_perfflow("heap_peak"))

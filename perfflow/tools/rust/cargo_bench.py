@@ -1,13 +1,14 @@
-"""``cargo-bench``: the benchmarks of a crate, of criterion or of libtest's own harness.
+"""``cargo-bench``: run the benchmarks of a crate, with criterion or libtest's harness.
 
-cargo builds them once a side. Then each executable is run directly, where and as cargo would run it, since cargo adds
-more to every sample than a short one lasts. ``drivers/cargo_suite.py`` writes down how. A brief run of criterion has
-up to 100 samples in a tenth of a second, and no comparison of its own. What a group in the code sets for itself goes
-before the command line, so that criterion's quick mode, which no group can change, measures what would take long.
+cargo builds them once per side. Then each executable runs directly, in the folder and environment that cargo would use,
+since starting cargo takes longer than a short sample. ``drivers/cargo_suite.py`` records both. A brief run of criterion
+takes up to 100 samples in 0.1 s, without criterion's comparison. Settings of a group in the code override the command
+line, so slow benchmarks are measured in criterion's quick mode, which no group can override.
 
-For profilers it is built again with source lines where the profile has none. Where one counts, a benchmark runs by the
-clock of ``drivers/stepping_clock.c``, a second a reading: criterion's profiling mode then takes one iteration of three
-readings for the second that it warms up, and as many as fit into its time for the rest, whatever a group sets.
+For profilers the benchmarks are built again with source lines if the profile has none. Under a counting profiler, a
+benchmark uses the clock of ``drivers/stepping_clock.c``, which advances 1 s per reading. In criterion's profiling mode,
+one iteration takes three readings: it does one iteration in the 1 s of warm-up, and then as many as fit into its time,
+whatever a group sets.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ from perfflow.tools.tool_json import Json
 
 _SUITE = "suite.json"
 _LISTED = "listing.out"
-_LISTER = python_command.bare("cargo_suite.py", __file__)
+_LISTER = python_command.driver_command("cargo_suite.py", __file__)
 _LIBTEST = "libtest"
-# What criterion says of a benchmark that went well.
+# Start of criterion's messages about a successful benchmark.
 _PROGRESS = "Benchmarking "
-# Also of "--bench": without it both harnesses only test. The baseline to compare with is one that is never there.
+# Without --bench both harnesses only run tests. The baseline never exists, so criterion compares nothing.
 _CRITERION = ("--bench", "--noplot", "--baseline-lenient", "perfflow-none")
-# Seconds; measured where a group does not set its own.
+# Times in s, which apply unless a group sets its own.
 _BRIEF = ("--warm-up-time=0.1", "--measurement-time=0.1", "--nresamples=1001")
-# At least three iterations, which double until a tenth of a second is over or, of one that varies, a whole one.
+# At least three iterations, doubled until 0.1 s have passed, or 1 s for a benchmark that varies.
 _QUICK = ("--quick", "--measurement-time=1", "--nresamples=1001")
 _FEWEST = 10
 _CLOCK, _READINGS = "clock.so", "clock-readings"
 # Readings of the clock from the start to the end of criterion's first iteration.
 _OF_ONE = 3
-# libtest takes 50 batches of one iteration and 50 of five where one takes a second or longer, and one where it tests.
+# libtest takes 50 batches of 1 iteration and 50 of 5 if one takes a second or longer, and 1 iteration in test mode.
 _OF_LIBTEST = (1, 301)
 _MEASURED = re.compile(
     r"^test (?P<name>\S.*?) +\.\.\. bench: +(?P<time>[\d,.]+) ns/iter \(\+/- [\d,.]+\)"
@@ -55,9 +56,9 @@ _MEASURED = re.compile(
 )
 _FAILED = re.compile(r"^test (?P<name>\S.*?) +\.\.\. FAILED", re.MULTILINE)
 _IGNORED = re.compile(r"^test (?P<name>\S.*?) +\.\.\. ignored\b", re.MULTILINE)
-_SUM = re.compile(r"^test result: (?P<what>\w+)\. .*?(?P<measured>\d+) measured;.*\n?", re.MULTILINE)
-# Seconds of a benchmark's own time that are counted, which takes about fifty times as long.
-_COUNTED = 0.05
+_TOTAL_LINE = re.compile(r"^test result: (?P<what>\w+)\. .*?(?P<measured>\d+) measured;.*\n?", re.MULTILINE)
+# Largest time in s of the iterations to count. Counting takes about 50 times as long.
+_COUNTED_SECONDS = 0.05
 
 
 class Options(cargo_packages.Options):
@@ -68,11 +69,11 @@ class Options(cargo_packages.Options):
         default="", description="Benchmarks to run: a regular expression, or for libtest a part of the name."
     )
     profile: str = Field(default="bench", min_length=1, description="Cargo's profile.")
-    sample_size: int = Field(default=100, ge=10, description="Largest number of criterion's samples in a process.")
+    sample_size: int = Field(default=100, ge=10, description="Largest number of criterion's samples per process.")
 
 
 class _Bench(Json):
-    """One executable: where it starts, and its benchmarks' own ids by the names that perfflow gives them."""
+    """One executable with its working directory and environment. ``ids`` maps perfflow's names to its benchmark ids."""
 
     program: str
     cwd: str
@@ -84,7 +85,7 @@ class _Bench(Json):
 
 
 class _Suite(Json):
-    """What the lister wrote: ``target`` is cargo's folder, ``outside`` the tree's packages beyond the workspace."""
+    """The lister's output: ``target`` is cargo's target folder, ``outside`` packages outside the workspace."""
 
     benches: Annotated[list[_Bench], Field(min_length=1)]
     target: str = ""
@@ -92,7 +93,7 @@ class _Suite(Json):
 
 
 def preparations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Build, then list what was built; with ``call.built`` again, with source lines and in a folder of its own."""
+    """Build the benchmarks and list them; with ``call.built``, build with source lines in a separate folder."""
     options = call.options
     targets = (f"--bench={name}" for name in cargo_packages.words(options.bench))
     selection = ("--no-run", f"--profile={options.profile}", *targets)
@@ -110,23 +111,23 @@ def preparations(call: Call[Options]) -> tuple[Invocation, ...]:
 
 
 def lacks_lines(call: Call) -> bool:
-    """Tell whether profilers find no source lines. Raises ToolOutputError if nothing is built."""
+    """Whether the benchmarks have no source lines for profilers. Raises ToolOutputError if nothing is built."""
     return not all(bench.lines for bench in _suite_in(call.place).benches)
 
 
 def iteration_counts(call: Call, seconds: float) -> tuple[int, ...]:
-    """Return two numbers of iterations, powers of ten of criterion; () where the clock cannot be made to step."""
+    """Return two numbers of iterations, powers of ten for criterion; () if the stepping clock cannot be used."""
     bench = _selected(call)[0][1] if call.only else None
     if bench is None or not bench.steps or not (call.place / _CLOCK).exists():
         return ()
     if bench.harness == _LIBTEST:
         return _OF_LIBTEST
-    many = next((10**power for power in range(5, 1, -1) if 10**power * seconds <= _COUNTED), _FEWEST)
+    many = next((10**power for power in range(5, 1, -1) if 10**power * seconds <= _COUNTED_SECONDS), _FEWEST)
     return many // 10, many
 
 
 def iterated(call: Call) -> str:
-    """Return how often the clock was read, which with the same number of iterations is the same."""
+    """Return how often the clock was read, which is equal for equal numbers of iterations."""
     return tool_files.first_text(call.folder, _READINGS).strip()
 
 
@@ -147,8 +148,8 @@ def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
     if bench.harness == _LIBTEST:
         mode = () if call.iterations == _OF_LIBTEST[0] else ("--bench",)
         chosen = (own, "--exact") if own else _filter(call)
-        return Invocation((bench.program, *mode, *chosen), env, _printed(call, number).name, bench.cwd)
-    env["CRITERION_HOME"] = str(_home(call, number))
+        return Invocation((bench.program, *mode, *chosen), env, _output_file(call, number).name, bench.cwd)
+    env["CRITERION_HOME"] = str(_criterion_folder(call, number))
     how: tuple[str, ...] = _CRITERION
     if call.iterations:
         how = ("--bench", "--noplot", f"--profile-time={_OF_ONE * (1 + call.iterations)}")
@@ -166,54 +167,54 @@ def _brief(call: Call) -> tuple[str, ...]:
 
 
 def _wanted(call: Call[Options]) -> int:
-    """How many samples criterion is asked for; it takes no fewer than ten."""
+    """Return the number of samples for criterion, whose minimum is 10."""
     return pacing.samples(call.pace, _FEWEST, call.options.sample_size)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
-    """What the executables left; ``parse`` says what is missing."""
+    """Return the files that the executables left; ``parse`` reports missing ones."""
     files = (criterion_files.ABOUT, criterion_files.SAMPLE)
     patterns = (*(f"criterion/**/new/{name}" for name in files), f"{_LIBTEST}-*.txt")
     return tuple(sorted(path for text in patterns for path in call.folder.glob(text) if tool_files.left(path)))
 
 
 def executed(call: Call) -> tuple[Path, ...]:
-    """The executables, as they were when they were built."""
+    """Return the copies of the executables from the build."""
     return tuple(Path(bench.program) for _, bench in _selected(call))
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the seconds per iteration of every batch of criterion, and the median of every benchmark of libtest.
 
-    Raises ToolOutputError if nothing was built or no benchmark ran, or if a file is missing or nonsense.
+    Raises ToolOutputError if nothing was built, if no benchmark ran, or if a file is missing or invalid.
     """
     readings: list[Reading] = []
     warnings: dict[str, None] = {}
     for number, bench in _selected(call):
         if bench.harness == _LIBTEST:
-            text = tool_files.read_text(_printed(call, number))
+            text = tool_files.read_text(_output_file(call, number))
             ignored = frozenset(tool_files.clean_name(found["name"]) for found in _IGNORED.finditer(text))
             readings += _named(call, bench, libtest_readings(text), ignored)
         else:
-            readings += _named(call, bench, _of_criterion(call, _home(call, number), warnings))
+            readings += _named(call, bench, _criterion_readings(call, _criterion_folder(call, number), warnings))
     names = [(reading.benchmark, reading.metric) for reading in readings]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[0]!r}")
     if not readings:
-        raise _not_run(call, "no benchmark left a result")
+        raise _no_result(call, "no benchmark left a result")
     return Parsed(tuple(readings), warnings=tuple(warnings))
 
 
 def listing(call: Call) -> Invocation:
-    """Return the process that prints the names that were listed after building."""
+    """Return the process that prints the names from the list made after building."""
     return Invocation((*_LISTER, str(call.place)))
 
 
-def _of_criterion(call: Call, home: Path, warnings: dict[str, None]) -> Iterator[Reading]:
-    # sample.json is written first, so a benchmark that was interrupted has no benchmark.json.
+def _criterion_readings(call: Call, home: Path, warnings: dict[str, None]) -> Iterator[Reading]:
+    # criterion writes sample.json first, so an interrupted benchmark has no benchmark.json.
     places = sorted({path.parent for path in home.rglob(f"new/{criterion_files.ABOUT}")})
     if not places:
-        raise _not_run(call, "no benchmark left a result")
+        raise _no_result(call, "no benchmark left a result")
     is_told = call.effort is Effort.BRIEF and call.pace and _brief(call) != _QUICK
     for place in places:
         found = criterion_files.read(place)
@@ -227,23 +228,23 @@ def _of_criterion(call: Call, home: Path, warnings: dict[str, None]) -> Iterator
 
 
 def libtest_readings(text: str) -> Iterator[Reading]:
-    """Yield seconds per iteration that libtest printed, and bytes per second where a benchmark says its bytes.
+    """Yield seconds per iteration as libtest printed them, and bytes per second if a benchmark sets its bytes.
 
-    It gives the median of its own samples alone, so a process is one value without a distribution. MB are 10^6 bytes.
-    The JSON form has the same figures, and needs an unstable option. Raises ToolOutputError where a benchmark failed,
-    or the output has no end, or not all that was measured.
+    libtest reports only the median of its samples, so a process gives one value without a distribution. MB are 10^6
+    bytes. The JSON format has the same figures, but needs an unstable option. Raises ToolOutputError if a benchmark
+    failed, or if the output is cut or lacks results.
     """
     if failed := _FAILED.search(text):
         raise ToolOutputError(f"benchmark {tool_files.clean_name(failed['name'])} failed")
-    result = _SUM.search(text)
+    result = _TOTAL_LINE.search(text)
     if not result or result["what"] != "ok":
         raise ToolOutputError("the output of the benchmarks is cut short")
     lines = list(_MEASURED.finditer(text))
     if str(len(lines)) != result["measured"]:
-        raise ToolOutputError(f"{result['measured'][:20]} benchmarks were measured, and {len(lines)} can be read")
+        raise ToolOutputError(f"{result['measured'][:20]} benchmarks were measured, but {len(lines)} results found")
     for found in lines:
         name = tool_files.clean_name(found["name"])
-        # An empty loop is printed as 0, or 0.00.
+        # libtest prints an empty loop as 0 or 0.00.
         nanoseconds = tool_files.number_in(found["time"].replace(",", ""), f"time of {name[:80]}")
         yield Reading("time", tool_files.positive(nanoseconds, f"time of {name[:80]}") * 1e-9, name)
         if found["rate"]:
@@ -254,16 +255,16 @@ def libtest_readings(text: str) -> Iterator[Reading]:
 def _named(
     call: Call, bench: _Bench, found: Iterator[Reading], passed_over: AbstractSet[str] = frozenset()
 ) -> list[Reading]:
-    """Give the benchmarks the names they were listed under. Raises ToolOutputError if not just those were measured."""
+    """Rename benchmarks to their listed names. Raises ToolOutputError unless exactly the listed ones were measured."""
     shown = {tool_files.clean_name(own): name for name, own in bench.ids.items() if call.only in ("", name)}
     named = []
     for reading in found:
         if reading.benchmark not in shown:
-            raise ToolOutputError(f"{reading.benchmark[:80]} was measured, which is not what was listed")
+            raise ToolOutputError(f"{reading.benchmark[:80]} was measured, but was not listed")
         named.append(replace(reading, benchmark=shown[reading.benchmark]))
     for own in sorted(shown.keys() - passed_over):
         if shown[own] not in {reading.benchmark for reading in named}:
-            raise _not_run(call, f"the benchmark {own[:80]} left no result")
+            raise _no_result(call, f"the benchmark {own[:80]} left no result")
     return named
 
 
@@ -271,33 +272,33 @@ def _selected(call: Call) -> Sequence[tuple[int, _Bench]]:
     benches = enumerate(_suite_in(call.place).benches)
     found = [(number, bench) for number, bench in benches if not call.only or call.only in bench.ids]
     if not found:
-        raise ToolOutputError(f"the benchmark {call.only!r} is not there")
+        raise ToolOutputError(f"the benchmark {call.only!r} does not exist")
     return found
 
 
 def _suite_in(place: Path) -> _Suite:
-    """Read what the lister wrote. Raises ToolOutputError with what it, or cargo, said where there is nothing."""
+    """Read the lister's output. If it is missing, raises ToolOutputError with the message of the lister or cargo."""
     if (place / _SUITE).exists():
         return tool_json.read(_Suite, place / _SUITE)
     said = tool_files.last_words(place)
     if (place / _LISTED).exists():
-        # cargo went well, and what it said before is no reason.
+        # cargo succeeded, so its messages are not the reason.
         words = filter(None, (said, cargo_packages.panic(place)))
         raise ToolOutputError("; ".join(words) or "the benchmarks were built, but not listed")
     raise ToolOutputError(cargo_packages.why(place) or said or "nothing was built")
 
 
-def _not_run(call: Call, what: str) -> ToolOutputError:
+def _no_result(call: Call, what: str) -> ToolOutputError:
     said = cargo_packages.panic(call.folder) or tool_files.last_words(call.folder)
     return ToolOutputError(what if not said or said.startswith(_PROGRESS) else f"{what}: {said}")
 
 
-def _home(call: Call, number: int) -> Path:
-    """The folder for criterion's files: two executables may have benchmarks of the same id."""
+def _criterion_folder(call: Call, number: int) -> Path:
+    """Return the folder for an executable's criterion files, since two executables may share benchmark ids."""
     return call.folder / "criterion" / str(number)
 
 
-def _printed(call: Call, number: int) -> Path:
+def _output_file(call: Call, number: int) -> Path:
     return call.folder / f"{_LIBTEST}-{number}.txt"
 
 

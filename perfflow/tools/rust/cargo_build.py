@@ -1,7 +1,7 @@
-"""``cargo-build``: what a crate builds, its executables' paths handed on to later steps.
+"""``cargo-build``: build a crate and pass the paths of its executables to later steps.
 
-An executable that was fresh is named like one that was built now. Which names there are is only known when cargo has
-said what it built: a binary's own, and with ``bench-``, ``example-`` or ``test-`` before it that of the others.
+Executables that were up to date are included. The names of the outputs are only known after the build: the name of a
+binary, or of other targets with the prefix ``bench-``, ``example-`` or ``test-``.
 """
 
 from __future__ import annotations
@@ -26,62 +26,62 @@ Which = bool | list[str] | str
 class Options(cargo_packages.Options):
     """``with`` keys of ``uses: cargo-build``."""
 
-    bins: Which = Field(default=True, description="Binaries: all (true), none, or their names.")
-    benches: Which = Field(default=False, description="Bench targets: all (true), none, or their names.")
-    examples: Which = Field(default=False, description="Examples: all (true), none, or their names.")
-    tests: Which = Field(default=False, description="Integration tests: all (true), none, or their names.")
-    profile: str = Field(default="release", min_length=1, description="Cargo's profile for all of them.")
+    bins: Which = Field(default=True, description="Binaries: all (`true`), none (`false`), or their names.")
+    benches: Which = Field(default=False, description="Bench targets: all (`true`), none (`false`), or their names.")
+    examples: Which = Field(default=False, description="Examples: all (`true`), none (`false`), or their names.")
+    tests: Which = Field(default=False, description="Integration tests: all (`true`), none (`false`), or their names.")
+    profile: str = Field(default="release", min_length=1, description="Cargo's profile for all targets.")
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Build what is chosen. Raises ToolOutputError if nothing is."""
+    """Build the selected targets. Raises ToolOutputError if none is selected."""
     options = call.options
     kinds = {"bin": options.bins, "bench": options.benches, "example": options.examples, "test": options.tests}
     selection = [word for kind, which in kinds.items() for word in _chosen(kind, which)]
     if not selection:
-        raise ToolOutputError("nothing is to be built: say `bins`, `benches`, `examples` or `tests`")
+        raise ToolOutputError("no target is selected: set `bins`, `benches`, `examples` or `tests`")
     return (cargo_packages.cargo(call, options, "build", (f"--profile={options.profile}", *selection)),)
 
 
 def _chosen(kind: str, which: Which) -> list[str]:
     if which is True:
-        # A pattern and not --benches: that also means targets of other kinds, and no complaint if there is none.
+        # A pattern, since --benches also selects targets of other kinds and accepts that there is none.
         return ["--bins" if kind == "bin" else f"--{kind}=*"]
     return [f"--{kind}={name}" for name in cargo_packages.words(which or "")]
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Check that cargo said what it built; it has no figures. Raises ToolOutputError."""
+    """Check cargo's messages and return no figures. Raises ToolOutputError."""
     results(call)
     return Parsed()
 
 
 def results(call: Call) -> Mapping[str, str]:
-    """Return the absolute path of each executable by its output's name. Raises ToolOutputError."""
+    """Return the absolute path of each executable by the name of its output. Raises ToolOutputError."""
     found = _built(call)
-    # Packages of a workspace may each have one of the same name.
+    # Several packages of a workspace may have executables of the same name.
     times = Counter((item.kind, item.name) for item in found)
     named: dict[str, str] = {}
     for item in found:
         own = item.name if times[item.kind, item.name] == 1 else f"{item.package}-{item.name}"
         name = f"{_PREFIXES[item.kind]}{own}"
-        # Expressions would take hyphens for minus signs.
+        # In expressions a hyphen is a minus sign, so names with underscores are added.
         for output in (name, name.replace("-", "_")):
             if named.setdefault(output, item.path) != item.path:
-                alike = f"two executables would both be the output {output}"
-                raise ToolOutputError(f"{alike}: build them in steps of their own")
+                alike = f"two executables have the same output name {output}"
+                raise ToolOutputError(f"{alike}: build them in separate steps")
     return dict(sorted(named.items()))
 
 
 def made(call: Call) -> tuple[Path, ...]:
-    """The executables: cargo names one that is up to date, and may have been removed since, like a new one."""
+    """Return the executables. They are checked since cargo also lists files that were up to date but then removed."""
     return tuple(Path(item.path) for item in _built(call))
 
 
 def _built(call: Call) -> tuple[Built, ...]:
     found = dict.fromkeys(item for item in cargo_packages.built(call.folder) if item.kind in _PREFIXES)
     if not found:
-        raise ToolOutputError("cargo built no executable: the crate has none of the chosen kinds")
+        raise ToolOutputError("cargo built no executable: the crate has no target of the selected kinds")
     return tuple(found)
 
 

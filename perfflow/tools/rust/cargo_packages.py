@@ -1,7 +1,7 @@
-"""What ``cargo-build`` and ``cargo-bench`` share: which packages with which features, and what cargo says.
+"""Shared parts of ``cargo-build`` and ``cargo-bench``: the selection of packages and features, and cargo's messages.
 
-cargo runs in the crate's folder, as a person would run it there, since its own settings, the toolchain's and a
-relative CARGO_TARGET_DIR hold from where it starts.
+cargo runs in the crate's folder, since its settings, the toolchain and a relative CARGO_TARGET_DIR depend on the
+working directory.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from perfflow.tools.tool_json import Json
 CARGO = Program("cargo", "apt-get install cargo")
 
 MESSAGES = "cargo.json"
-"""What cargo prints of each thing it built, an object a line."""
+"""cargo's messages about each build product, one JSON object per line."""
 
 _QUIET = {"CARGO_TERM_COLOR": "never", "CARGO_TERM_PROGRESS_WHEN": "never"}
-# rustc says where on the next line, or after a few that go on with the message.
+# rustc prints the place on the next line, or after a few continuation lines.
 _ERROR = re.compile(
     r"^error(?:\[E\d+\])?: (?P<what>\S.*)(?:(?:\n(?!error|warning).*){0,4}?\n *--> (?P<place>\S.*:\d+:\d+)$)?",
     re.MULTILINE,
 )
-_GAVE_UP = re.compile(r"^error: (?P<what>could not compile .*)", re.MULTILINE)
-# The message follows on a line of its own since Rust 1.73, and stood between quotes before.
+_FAILED_CRATE = re.compile(r"^error: (?P<what>could not compile .*)", re.MULTILINE)
+# Since Rust 1.73 the message is on the next line; before, it was in quotes.
 _PANIC = re.compile(r"^thread '.*' (?:\(\d+\) )?panicked at (?:'|[^'\n]*:\n)(\S.*?)(?:', \S+)?$", re.MULTILINE)
-# What cargo or the compiler says, and what helps.
+# Patterns of messages of cargo or the compiler, and remedies.
 _REMEDIES: Mapping[str, str] = {
-    r"--locked was passed": "commit the new Cargo.lock, or drop `locked`",
+    r"--locked was passed": "commit the new Cargo.lock, or remove `locked`",
     r"--offline was (?:passed|specified)|without the offline flag|offline mode": (
-        "run `cargo fetch` where there is a network"
+        "run `cargo fetch` once with network access"
     ),
     r"Could(?:n't| not) resolve host|failed to download|network failure|spurious network error": (
-        "without a network run `cargo fetch` before, and add `offline: true`"
+        "without network access, run `cargo fetch` beforehand and add `offline: true`"
     ),
     r"may not be used on the (?:stable|beta) release channel": (
         '#[bench] needs a nightly toolchain, or `env: {RUSTC_BOOTSTRAP: "1"}`'
@@ -48,31 +48,31 @@ _REMEDIES: Mapping[str, str] = {
 }
 _AMBIGUOUS = re.compile(r"is ambiguous\.?\n.*following specifications:?\n(?P<names>(?: +\S+\n?)+)")
 _TARGET = "--target-dir"
-# The folder in it of what is built with source lines for profilers.
+# The subfolder for builds with source lines for profilers.
 _LINES = "/perfflow-lines"
-_SHARER = python_command.bare("cargo_units.py", __file__)
+_COPIER = python_command.driver_command("cargo_units.py", __file__)
 _MOST_NAMED = 4
 _LONGEST = 200
 
 
 class Options(adapter.Options):
-    """``with`` keys that say what cargo builds."""
+    """``with`` keys that select what cargo builds."""
 
     crate: str = Field(default=".", min_length=1, description="The folder with Cargo.toml.")
-    package: list[str] | str = Field(default="", description="Packages of a workspace (default: as cargo chooses).")
+    package: list[str] | str = Field(default="", description="Packages of a workspace (default: cargo's default).")
     workspace: bool = Field(default=False, description="All packages of the workspace.")
     features: list[str] | str = Field(default="", description="Features to enable.")
     default_features: bool = Field(default=True, description="`false` disables the default features.")
-    all_features: bool = Field(default=False, description="All features.")
+    all_features: bool = Field(default=False, description="Enable all features.")
     locked: bool = Field(default=False, description="Require a Cargo.lock that is up to date.")
     offline: bool = Field(default=False, description="Do not use the network.")
     args: adapter.CommandText = Field(default="", description="Further arguments of cargo.")
 
 
 class Built(Json):
-    """An executable of a package, as cargo tells of it: ``kind`` is bin, bench, example, test or lib.
+    """An executable of a package from cargo's messages. ``kind`` is bin, bench, example, test or lib.
 
-    No file system takes other paths, and cargo names none without its folder.
+    The path must be absolute, as cargo prints it, and valid in a file system.
     """
 
     package: Annotated[str, AfterValidator(cargo_suite.package_name)] = Field(alias="package_id")
@@ -84,7 +84,7 @@ class Built(Json):
 def cargo(
     call: Call, options: Options, command: str, selection: Sequence[str], lines: Sequence[str] = ()
 ) -> Invocation:
-    """Return the process that builds, and prints what it built into MESSAGES; ``lines`` are those of ``with_lines``."""
+    """Return the process that builds and writes cargo's messages to MESSAGES; ``lines`` is from ``with_lines``."""
     args = words(options.args)
     argv = (
         *(call.program or CARGO.name, command, "--message-format=json-render-diagnostics"),
@@ -97,10 +97,11 @@ def cargo(
 
 
 def with_lines(target: str, profile: str, outside: Sequence[str]) -> tuple[str, ...]:
-    """Return cargo's arguments that build the same code with source lines, in a folder within ``target``.
+    """Return cargo's arguments to build the same code with source lines, in a subfolder of ``target``.
 
-    Crates from elsewhere stay without, so that those of ``target`` serve. ``outside`` are packages of the tree that are
-    no members of the workspace. ``debug = 1``: with ``line-tables-only`` inlined functions lose their crates and types.
+    External crates stay without lines, so that their units of ``target`` can be reused. ``outside`` are packages of the
+    tree outside the workspace. With ``line-tables-only`` instead of ``debug = 1``, inlined functions lose their crates
+    and types.
     """
     settings = {
         "debug": "1",
@@ -113,12 +114,12 @@ def with_lines(target: str, profile: str, outside: Sequence[str]) -> tuple[str, 
 
 
 def shared_units(target: str, crate: str) -> Invocation:
-    """Return the process that copies what cargo built of crates from elsewhere to where it builds with lines."""
-    return Invocation((*_SHARER, target, target + _LINES, str(Path(target).parent)), cwd=crate)
+    """Return the process that copies the built units of external crates to the folder of the build with lines."""
+    return Invocation((*_COPIER, target, target + _LINES, str(Path(target).parent)), cwd=crate)
 
 
 def _without_target(args: Sequence[str]) -> Iterator[str]:
-    """Leave out where cargo is told to build."""
+    """Remove the option for the target folder."""
     skipped = False
     for word in args:
         if not skipped and word != _TARGET and not word.startswith(f"{_TARGET}="):
@@ -127,7 +128,7 @@ def _without_target(args: Sequence[str]) -> Iterator[str]:
 
 
 def words(text: list[str] | str) -> tuple[str, ...]:
-    """Return a list, or what a text says between its spaces and commas."""
+    """Split a text at spaces and commas; keep a list."""
     return tuple(text.replace(",", " ").split()) if isinstance(text, str) else tuple(text)
 
 
@@ -146,34 +147,34 @@ def _switches(options: Options) -> Iterator[str]:
 
 
 def built(folder: Path) -> tuple[Built, ...]:
-    """Read the executables that cargo built, or found to be as they should.
+    """Read the executables that cargo built or found up to date.
 
-    Raises ToolOutputError if it did not say that all went well.
+    Raises ToolOutputError if cargo did not report success.
     """
     try:
         messages = list(cargo_suite.messages_in(tool_files.read_whole(folder / MESSAGES)))
     except (ToolOutputError, ValueError, RecursionError) as error:
-        said = str(error) if isinstance(error, ToolOutputError) else f"{MESSAGES} is cut short or no JSON"
+        said = str(error) if isinstance(error, ToolOutputError) else f"{MESSAGES} is cut short or not valid JSON"
         raise ToolOutputError(why(folder) or said) from error
     artifacts = [each for each in messages if each.get("reason") == "compiler-artifact"]
     executables = [each for each in artifacts if each.get("executable") is not None]
     found = tuple(tool_json.checked(Built, message, MESSAGES) for message in executables)
     if any(each.name != tool_files.clean_name(each.name) for each in found):
-        raise ToolOutputError(f"{MESSAGES} holds an executable without a name")
+        raise ToolOutputError(f"{MESSAGES} has an executable without a valid name")
     return found
 
 
 def panic(folder: Path) -> str:
-    """Return what a program that panicked last said; '' where none did."""
+    """Return the message of the last panic; '' if there was none."""
     found = _PANIC.findall(tool_files.last_bytes(folder))
     return f"it panicked: {tool_files.clean_name(found[-1])[:_LONGEST]}" if found else ""
 
 
 def why(folder: Path) -> str:
-    """Return why cargo failed: the first error with its place, and what helps; '' where it printed none."""
+    """Return why cargo failed: the first error with its place and a remedy; '' if it printed no error."""
     said = tool_files.last_bytes(folder)
-    # Of hundreds of errors the first is the cause, and long before the end.
-    gave_up, first = _GAVE_UP.search(said), _ERROR.search(tool_files.first_text(folder)) or _ERROR.search(said)
+    # The first of many errors is the cause, and may be far from the end.
+    gave_up, first = _FAILED_CRATE.search(said), _ERROR.search(tool_files.first_text(folder)) or _ERROR.search(said)
     if not first:
         return ""
     parts = list(dict.fromkeys(match["what"] for match in (gave_up, first) if match))
@@ -182,5 +183,5 @@ def why(folder: Path) -> str:
     remedies = [remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, said)]
     if found := _AMBIGUOUS.search(said):
         names = [tool_files.clean_name(name)[:_LONGEST] for name in found["names"].split()[:_MOST_NAMED]]
-        remedies.append(f"write one of them in place of the name: {', '.join(names)}")
+        remedies.append(f"replace the name by one of these: {', '.join(names)}")
     return f"{reason}; {remedies[0]}" if remedies else reason

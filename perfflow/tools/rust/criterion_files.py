@@ -1,8 +1,8 @@
-"""What criterion.rs leaves of one benchmark: ``benchmark.json`` names it, ``sample.json`` has its raw samples.
+"""Read criterion.rs' files of one benchmark: ``benchmark.json`` has its name, ``sample.json`` its raw samples.
 
-A sample is the time of a batch, over its iterations. Both are read as ns, which is what criterion measures unless a
-crate brings a measurement of its own; the files do not name it. Folders have sanitised names, so they name nothing:
-under ``target/criterion`` is one for each benchmark and baseline.
+A sample is the time of a batch and its number of iterations. Times are read as ns, which criterion uses unless a crate
+defines its own measurement; the files do not name the unit. ``target/criterion`` has a folder for each benchmark and
+baseline, but the names of folders are sanitised, so the benchmark's name is read from the file.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from perfflow.tools.result_set import ResultSet, Samples, label
 from perfflow.tools.tool_json import Json, Positive, Positives
 
 TOOL = "criterion"
-WRITTEN_BY = "cargo bench, which leaves the folder target/criterion (FOLDER:NAME for a saved baseline)"
+WRITTEN_BY = "cargo bench, which writes the folder target/criterion (FOLDER:NAME for a saved baseline)"
 NEWEST = "new"
 
-# group/function/value, each of which may be missing, and a folder above them.
+# group/function/value, each of them optional, and a parent folder.
 _DEEPEST = 4
 
 ABOUT, SAMPLE = "benchmark.json", "sample.json"
 
 _NANOSECOND = 1e-9
-# In the expressions of Rust's regex crate.
+# Special characters of Rust's regex crate.
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
-# Criterion's titles end so where the id is longer.
+# End of a title that criterion truncated.
 _CUT = "..."
-# Bytes of a title, which is cut between two characters.
+# Length in bytes at which criterion truncates titles.
 _LONGEST = 100
 
 
 class Batches(NamedTuple):
-    """One benchmark's samples: ``seconds`` per iteration and ``iterations`` of each batch, in the order taken.
+    """One benchmark's samples: ``seconds`` per iteration and ``iterations`` of each batch, in the order of measurement.
 
-    ``amounts`` is what one iteration gets through, as (metric, bytes or elements). ``title`` is the id as criterion
-    prints it, with the end of a long one cut off.
+    ``amounts`` is the work of one iteration, as (metric, bytes or elements). ``title`` is the id as criterion prints
+    it, truncated if it is long.
     """
 
     name: str
@@ -53,11 +53,11 @@ class Batches(NamedTuple):
 
     @property
     def batch(self) -> float:
-        """How many iterations a sample is the mean of."""
+        """The mean number of iterations per sample."""
         return sum(self.iterations) / len(self.iterations)
 
     def series(self) -> Iterator[tuple[str, Sequence[float]]]:
-        """Yield the metrics, each with its value of every batch. Raises ToolOutputError if one cannot be."""
+        """Yield the metrics, each with its values of all batches. Raises ToolOutputError for an invalid value."""
         yield "time", self.seconds
         for metric, amount in self.amounts:
             name = f"{metric} of {self.name[:80]}"
@@ -65,7 +65,7 @@ class Batches(NamedTuple):
 
     @property
     def listed(self) -> str:
-        """The id as it is listed: a long one as criterion prints it."""
+        """The id as listed by criterion, which truncates long ones."""
         return self.title if self.title.endswith(_CUT) and self.title != self.name else self.name
 
 
@@ -75,7 +75,7 @@ class _Both(Json):
 
 
 class _Throughput(Json):
-    """What one iteration gets through, in one of these."""
+    """The work of one iteration; one of the keys is set."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -86,7 +86,7 @@ class _Throughput(Json):
     ElementsAndBytes: _Both | None = None
 
     def amounts(self) -> Iterator[tuple[str, float]]:
-        """Yield the metric, and bytes or elements."""
+        """Yield the metrics with their bytes or elements."""
         both = self.ElementsAndBytes
         elements = both.elements if both else self.Elements
         size = both.bytes if both else self.Bytes or self.BytesDecimal or (self.Bits or 0) / 8
@@ -105,10 +105,10 @@ class _Sample(Json):
 
 
 def read(place: Path) -> Batches:
-    """Read a folder of a benchmark's baseline. Raises ToolOutputError for a file that is missing, cut or nonsense."""
+    """Read the folder of one benchmark and baseline. Raises ToolOutputError for a missing, cut or invalid file."""
     about, sample = tool_json.read(_About, place / ABOUT), tool_json.read(_Sample, place / SAMPLE)
     if len(sample.times) != len(sample.iters):
-        raise ToolOutputError(f"{SAMPLE} has {len(sample.times)} times of {len(sample.iters)} iters")
+        raise ToolOutputError(f"{SAMPLE} has {len(sample.times)} times but {len(sample.iters)} iters")
     seconds = tuple(time * _NANOSECOND / count for time, count in zip(sample.times, sample.iters, strict=True))
     tool_files.positive(min(seconds), "a time per iteration")
     amounts = tuple(about.throughput.amounts()) if about.throughput else ()
@@ -116,19 +116,19 @@ def read(place: Path) -> Batches:
 
 
 def exactly(name: str) -> str:
-    """Return the expression of one id as it is listed; --exact came after 0.4, and a list cuts long ids."""
+    """Return a regular expression for one listed id. criterion 0.4 has no --exact, and its list truncates long ids."""
     cut = len(name.encode()) >= _LONGEST and name.endswith(_CUT)
     kept = name.removesuffix(_CUT) if cut else name
     return f"^{_SPECIAL.sub(lambda found: chr(92) + found[0], kept)}{'' if cut else '$'}"
 
 
 def parse(folder: Path, baseline: str = NEWEST) -> ResultSet:
-    """Read what ``baseline`` holds of every benchmark below ``folder``.
+    """Read the results of ``baseline`` of every benchmark below ``folder``.
 
-    That is ``target/criterion``, a folder it is in, or a group or benchmark in it. Raises ToolOutputError if there is
-    nothing, if a file of it is missing, cut or nonsense, or if two folders hold a benchmark of the same name.
+    ``folder`` is ``target/criterion``, a parent of it, or a group or benchmark in it. Raises ToolOutputError if there
+    are no results, if a file is missing, cut or invalid, or if two folders have a benchmark of the same name.
     """
-    # A search through a whole project is slow.
+    # Searching a whole project is slow.
     usual = folder / "target" / "criterion"
     root = usual if usual.is_dir() else folder
     samples = Samples()
@@ -142,16 +142,16 @@ def parse(folder: Path, baseline: str = NEWEST) -> ResultSet:
         except ToolOutputError as error:
             raise ToolOutputError(f"{where}: {error}") from error
         if found.name in seen:
-            raise ToolOutputError(f"{where} and {seen[found.name]} are both called {label(found.name)}")
+            raise ToolOutputError(f"{where} and {seen[found.name]} have the same name {label(found.name)}")
         seen[found.name] = where
     if not seen:
         there = ", ".join(sorted({label(place.name) for place in _places(root, "*")}))
         what = f"it has no results called {label(baseline)}, but {there}"
-        raise ToolOutputError(what if there else "there is no result of a tool that perfflow knows in this folder")
+        raise ToolOutputError(what if there else "this folder has no results of a supported tool")
     return samples.result_set(TOOL, "", {})
 
 
 def _places(root: Path, baseline: str) -> list[Path]:
-    """Return the folders of the baseline, by name; with ``*`` those of every baseline."""
+    """Return the sorted folders of a baseline, or with ``*`` of all baselines."""
     patterns = [f"{'*/' * depth}{baseline}/{ABOUT}" for depth in range(_DEEPEST + 1)]
     return sorted(about.parent for pattern in patterns for about in root.glob(pattern))

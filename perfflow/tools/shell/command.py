@@ -1,4 +1,4 @@
-"""``command``: our own driver. A fresh process per sample, timed from spawn to exit, resources by wait4(2)."""
+"""``command``: time any command. Each sample is a fresh process, timed from spawn to exit; wait4(2) gives resources."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from perfflow.model.metrics import of_perfflow
 from perfflow.model.readings import Parsed, Reading, Usage
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role
 
-# exec hands the spawner's high-water mark down; within this factor of it the reading says nothing about the program.
+# A process inherits the spawner's peak memory over exec; within this factor of it, the reading is only an upper bound.
 _FLOOR_MARGIN = 1.02
-# Less than this share of the CPU time in the main thread means threads or children, whose queueing schedstat does not
-# show. The two clocks differ by up to a tick.
+# A smaller share of the CPU time in the main thread means threads or children, whose queueing schedstat does not show.
+# The two clocks differ by up to a tick.
 ONE_THREAD = 0.95
 _TICK = 0.001
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
-    """Run the command itself, nothing around it."""
+    """Run the command itself without a wrapper."""
     return (Invocation(call.command),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Turn resource usage into readings; ``uncontended`` only for a program of one thread and no children."""
+    """Convert resource usage to readings; ``uncontended`` only for a program with one thread and no children."""
     cpu = usage.user + usage.system
     at_floor = usage.max_rss <= usage.rss_floor * _FLOOR_MARGIN
     readings = [

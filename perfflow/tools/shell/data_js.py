@@ -1,6 +1,6 @@
-"""``data.js`` of github-action-benchmark: all results that a repository's pages keep, a set for each run of CI.
+"""Read ``data.js`` of github-action-benchmark: all results on a repository's pages, one set for each CI run.
 
-The ``range`` behind a value is left out: each tool means another thing by it.
+The ``range`` of a value is ignored, since its meaning differs between tools.
 
 Format: the action's README and ``src/write.ts``: ``window.BENCHMARK_DATA = {"entries": {SUITE: [{"commit", "date",
 "tool", "benches": [{"name", "value", "unit"}]}]}}``, ``date`` in ms since 1970.
@@ -47,14 +47,14 @@ class _File(Json):
 
 
 def recognises(text: str) -> bool:
-    """Whether this is such a file."""
+    """Whether the text is a data.js file."""
     return text.lstrip().startswith(_MARK)
 
 
 def parse(text: str) -> Iterator[ResultSet]:
     """Yield the sets in the order of the file, each with its commit. Raises ToolOutputError for a damaged file."""
     content = text.partition("=")[2].strip().rstrip(";")
-    found = checked(_File, tool_files.decoded(content, f"what follows `{_MARK} =`"))
+    found = checked(_File, tool_files.decoded(content, f"the JSON after `{_MARK} =`"))
     several = len(found.entries) > 1
     for suite, entries in found.entries.items():
         for entry in entries:
@@ -79,7 +79,7 @@ def _set(suite: str, entry: _Entry) -> ResultSet:
 
 @cache
 def _metric_of(unit: str) -> tuple[str, float]:
-    """The metric that a unit belongs to and its size in base units; ('', 1) of what is the author's own."""
+    """Return the metric of a unit and its size in base units; ('', 1) for a custom unit."""
     if unit in _RATES:
         return "rate", _RATES[unit]
     stem = next((unit.removesuffix(ending) for ending in _PER if unit.endswith(ending)), unit)

@@ -1,7 +1,7 @@
-"""``hyperfine``: one run per process, so that perfflow chooses what runs next, and the two sides can be interleaved.
+"""``hyperfine``: time a command with hyperfine, one run per process, so that perfflow can interleave the two sides.
 
-``--shell`` is always given, since 1.x runs commands in a shell by default and 2.x does not. ``-i`` is never given, so a
-command that fails ends hyperfine with status 1 and an export file of 0 bytes.
+``--shell`` is always given, since 1.x runs commands in a shell by default and 2.x does not. ``-i`` is never given: if
+the command fails, hyperfine exits with status 1 and leaves an export file of 0 bytes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _LONGEST_LABEL = 200
 
 
 def invocations(call: Call[CommandOptions]) -> tuple[Invocation, ...]:
-    """Measure the command once, without warm-up; both are perfflow's business."""
+    """Run the command once, without warm-up; perfflow controls warm-up and repetition."""
     text = call.shell_text if call.options.shell else shlex.join(call.command)
-    # Joined with `=`, a name may start with `-`.
+    # With `=`, a name may start with `-`.
     label = (call.benchmark or "command")[:_LONGEST_LABEL]
     argv = (
         *(call.program or "hyperfine", "--style", "none", f"--shell={'default' if call.options.shell else 'none'}"),
@@ -37,9 +37,9 @@ def invocations(call: Call[CommandOptions]) -> tuple[Invocation, ...]:
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read export files of hyperfine 1.x and of ``schema_version`` 2, in s and bytes.
 
-    Raises ToolOutputError if the file is missing, empty or nonsense, or says that the command failed.
+    Raises ToolOutputError if the file is missing, empty or invalid, or reports that the command failed.
     """
-    # What hyperfine says goes on to propose -i, which would turn a failure into a fast run.
+    # hyperfine's message goes on to suggest -i, which would turn a failure into a fast run.
     said = tool_files.last_words(call.folder).partition(". Use the")[0]
     found = FORMAT.read(call.folder / _EXPORT, said)
     if len({name for name, _ in found.benchmarks}) != 1:

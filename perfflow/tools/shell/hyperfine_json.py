@@ -1,6 +1,6 @@
-"""``hyperfine --export-json``: the shape of 1.x, and ``schema_version`` 2 of hyperfine 2.x.
+"""Read ``hyperfine --export-json``: the format of 1.x, and ``schema_version`` 2 of hyperfine 2.x.
 
-1.x gives wall times per run, but user and system time as means over the runs: these come as samples of one value.
+1.x has the wall time of each run, but only the means of user and system time. These become samples of one value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BYTES = {"byte": 1.0, "kilobyte": 1e3, "megabyte": 1e6, "kibibyte": 1024.0, "me
 
 
 class _Time(Json):
-    """``{"value": 1.5, "unit": "second"}``; ``unit`` is read as its base units."""
+    """``{"value": 1.5, "unit": "second"}``; ``unit`` becomes its size in base units."""
 
     value: Figure
     unit: Annotated[float, one_of(_SECONDS)]
@@ -32,7 +32,7 @@ class _Size(Json):
 
 
 class _Measurement(Json):
-    """One run of schema 2, by the metrics' names here."""
+    """One run of schema 2, with perfflow's names of the metrics."""
 
     time: _Time | None = Field(default=None, alias="time_wall_clock")
     cpu: _Time | None = Field(default=None, alias="time_cpu")
@@ -43,7 +43,7 @@ class _Measurement(Json):
 
 
 class _Result(Json):
-    """Of schema 2 where it has measurements."""
+    """The runs of one command. If it has ``measurements``, it is of schema 2."""
 
     command: str
     name: str = ""
@@ -67,11 +67,11 @@ def _recognises(content: Mapping[str, object]) -> bool:
 
 
 def _gather(export: _Export) -> ResultSet:
-    """Take every result. Raises ToolOutputError for nonsense, and where every command failed in some run."""
+    """Collect all results. Raises ToolOutputError for invalid data, and if each command failed in some run."""
     samples = Samples()
     for name, result in _named(export.results):
         if samples.holds(name):
-            samples.warnings.append(f"{label(name)} is there more than once; its runs were put together")
+            samples.warnings.append(f"{label(name)} occurs more than once; its runs were combined")
         try:
             (_add_schema_1 if result.measurements is None else _add_schema_2)(samples, name, result)
         except FailedBenchmarkError as error:
@@ -81,7 +81,7 @@ def _gather(export: _Export) -> ResultSet:
 
 
 def _named(results: Sequence[_Result]) -> Iterator[tuple[str, _Result]]:
-    """Yield each result with its name; those that share one are told apart by their parameters."""
+    """Yield each result with its name. Parameters are added to names that occur more than once."""
     often = Counter(result.name or result.command for result in results)
     for result in results:
         name = result.name or result.command
@@ -96,11 +96,11 @@ def _add_schema_1(samples: Samples, name: str, result: _Result) -> None:
     if result.exit_codes is not None:
         _check_exits(result.exit_codes)
         if len(result.exit_codes) != len(result.times):
-            raise ToolOutputError(f"{label(name)} has {len(result.times)} times of {len(result.exit_codes)} runs")
+            raise ToolOutputError(f"{label(name)} has {len(result.times)} times for {len(result.exit_codes)} runs")
     if not result.times:
-        raise ToolOutputError(f"{label(name)} has no time of a run")
+        raise ToolOutputError(f"{label(name)} has no run with a time")
     if 0 in result.times:
-        raise FailedBenchmarkError("has a run of 0 s, less than the shell's start: measure it again with -N")
+        raise FailedBenchmarkError("has a run of 0 s, shorter than the start of the shell: measure it again with -N")
     samples.add(name, "time", result.times)
     cpu = None if result.user is None or result.system is None else result.user + result.system
     for metric, value in {"user": result.user, "system": result.system, "cpu": cpu}.items():
@@ -112,14 +112,14 @@ def _add_schema_2(samples: Samples, name: str, result: _Result) -> None:
     runs = result.measurements or []
     _check_exits([run.exit_code for run in runs])
     if not runs or not all(run.time for run in runs):
-        raise ToolOutputError(f"{label(name)} has no time of a run")
+        raise ToolOutputError(f"{label(name)} has no run with a time")
     for metric in ("time", "cpu", "user", "system", "rss"):
         found: list[_Time | _Size | None] = [getattr(run, metric) for run in runs]
         samples.add(name, metric, [item.value * item.unit for item in found if item])
 
 
 def _check_exits(codes: Sequence[int | None]) -> None:
-    """Raise FailedBenchmarkError unless every run exited with 0: a command that fails early is no faster."""
+    """Raise FailedBenchmarkError unless all runs exited with 0, since a command that fails early is not faster."""
     failed = [code for code in codes if code != 0]
     if failed:
         how = "a signal" if failed[0] is None else f"status {failed[0]}"

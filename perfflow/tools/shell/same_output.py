@@ -1,4 +1,4 @@
-"""``same-output``: what a program prints must be what is expected, run after run, on both sides of a comparison."""
+"""``same-output``: check that a program prints the expected output in every run, on both sides of a comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from perfflow.tools.adapter import INSTEAD, Adapter, Call, CommandOptions, Invoc
 STDOUT = "stdout"
 BASELINE = "baseline"
 RUNS = 3
-"""Runs of what is judged. An output that is wrong in a quarter of the runs is found in 58% of the checks."""
+"""Runs of the side under test. An output that is wrong in a quarter of the runs is found in 58% of the checks."""
 _SHOWN = 200
 _PUNCTUATED = re.compile(r"([,;()\[\]]*)(.*?)([,;()\[\]]*)", re.DOTALL)
 
@@ -28,31 +28,36 @@ class SameOutputOptions(CommandOptions):
     """``with`` keys of same-output."""
 
     expected: str = Field(
-        BASELINE, description="a file with the expected output, or `baseline`: the other side's output"
+        BASELINE, description="A file with the expected output, or `baseline` for the output of the baseline."
     )
-    relative: Allowed = Field(0.0, description="allowed difference between numbers, as a share of the expected one")
-    absolute: Allowed = Field(0.0, description="allowed difference between numbers, added")
+    relative: Allowed = Field(
+        0.0, description="Allowed difference of numbers, as a share of the expected number. Adds to `absolute`."
+    )
+    absolute: Allowed = Field(0.0, description="Allowed absolute difference of numbers. Adds to `relative`.")
     files: list[str] | str = Field(
-        default_factory=list, description="files that the program writes, to compare as well"
+        default_factory=list, description="Files that the program writes, which are compared as well."
     )
     runs: int | None = Field(
-        None, ge=1, le=1000, description=f"runs of each side; default: {RUNS} of what is judged, 1 of a baseline"
+        None,
+        ge=1,
+        le=1000,
+        description=f"Number of runs of each side (default: {RUNS} of the side under test, 1 of a baseline).",
     )
     allow_empty: bool = Field(
         default=False,
         validation_alias=AliasChoices("allow-empty", "allow_empty"),
-        description="allow empty output to equal empty output",
+        description="Allow empty output on both sides.",
     )
     tolerance: Allowed | None = Field(
         None,
-        description="sets `relative` and `absolute`",
+        description="Sets both `relative` and `absolute`.",
         json_schema_extra={"deprecated": True, INSTEAD: "`relative` and `absolute`, which are added up"},
     )
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_tolerance(self) -> Self:
         if self.tolerance is not None and (self.relative or self.absolute):
-            raise ValueError("`tolerance` is deprecated and sets `relative` and `absolute`: leave it out")
+            raise ValueError("`tolerance` is deprecated and sets `relative` and `absolute`: remove it")
         return self
 
     @property
@@ -67,30 +72,30 @@ class SameOutputOptions(CommandOptions):
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
-    """Run the command with its output kept."""
+    """Run the command and keep its output."""
     return (Invocation(call.command, {}, STDOUT),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """There are no figures in it."""
+    """Return no figures; the caller compares the outputs."""
     return Parsed()
 
 
 Tolerance = tuple[float, float]
-"""Relative and absolute."""
+"""Relative and absolute tolerance."""
 
 
 def difference(expected: bytes, actual: bytes, relative: float = 0.0, absolute: float = 0.0) -> str:
-    """Return the first difference in words, '' when there is none.
+    """Describe the first difference; '' if there is none.
 
-    Numbers may differ by ``absolute`` + ``relative`` * |expected|; where both are 0, texts are compared.
+    Numbers may differ by ``absolute`` + ``relative`` * |expected|. If both are 0, texts are compared.
     """
     tolerance = relative, absolute
     if expected == actual:
         return ""
     if not actual:
         return "the output is empty"
-    # Replaced bytes would look alike.
+    # With replacement characters, different bytes would be equal.
     want, have = (text.decode("utf-8", "surrogateescape").splitlines() for text in (expected, actual))
     for number, (left, right) in enumerate(zip_longest(want, have), 1):
         if left == right:
@@ -100,13 +105,15 @@ def difference(expected: bytes, actual: bytes, relative: float = 0.0, absolute: 
         excess, apart, allowed = _line_excess(left, right, tolerance)
         if excess > 0:
             far = f"; differs by {apart:.3g}, more than the allowed {allowed:.3g}" if math.isfinite(excess) else ""
-            return f"line {number}: expected {_brief(left)}, got {_brief(right)}{_where(left, right)}{far}"
-    # Only the line ends differ; with a tolerance that is near enough.
+            return (
+                f"line {number}: expected {_shortened(left)}, got {_shortened(right)}{_column_note(left, right)}{far}"
+            )
+    # Only the line ends differ, which a tolerance allows.
     return "" if any(tolerance) else "the line ends differ"
 
 
 def _line_excess(left: str, right: str, tolerance: Tolerance) -> tuple[float, float, float]:
-    """Return the ``_excess`` of the words that are furthest apart, 0 where the lines differ in their spaces alone."""
+    """Return the largest ``_excess`` of two lines' words, 0 if the lines differ only in spaces."""
     words = left.split(), right.split()
     if not any(tolerance) or len(words[0]) != len(words[1]):
         return math.inf, math.inf, 0.0
@@ -115,9 +122,9 @@ def _line_excess(left: str, right: str, tolerance: Tolerance) -> tuple[float, fl
 
 
 def _excess(expected: str, actual: str, tolerance: Tolerance) -> tuple[float, float, float]:
-    """Return by how much two numbers are too far apart, how far apart they are, and how far they may be.
+    """Return by how much the difference of two numbers exceeds the tolerance, the difference, and the tolerance.
 
-    Infinite where one of the words is not a number, or only one is finite. nan equals nan, and inf equals inf.
+    Infinite if a word is not a number, or only one is finite. nan equals nan, and inf equals inf.
     """
     parts = [match.groups() for word in (expected, actual) if (match := _PUNCTUATED.fullmatch(word))]
     try:
@@ -127,7 +134,7 @@ def _excess(expected: str, actual: str, tolerance: Tolerance) -> tuple[float, fl
                 return 0.0, 0.0, 0.0
             if math.isfinite(x) and math.isfinite(y):
                 apart, allowed = abs(x - y), tolerance[1] + tolerance[0] * abs(x)
-                # Whole numbers are exact, whatever their size.
+                # Python's integers are exact for any size.
                 return (float(apart - allowed) if apart > allowed else 0.0), float(apart), allowed
     except (ValueError, OverflowError):
         pass
@@ -135,9 +142,9 @@ def _excess(expected: str, actual: str, tolerance: Tolerance) -> tuple[float, fl
 
 
 def _value(text: str) -> float:
-    """Return the number that a text is. Raises ValueError."""
+    """Return the number in a text. Raises ValueError."""
     if "_" in text:
-        raise ValueError("a name, though not to Python")
+        raise ValueError("a name, although Python reads it as a number")
     try:
         return int(text)
     except ValueError:
@@ -147,12 +154,12 @@ def _value(text: str) -> float:
     return number
 
 
-def _brief(line: str) -> str:
+def _shortened(line: str) -> str:
     return repr(line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "...")
 
 
-def _where(left: str, right: str) -> str:
-    """Column of the first difference, which long lines hide."""
+def _column_note(left: str, right: str) -> str:
+    """Return the column of the first difference in long lines, else ''."""
     if max(len(left), len(right)) <= 60:
         return ""
     block = difflib.SequenceMatcher(None, left[:2000], right[:2000], autojunk=False).get_matching_blocks()[0]

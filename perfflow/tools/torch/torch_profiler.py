@@ -1,9 +1,9 @@
 """``torch-profiler``: operators, regions and steps of a PyTorch program, from Chrome traces that it exports itself.
 
-The program profiles itself by ``torch.profiler`` and writes where it likes; drivers/written_files.py keeps copies of
-the traces that are new. Several traces are those of several ranks. A figure is a sum over ranks, a mean of them, or of
-the worst, as its function says; None where no trace tells. Shares are of the time of the steps (``ProfilerStep``),
-which exist where the profiler has a ``schedule``.
+The program profiles itself with ``torch.profiler`` and chooses where to write; drivers/written_files.py copies the new
+traces. Several traces are those of several ranks. The docstring of each metric's function says whether it is a sum over
+ranks, their mean or the worst; it is None if no trace has the data. Shares are of the time of the steps
+(``ProfilerStep``), which exist if the profiler has a ``schedule``.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from perfflow.tools.torch import torch_trace
 from perfflow.tools.torch.torch_trace import Interval, Row, Trace
 
 NAME = "torch-profiler"
-_DRIVER = python_command.bare("written_files.py")
+_DRIVER = python_command.driver_command("written_files.py")
 _LISTED = "written.json"
 _TABLE, _FOLDED = "operators.json", "operators.folded"
-_KEPT = 20
+_MOST_ROWS = 20
 _MICRO = 1e-6
 
 
@@ -40,12 +40,12 @@ class Options(CommandOptions):
     trace: str = Field(
         default="trace*.json*",
         min_length=1,
-        description="The traces that the program writes, a path or glob, .json or .json.gz; one for each rank.",
+        description="Path or glob of the traces that the program writes (.json or .json.gz), one for each rank.",
     )
 
 
 class _File(Json):
-    # As the driver names them.
+    # The driver chooses these names.
     copied: str = Field(alias="copy", pattern=r"^written-[0-9]{1,6}(\.[A-Za-z0-9_]{1,20}){0,2}$")
 
 
@@ -55,33 +55,33 @@ class _Listed(Json):
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Run the program, and copy the traces that it wrote."""
+    """Run the program, and copy the traces that it writes."""
     pattern = call.options.trace
     return (Invocation((*_DRIVER, str(call.folder), pattern, "--", *call.command)),)
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Fold the traces into figures and hotspots; every operator goes into ``operators.json``.
+    """Fold the traces into metrics and hotspots, and write every operator to ``operators.json``.
 
-    Raises ToolOutputError with a remedy if there is no new trace, or if one is damaged or holds nothing.
+    Raises ToolOutputError with a remedy if there is no new trace, or if a trace is damaged or empty.
     """
     listed = tool_json.read(_Listed, call.folder / _LISTED)
     if not listed.files:
         pattern = tool_files.clean_name(call.options.trace)[:100]
-        there = "only older ones match" if listed.old else "nothing matches"
+        there = "only older files match" if listed.old else "no file matches"
         raise ToolOutputError(
-            f"the program wrote no trace, {there} {pattern!r}: have it call `export_chrome_trace` with such a path, "
-            "or say under `trace` where it writes"
+            f"the program wrote no trace: {there} {pattern!r}; call `export_chrome_trace` with such a path, or set "
+            "`trace` to the path of its traces"
         )
     names = [file.copied for file in listed.files]
     traces = [torch_trace.read(call.folder / name) for name in names]
     ranks = Counter(trace.rank for trace in traces if trace.rank is not None)
     for rank, number in ranks.items():
-        # Their sums would count the rank twice.
+        # Sums would count the rank twice.
         if number > 1:
-            raise ToolOutputError(f"{number} traces are of rank {rank}: name one for each under `trace`")
-    rows = _together([trace.rows for trace in traces])
-    device = _together([trace.device_rows for trace in traces])
+            raise ToolOutputError(f"{number} traces are of rank {rank}: set `trace` to match one trace for each rank")
+    rows = _summed([trace.rows for trace in traces])
+    device = _summed([trace.device_rows for trace in traces])
     steps = [{str(number): end - start for number, (start, end) in trace.steps.items()} for trace in traces]
     table = {"unit": "us", "steps": steps, "cpu": [*map(asdict, rows)], "device": [*map(asdict, device)]}
     (call.folder / _TABLE).write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
@@ -98,7 +98,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
 
 
 def _stacks(traces: Sequence[Trace]) -> Counter[Stack]:
-    """The operators and regions of all threads on the CPU, below their thread; its number differs in every run."""
+    """Return operators and regions on the CPU below their thread, counted from 1: system ids differ in every run."""
     found = Counter[Stack]()
     for place, trace in enumerate(traces):
         rank = f"rank {place if trace.rank is None else trace.rank}, " if len(traces) > 1 else ""
@@ -107,8 +107,8 @@ def _stacks(traces: Sequence[Trace]) -> Counter[Stack]:
     return found
 
 
-def _together(tables: Sequence[Mapping[tuple[str, str], Row]]) -> list[Row]:
-    """Sum the rows of several traces, the largest first."""
+def _summed(tables: Sequence[Mapping[tuple[str, str], Row]]) -> list[Row]:
+    """Return the sums of the rows of several traces, the largest own time first."""
     sums: dict[tuple[str, str], Row] = {}
     for table in tables:
         for key, row in table.items():
@@ -119,27 +119,27 @@ def _together(tables: Sequence[Mapping[tuple[str, str], Row]]) -> list[Row]:
 def _hotspots(rows: Sequence[Row], unit: str) -> Iterator[Hotspot]:
     """Yield the largest rows by their own time."""
     whole = sum(max(0.0, row.own) for row in rows)
-    for row in rows[:_KEPT]:
+    for row in rows[:_MOST_ROWS]:
         if row.own > 0:
             calls = "1 call" if row.calls == 1 else f"{row.calls:,} calls"
-            within = "" if unit != "time" else f", {row.total / 1e3:.3g} ms with all in it"
-            cause = f"measured: {row.kind}, {calls}, {row.own / 1e3:.3g} ms of its own{within}"
+            within = "" if unit != "time" else f", {row.total / 1e3:.3g} ms in total"
+            cause = f"measured: {row.kind}, {calls}, {row.own / 1e3:.3g} ms own time{within}"
             yield Hotspot(row.name, row.own / whole, unit, NAME, cause=cause)
 
 
 def _warnings(traces: Sequence[Trace]) -> Iterator[str]:
-    """Say what the traces cannot tell."""
+    """Yield a warning for each group of metrics that the traces do not give."""
     if not all(trace.steps for trace in traces):
         remedy = "give the profiler a `schedule` and call its `step()`"
-        yield f"a trace has no ProfilerStep, so shares of steps are not told: {remedy}"
+        yield f"a trace has no ProfilerStep, so shares of steps are missing: {remedy}"
     elif not any(trace.loading for trace in traces):
-        yield "no step takes from a DataLoader, so dataloader_wait is not told"
+        yield "no step reads from a DataLoader, so dataloader_wait is missing"
     if len(traces) > 1 and any(trace.rank is None for trace in traces):
-        yield "not every trace says its rank: each is taken for a rank of its own"
+        yield "not every trace has a rank: each trace counts as a rank of its own"
 
 
 def union(intervals: Iterable[Interval]) -> list[Interval]:
-    """Return what the intervals cover together, as ones that do not overlap, in order."""
+    """Return the union of the intervals, as intervals in order that do not overlap."""
     merged: list[Interval] = []
     for start, end in sorted(intervals):
         if merged and start <= merged[-1][1]:
@@ -150,12 +150,12 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def length(intervals: Iterable[Interval]) -> float:
-    """Sum of the lengths; of overlapping ones take the union first."""
+    """Return the sum of the lengths. Take the union of overlapping intervals first."""
     return sum(end - start for start, end in intervals)
 
 
 def within(intervals: Iterable[Interval], windows: Iterable[Interval]) -> list[Interval]:
-    """Return the parts of what the intervals cover that lie in what the windows cover."""
+    """Return the intersection of the union of the intervals with the union of the windows."""
     first, second, found = union(intervals), union(windows), []
     one = other = 0
     while one < len(first) and other < len(second):
@@ -170,7 +170,7 @@ def within(intervals: Iterable[Interval], windows: Iterable[Interval]) -> list[I
 
 
 def dataloader_wait(traces: Sequence[Trace]) -> float | None:
-    """Time in the loader's ``__next__`` within steps over that of the steps, over all ranks."""
+    """Return the share of the time of steps that is in the loader's ``__next__``, over all ranks."""
     told = [trace for trace in traces if trace.steps and trace.loading]
     if not told:
         return None
@@ -179,10 +179,10 @@ def dataloader_wait(traces: Sequence[Trace]) -> float | None:
 
 
 def compile_time(traces: Sequence[Trace]) -> float | None:
-    """How much longer the very first step took than the median of the others, s, loading aside; of the worst rank.
+    """Return how much longer (s) the first step took than the median of the others, without loading; the worst rank.
 
-    Beside compiling it holds whatever else a program does once. Told where ``ProfilerStep#0`` is in the trace, so of a
-    schedule without ``wait``, ``warmup`` and ``skip_first``, and two steps more.
+    Besides compiling, it includes all other work that a program does once. It needs ``ProfilerStep#0`` in the trace, so
+    a schedule without ``wait``, ``warmup`` and ``skip_first``, and at least two more steps.
     """
     return _worst(map(_extra, traces))
 
@@ -196,7 +196,10 @@ def _extra(trace: Trace) -> float | None:
 
 
 def gpu_util(traces: Sequence[Trace]) -> float | None:
-    """Share of the time in which a kernel runs, the mean of all devices; without steps from first to last kernel."""
+    """Return the share of the time in which a kernel runs, the mean of all devices.
+
+    The time is that of the steps, or without steps from the first kernel to the last.
+    """
     shares = []
     for trace in traces:
         for spans in trace.kernels.values():
@@ -208,31 +211,31 @@ def gpu_util(traces: Sequence[Trace]) -> float | None:
 
 
 def gpu_memory_peak(traces: Sequence[Trace]) -> float | None:
-    """The most bytes that PyTorch's tensors held on one device, of the worst rank. Told by ``profile_memory=True``."""
+    """Return the most bytes that tensors held on one device, of the worst rank. It needs ``profile_memory=True``."""
     return _worst(trace.peaks.get("gpu_memory_peak") for trace in traces)
 
 
 def tensor_memory_peak(traces: Sequence[Trace]) -> float | None:
-    """The same on the CPU, counted from the profiler's start on."""
+    """Return the same for the CPU, counted from the start of the profiler."""
     return _worst(trace.peaks.get("tensor_memory_peak") for trace in traces)
 
 
 def allreduce_fraction(traces: Sequence[Trace]) -> float | None:
-    """Share of the steps in which a rank has an all-reduce under way, the mean of all ranks.
+    """Return the share of the time of steps in which a rank runs an all-reduce, the mean of all ranks.
 
-    On a device that is while its kernel runs; on the CPU as long as gloo says, or from its call to what the rank's
-    thread did next.
+    On a device, an all-reduce lasts as long as its kernel; on the CPU, as long as gloo reports, or from its call to the
+    next event of the rank's thread.
     """
     shares = []
     for trace in traces:
         whole = length(union(_steps(trace)))
-        if spans := trace.on_device or [*trace.allreduces, *trace.held]:
+        if spans := trace.on_device or [*trace.allreduces, *trace.waits]:
             shares += [length(within(spans, _steps(trace))) / whole] if whole else []
     return sum(shares) / len(shares) if shares else None
 
 
 def rank_skew(traces: Sequence[Trace]) -> float | None:
-    """How much longer a step of the slowest rank is than the mean rank's, each without its waiting for all-reduces."""
+    """Return how much longer the slowest rank's step is than the mean rank's, as a share, without all-reduce waits."""
     told = [trace for trace in traces if trace.steps]
     if len(told) < 2:
         return None
@@ -242,8 +245,8 @@ def rank_skew(traces: Sequence[Trace]) -> float | None:
 
 
 def _own_work(trace: Trace) -> float:
-    """Mean length of a step without the time in which the rank waits, µs."""
-    waits = within(trace.on_device or trace.held, _steps(trace))
+    """Return the mean length of a step (µs) without the time in which the rank waits."""
+    waits = within(trace.on_device or trace.waits, _steps(trace))
     return (length(union(_steps(trace))) - length(waits)) / len(trace.steps)
 
 
@@ -257,7 +260,7 @@ def _steps(trace: Trace) -> list[Interval]:
 
 _ALL = (dataloader_wait, compile_time, gpu_util, gpu_memory_peak, tensor_memory_peak, allreduce_fraction, rank_skew)
 FIGURES = {figure.__name__: figure for figure in _ALL}
-"""By metric."""
+"""The function of each metric."""
 
 
 ADAPTER = Adapter(

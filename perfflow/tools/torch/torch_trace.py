@@ -1,11 +1,11 @@
 """One trace of ``torch.profiler``, folded: steps, loader, operators, regions, kernels, memory and all-reduces.
 
-Times are in µs, as in the file, and shares are taken of them. Names of events and categories are Kineto's of PyTorch
-2.x. Events of one thread nest, so self time is a span's length less that of the spans directly inside it, which is also
-what ``key_averages()`` says. Of an event 32 B are kept, so that a trace of a gigabyte takes some hundred megabytes.
+Times are in µs, as in the file. Names of events and categories are those of Kineto in PyTorch 2.x. Events of one thread
+nest, so self time is a span's length minus that of the spans directly inside it, as in ``key_averages()``. An event
+takes 32 B of memory, so a trace of a gigabyte takes some hundred megabytes.
 
 The file, plain or gzipped, is a Chrome trace ("Trace Event Format" of Chromium, as Kineto's ``output_json.cpp`` writes
-it), and read event by event.
+it). It is read event by event.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Interval = tuple[float, float]
 """Start and end, in µs."""
 STEP = re.compile(r"ProfilerStep#(\d{1,9})\Z", re.ASCII)
 STEPS = "ProfilerStep"
-"""What all steps are called together: time in none of their operators is Python's own."""
+"""The common name of all steps. Their time outside of operators is that of Python."""
 _LOADING = re.compile(r"enumerate\(DataLoader\)#.*__next__\Z")
 _ALLREDUCE = re.compile(r"(?:gloo|nccl|mpi|ucc|xccl):all_?reduce", re.IGNORECASE)
 _ALLREDUCE_CALL = re.compile(r"c10d::allreduce_")
@@ -42,16 +42,16 @@ _CPU = 0
 _EVENTS = "traceEvents"
 _CHUNK = 1 << 20
 _NANOS = 1e3
-"""In a µs."""
+"""ns in a µs."""
 _LONGEST = 1 << 24
-"""Characters of one event, or of any other value at top level: a larger one is no trace."""
+"""The most characters of one event, or of another value at top level: a file with a longer one is not a trace."""
 _REMEDY = "the program was killed while it wrote, or the disk was full; trace fewer steps"
 _DECODER = json.JSONDecoder()
 
 
 @dataclass(slots=True)
 class Row:
-    """What all events of one name add up to: ``own`` and ``total`` time in µs."""
+    """The sums over all events of one name: ``own`` and ``total`` time in µs."""
 
     name: str
     kind: str
@@ -68,32 +68,32 @@ class Row:
 
 @dataclass(slots=True)
 class Trace:
-    """A folded trace; ``rank`` is None where the program was not distributed."""
+    """A folded trace; ``rank`` is None if the program was not distributed."""
 
     rank: int | None = None
     rows: dict[tuple[str, str], Row] = field(default_factory=dict)
     steps: dict[int, Interval] = field(default_factory=dict)
     loading: list[Interval] = field(default_factory=list)
     kernels: dict[str, list[Interval]] = field(default_factory=dict)
-    """Times when each device computes."""
+    """The intervals in which each device computes."""
     device_rows: dict[tuple[str, str], Row] = field(default_factory=dict)
     allreduces: list[Interval] = field(default_factory=list)
-    """As gloo or nccl record them, on a thread of their own."""
-    held: list[Interval] = field(default_factory=list)
-    """From the call of each all-reduce to what its thread did next: how long the thread was kept."""
+    """All-reduces as gloo or nccl record them, on a thread of their own."""
+    waits: list[Interval] = field(default_factory=list)
+    """From the call of each all-reduce to the next event of its thread: how long the thread waited."""
     on_device: list[Interval] = field(default_factory=list)
-    """All-reduces as kernels, which is where nccl's time is."""
+    """All-reduces as kernels, which contain the time of nccl."""
     peaks: dict[str, float] = field(default_factory=dict)
-    """Largest sum of bytes that tensors held on one device, and on the CPU, by metric."""
+    """The most bytes that tensors held on one device, and on the CPU, by metric."""
     stacks: list[Counter[Stack]] = field(default_factory=list)
-    """What the spans of each thread took themselves, in ns, below those around them."""
+    """The own times of the spans of each thread, in ns, below the spans around them."""
     _threads: dict[tuple[str, str], array[float]] = field(default_factory=dict)
     """The spans of each thread: start and length in µs, and the number of the name."""
     _names: dict[tuple[str, str], int] = field(default_factory=dict)
     _began: float | None = None
 
-    def see(self, event: Mapping[str, object]) -> None:
-        """Keep what is of use of an event. Raises ToolOutputError for a span without its times."""
+    def add(self, event: Mapping[str, object]) -> None:
+        """Keep the relevant data of an event. Raises ToolOutputError for a span without its times."""
         phase, category, name = event.get("ph"), event.get("cat"), event.get("name")
         if not isinstance(name, str) or not isinstance(category, str):
             return
@@ -103,7 +103,7 @@ class Trace:
             return
         start = tool_files.number(event.get("ts"), f"ts of {name[:40]!a}")
         length = tool_files.number(event.get("dur"), f"dur of {name[:40]!a}")
-        # Counted from the machine's start in µs, so that sums of a time and a length would lose nanoseconds.
+        # Times count from the machine's start in µs, so sums of a time and a length would lose nanoseconds.
         self._began = start if self._began is None else self._began
         start -= self._began
         if category in _ON_DEVICE:
@@ -112,7 +112,7 @@ class Trace:
             self._see_span(event, name, _ON_CPU[category], start, length)
 
     def fold(self) -> None:
-        """Nest the spans of each thread, once all are there."""
+        """Nest the spans of each thread, after the last event."""
         names = list(self._names)
         for key in list(self._threads):
             self._fold(self._threads.pop(key), names)
@@ -142,8 +142,8 @@ class Trace:
             if step := STEP.match(name):
                 number = int(step[1])
                 if number in self.steps:
-                    twice = f"the trace holds {name} twice"
-                    raise ToolOutputError(f"{twice}: export each of several cycles to its own file")
+                    twice = f"the trace contains {name} twice"
+                    raise ToolOutputError(f"{twice}: export each cycle of the schedule to its own file")
                 self.steps[number] = span
                 name = STEPS
             elif _LOADING.match(name):
@@ -154,7 +154,7 @@ class Trace:
         thread.extend((start, length, self._names.setdefault((name, kind), len(self._names))))
 
     def _fold(self, thread: array[float], names: Sequence[tuple[str, str]]) -> None:
-        """Sum self and total times by name, and find what followed each call of an all-reduce."""
+        """Sum self and total times by name, and find the next event after each call of an all-reduce."""
         order = sorted(range(0, len(thread), 3), key=lambda at: (thread[at], -thread[at + 1]))
         open_spans: list[tuple[float, Row, Stack]] = []
         own: defaultdict[Stack, float] = defaultdict(float)
@@ -162,13 +162,13 @@ class Trace:
         for at in order:
             start, length, number = thread[at : at + 3]
             name, kind = names[int(number)]
-            # How long the calls of all-reduces that are over by now held their thread.
-            self.held += [(begun, start) for begun, end in called if end <= start]
+            # All-reduce calls that have ended kept their thread waiting until this event.
+            self.waits += [(begun, start) for begun, end in called if end <= start]
             called = [call for call in called if call[1] > start]
             while open_spans and open_spans[-1][0] <= start:
                 open_spans.pop()
             row = self.rows.setdefault((name, kind), Row(tool_files.clean_name(name), kind))
-            # What is called by itself is within its own total already.
+            # A recursive call is already part of the outer call's total.
             row.add(length, length if all(parent is not row for _, parent, _ in open_spans) else 0.0)
             stack: Stack = (row.name,)
             if open_spans:
@@ -185,42 +185,42 @@ class Trace:
 
 
 def read(path: Path) -> Trace:
-    """Fold a trace. Raises ToolOutputError if it is damaged, or holds nothing that a profiler of PyTorch records."""
+    """Fold a trace. Raises ToolOutputError if it is damaged, or contains no event of PyTorch's profiler."""
     trace = Trace()
-    info = read_events(path, trace.see).get("distributedInfo")
+    info = read_events(path, trace.add).get("distributedInfo")
     trace.fold()
     if isinstance(info, dict) and "rank" in info:
         trace.rank = tool_files.whole(info["rank"], "rank")
     if not trace.rows and not trace.device_rows:
-        remedy = "is its `schedule` ever active, and does the program call its `step()` often enough?"
-        raise ToolOutputError(f"{path.name} holds no operator: the profiler recorded nothing; {remedy}")
+        remedy = "check that its `schedule` becomes active and that the program calls its `step()` often enough"
+        raise ToolOutputError(f"{path.name} contains no operator: the profiler recorded nothing; {remedy}")
     return trace
 
 
-def read_events(path: Path, see: Callable[[Mapping[str, object]], None]) -> Mapping[str, object]:
-    """Call ``see`` with each event; return what else stands at top level, such as ``distributedInfo``.
+def read_events(path: Path, handle: Callable[[Mapping[str, object]], None]) -> Mapping[str, object]:
+    """Call ``handle`` with each event. Return the other values at top level, such as ``distributedInfo``.
 
-    Raises ToolOutputError if the file is missing, empty, cut short or no such trace.
+    Raises ToolOutputError if the file is missing, empty, truncated or not such a trace.
     """
     try:
         with path.open("rb") as stream:
             is_gzip = stream.read(2) == b"\x1f\x8b"
-        # By what the file is, not by its name.
+        # The content decides, not the name.
         with (gzip.open if is_gzip else open)(path, "rt", encoding="utf-8", errors="replace") as lines:
-            return _document(_Text(path.name, cast(IO[str], lines)), see)
+            return _document(_Text(path.name, cast(IO[str], lines)), handle)
     except (OSError, EOFError, zlib.error) as error:
         raise ToolOutputError(f"{path.name} was not written, is cut short or damaged: {_REMEDY}") from error
 
 
 class _Text:
-    """A text that is read in chunks, with values decoded from where it stands."""
+    """A text that is read in chunks; values are decoded from the current position."""
 
     def __init__(self, name: str, stream: IO[str]) -> None:
         self._name, self._stream = name, stream
         self._text, self._at = "", 0
 
     def peek(self) -> str:
-        """The next character that is no space, '' at the end."""
+        """Return the next character that is not white space, '' at the end."""
         while True:
             while self._at < len(self._text) and self._text[self._at] in " \t\r\n":
                 self._at += 1
@@ -228,7 +228,7 @@ class _Text:
                 return self._text[self._at : self._at + 1]
 
     def take(self, wanted: str) -> str:
-        """Pass over one of the characters ``wanted`` and return it. Raises ToolOutputError for any other."""
+        """Skip one of the characters ``wanted`` and return it. Raises ToolOutputError for any other."""
         found = self.peek()
         if not found or found not in wanted:
             raise self.trouble()
@@ -236,7 +236,7 @@ class _Text:
         return found
 
     def value(self) -> object:
-        """Decode the next value. Raises ToolOutputError where there is none."""
+        """Decode the next value. Raises ToolOutputError if there is none."""
         self.peek()
         while True:
             try:
@@ -245,25 +245,25 @@ class _Text:
                 if not self._more():
                     raise self.trouble() from error
                 continue
-            # A number at the end of a chunk may go on in the next one.
+            # A number at the end of a chunk may continue in the next one.
             if end < len(self._text) or not self._more():
                 self._at = end
                 return cast(object, found)
 
     def trouble(self) -> ToolOutputError:
-        """What to say of a character that should not be there, or of an end that came too early."""
-        return ToolOutputError(f"{self._name} is empty, cut short, damaged or no JSON: {_REMEDY}")
+        """Return the error for an unexpected character or an unexpected end."""
+        return ToolOutputError(f"{self._name} is empty, cut short, damaged or not JSON: {_REMEDY}")
 
     def _more(self) -> bool:
-        """Read on; False at the end. Raises ToolOutputError where one value has grown beyond all bounds."""
+        """Read the next chunk; return False at the end. Raises ToolOutputError if one value is too long."""
         if len(self._text) - self._at > _LONGEST:
-            raise ToolOutputError(f"{self._name} is no trace: one value in it is longer than {_LONGEST >> 20} MiB")
+            raise ToolOutputError(f"{self._name} is not a trace: one value in it is longer than {_LONGEST >> 20} MiB")
         chunk = self._stream.read(_CHUNK)
         self._text, self._at = self._text[self._at :] + chunk, 0
         return bool(chunk)
 
 
-def _document(text: _Text, see: Callable[[Mapping[str, object]], None]) -> Mapping[str, object]:
+def _document(text: _Text, handle: Callable[[Mapping[str, object]], None]) -> Mapping[str, object]:
     others: dict[str, object] = {}
     events = 0
     for _ in _parts(text, "{", "}"):
@@ -275,21 +275,21 @@ def _document(text: _Text, see: Callable[[Mapping[str, object]], None]) -> Mappi
             others[key] = text.value()
             continue
         if events:
-            raise ToolOutputError(f"the trace holds {_EVENTS} twice")
+            raise ToolOutputError(f"the trace contains {_EVENTS} twice")
         for events, _ in enumerate(_parts(text, "[", "]"), 1):  # noqa: B007 (how many these were)
             event = text.value()
             if not isinstance(event, dict):
-                raise ToolOutputError("the trace holds an event that is not an object")
-            see(event)
+                raise ToolOutputError("the trace contains an event that is not an object")
+            handle(event)
     if text.peek():
         raise text.trouble()
     if not events:
-        raise ToolOutputError(f"the trace holds no {_EVENTS}: it is empty, or another program's JSON")
+        raise ToolOutputError(f"the trace contains no {_EVENTS}: it is empty, or JSON of another program")
     return others
 
 
 def _parts(text: _Text, opening: str, closing: str) -> Iterator[None]:
-    """Stand before each member of an object or item of an array; the caller reads it."""
+    """Yield before each member of an object or item of an array, so that the caller can read it."""
     text.take(opening)
     if text.peek() == closing:
         text.take(closing)

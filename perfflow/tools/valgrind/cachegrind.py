@@ -1,7 +1,7 @@
-"""``cachegrind``: instructions executed, and the misses of simulated caches and branch predictors, by valgrind.
+"""``cachegrind``: count executed instructions, and misses of simulated caches and branch predictors, with valgrind.
 
-The simulated processor has caches of fixed sizes, never those of the machine at hand, so that figures compare between
-machines. Counts repeat to the digit; what a real processor would miss is another figure.
+The simulated caches have fixed sizes, not those of the machine at hand, so that figures are comparable between
+machines. Counts are exactly repeatable, but differ from the misses of a real processor.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from perfflow.tools.valgrind import valgrind_costs, valgrind_run
 
 NAME = "cachegrind"
 
-# The events that a metric sums, and where it is a rate those it is a part of. By cachegrind's own reckoning every
-# instruction and every access to data is one to the last level.
+# The events that a metric sums and, for a rate, the events of its denominator. Like cachegrind itself, rates of the
+# last level count every instruction and data access as an access to it.
 _INSTRUCTIONS = {"instructions": ("Ir", "")}
 _CACHES = {
     "cache_misses": ("ILmr DLmr DLmw", ""),
@@ -29,8 +29,8 @@ _CACHES = {
     "cache_miss_rate_d1": ("D1mr D1mw", "Dr Dw"),
 }
 _BRANCHES = {"branch_misses": ("Bcm Bim", ""), "branch_miss_rate": ("Bcm Bim", "Bc Bi")}
-# What a hotspot may have much of, beside instructions.
-_TOLD = {"cache_misses": "last-level misses", "cache_misses_d1": "D1 misses", "branch_misses": "mispredictions"}
+# Other events that can be part of a hotspot's cause.
+_CAUSE_EVENTS = {"cache_misses": "last-level misses", "cache_misses_d1": "D1 misses", "branch_misses": "mispredictions"}
 _Cache = Annotated[str, Field(pattern=r"^[0-9]{1,12},[0-9]{1,6},[0-9]{1,6}$")]
 
 
@@ -62,7 +62,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
 def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read the sums over all processes, and the functions that executed the instructions.
 
-    Raises ToolOutputError if there is no file, or if one is cut, nonsense or does not add up.
+    Raises ToolOutputError if there is no file, or if a file is cut, invalid or does not add up.
     """
     options = call.options
     found = valgrind_costs.costs_of_a_run(call, NAME)
@@ -70,16 +70,18 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     figures: dict[str, float] = {}
     for metric, (events, whole) in wanted.items():
         count, of = (sum(costs.total(*text.split()) for costs in found) for text in (events, whole))
-        # A rate only where there was something to miss.
+        # No rate if its denominator is 0.
         if of or not whole:
             figures[metric] = count / of if whole else count
-    said = valgrind_run.sums_of([costs.command for costs in found], "the figures are")
+    said = valgrind_run.sum_warnings([costs.command for costs in found], "the figures are")
     if options.branches:
-        said = ("branch_misses are simulated, of no real processor's predictor", *said)
+        said = ("branch_misses are simulated and differ from those of a real processor", *said)
     if options.cache:
-        caches = f"I1 {options.i1}, D1 {options.d1} and, which cache_misses counts, LL {options.ll} (bytes, ways, line)"
-        said = (f"cache misses are simulated, of caches {caches}", *said)
-    others = {f"simulated {name}": wanted[metric][0].split() for metric, name in _TOLD.items() if metric in wanted}
+        caches = f"I1 {options.i1}, D1 {options.d1}, LL {options.ll} (bytes, ways, line); cache_misses are those of LL"
+        said = (f"cache misses are simulated with caches {caches}", *said)
+    others = {
+        f"simulated {name}": wanted[metric][0].split() for metric, name in _CAUSE_EVENTS.items() if metric in wanted
+    }
     return valgrind_costs.parsed_of(call, found, figures, said, others)
 
 

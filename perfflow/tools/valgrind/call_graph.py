@@ -1,9 +1,9 @@
-"""A call graph as stacks, as far as it tells them.
+"""Convert a call graph to stacks, which are estimates.
 
-callgrind adds up what the calls of one function by another cost, but not who called the caller meanwhile. So what a
-function costs is shared among its callers by what their calls of it cost, and so on up to a function that nobody calls:
-as if a call cost the same wherever its caller was called from. What each function costs itself stays exact; who stands
-above it is an estimate wherever a function has several callers.
+callgrind records the cost of all calls of one function by another, but not the callers further up. The cost of a
+function is therefore divided among its callers in proportion to the cost of their calls, and so on up to a function
+without callers. This assumes that a call costs the same wherever its caller was called from. The own cost of each
+function is exact; the frames above it are estimates if a function has several callers.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from perfflow.model.stacks import Stack
 
 _DEEPEST = 256
 _PARTS = 2000
-"""A smaller part of the whole is not shared out: it goes to the caller with the most."""
+"""A share below 1/2000 of the total is not divided: it goes to the caller with the highest cost."""
 _Callers = Sequence[tuple[str, int]]
 
 
 def stacks_of(own: Mapping[str, int], calls: Mapping[tuple[str, str], int]) -> Counter[Stack]:
-    """Return stacks, root first, whose last frames cost what ``own`` says.
+    """Return stacks, root first. The costs of their last frames add up to ``own``.
 
-    ``calls`` are the costs of all calls by caller and callee. Within recursion a stack begins with the function that
-    would come again.
+    ``calls`` are the costs of all calls by caller and callee. In a recursion, a stack begins with a function whose
+    callers are all in it already.
     """
     callers: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for (caller, callee), cost in sorted(calls.items(), key=lambda item: (-item[1], item[0])):
@@ -39,12 +39,12 @@ def stacks_of(own: Mapping[str, int], calls: Mapping[tuple[str, str], int]) -> C
             if not above or len(stack) >= _DEEPEST:
                 stacks[stack] += count
             else:
-                waiting += [((caller, *stack), share) for caller, share in _shared(count, above, least)]
+                waiting += [((caller, *stack), share) for caller, share in _divided(count, above, least)]
     return stacks
 
 
-def _shared(count: int, callers: _Callers, least: float) -> Iterator[tuple[str, int]]:
-    """Share a count among callers, those with the most first, in whole numbers of which none is lost."""
+def _divided(count: int, callers: _Callers, least: float) -> Iterator[tuple[str, int]]:
+    """Divide a count among callers, which are sorted by cost, in whole numbers that add up to the count."""
     whole, given = sum(cost for _, cost in callers), 0
     for caller, cost in callers[1:]:
         share = count * cost // whole

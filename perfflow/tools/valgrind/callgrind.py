@@ -1,7 +1,7 @@
-"""``callgrind``: instructions executed, counted one by one by valgrind, and the functions that execute them.
+"""``callgrind``: count executed instructions with valgrind, in total and per function.
 
-Counts repeat to the digit, whatever else the machine does, so one run is a measurement; they do not see caches,
-branches or waiting. Python's hashes of strings differ from run to run; PYTHONHASHSEED=0 fixes them.
+Counts are exactly repeatable whatever the load of the machine, so one run is enough. They do not include the effects of
+caches, branches or waiting. Python's hashes of strings differ between runs; PYTHONHASHSEED=0 fixes them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perfflow.tools.valgrind import valgrind_costs, valgrind_run
 NAME = "callgrind"
 _FOLDED = "stacks.folded"
 
-# A forked child inherits its parent's counts; writing and clearing them first leaves nothing to be counted twice.
+# A forked child inherits its parent's counts. Writing and clearing them before the fork prevents counting them twice.
 _AT_FORK = "--dump-before="
 _FORKS = tuple(
     f"{_AT_FORK}{name}{version}" for name in ("fork", "__fork", "__libc_fork", "_Fork") for version in ("", "@*")
@@ -33,14 +33,14 @@ def invocations(call: Call[valgrind_run.Seeded]) -> tuple[Invocation, ...]:
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read ``instructions``, the sum over all processes, and the functions that executed them, with their callers.
 
-    Raises ToolOutputError if there is no file, or if one is cut, nonsense or does not add up.
+    Raises ToolOutputError if there is no file, or if a file is cut, invalid or does not add up.
     """
     found = valgrind_costs.costs_of_a_run(call, NAME)
-    # A process's parts are in files of one number: callgrind.12.out.1, callgrind.12.out.
+    # The parts of one process share its number: callgrind.12.out.1, callgrind.12.out.
     commands = {costs.path.name.split(".")[1]: costs.command for costs in found}
-    said = valgrind_run.sums_of(list(commands.values()), "instructions are")
+    said = valgrind_run.sum_warnings(list(commands.values()), "instructions are")
     if any(trigger.startswith(_AT_FORK) for costs in found for trigger in costs.triggers):
-        # What callgrind saw of a fork is not counted twice.
+        # callgrind recognised the fork, so nothing is counted twice and the warning about that is dropped.
         said = said[:1]
     figures = {"instructions": sum(costs.total("Ir") for costs in found)}
     parsed = valgrind_costs.parsed_of(call, found, figures, said)

@@ -1,13 +1,13 @@
-"""``dhat``: every heap allocation of a program, counted by valgrind, and the places that ask for them.
+"""``dhat``: count every heap allocation of a program with valgrind, and the functions that allocate.
 
-Counts repeat to the digit, so one run is a measurement. Functions are those of compiled code: a Python program's are
-the interpreter's. A Rust program with the crate ``dhat`` counts by itself and writes a file of the same form; with
-``report`` that is read, and valgrind is not started.
+Counts are exactly repeatable, so one run is enough. Functions are those of compiled code; for a Python program they are
+the interpreter's. A Rust program with the crate ``dhat`` counts its allocations itself and writes a file in the same
+format. With ``report`` that file is read, and valgrind is not started.
 
-Functions that ``within`` names are a glob over names as they are written, in one form or another: ``submit``,
-``Conductor::submit``, ``conductor::submit`` and ``demo::conductor::Conductor::submit`` name one function. Debug
-information gives no more of an inlined one than ``submit`` and its source file; which functions that may be, the
-program's symbols tell (drivers/symbol_names.py). What cannot be told apart is an error, never a figure.
+``within`` is a glob that is matched against several forms of a function's name: ``submit``, ``Conductor::submit``,
+``conductor::submit`` and ``demo::conductor::Conductor::submit`` name one function. For an inlined function, debug
+information has only ``submit`` and its source file; the program's symbols show the functions that this may be
+(drivers/symbol_names.py). If the name is ambiguous, that is an error.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from perfflow.tools.valgrind.heap_frames import HeapFrame
 
 NAME = "dhat"
 
-# valgrind's limit; a stack that is cut hides who called.
+# valgrind's limit. A truncated stack lacks callers.
 _DEEPEST = 500
-_SYMBOLS = python_command.bare("symbol_names.py", __file__)
-_COPIES = python_command.bare("written_files.py")
-# By the file's mode: the metrics of sizes and blocks, the unit of hotspots, and what one block and one size are called.
+_SYMBOLS = python_command.driver_command("symbol_names.py", __file__)
+_COPIES = python_command.driver_command("written_files.py")
+# By the file's mode: the metrics of sizes and blocks, the unit of hotspots, and the names of the unit and of a block.
 _HEAP = (("alloc", "allocs"), "bytes", "B", "allocation")
 _UNITS = (("ad_hoc_units", "ad_hoc_events"), "units", "units", "event")
 _MODES = {"heap": _HEAP, "rust-heap": _HEAP, "rust-ad-hoc": _UNITS}
 
-# What compilers and demanglers put behind a function's name.
+# Suffixes that compilers and demanglers append to a function's name.
 _AFTER_NAME = r"(?:\(.*\))?(?: const)?(?:\.(?:part|constprop|isra|cold|llvm)(?:\.\d+)?)*(?: \[clone [^]]*\])*"
 _AFTER = re.compile(rf"(?<=[^(]){_AFTER_NAME}\Z", re.DOTALL)
 _UNKNOWN = "? "
@@ -54,16 +54,16 @@ _FOREIGN_CRATES = ("std::", "core::", "alloc::", "<std::", "<core::", "<alloc::"
 class Options(CommandOptions):
     """``with`` keys of ``uses: dhat``."""
 
-    within: str = Field(default="", description="Only count allocations under functions of this name (a glob).")
+    within: str = Field(default="", description="Only count allocations in and below functions of this name (a glob).")
     report: str = Field(
         default="",
-        description="The file that the program writes itself with Rust's crate dhat, such as dhat-heap.json; valgrind "
-        "is not started then.",
+        description="A file that the program itself writes with Rust's crate dhat, such as dhat-heap.json. With it, "
+        "valgrind is not started.",
     )
 
 
 class _Place(Json):
-    """One call path that allocates: its frames, the allocator's first, and bytes and blocks in all and at the peak."""
+    """One call path that allocates: its frames, the allocator first, total bytes and blocks, and bytes at the peak."""
 
     size: Whole = Field(alias="tb")
     blocks: Whole = Field(alias="tbk")
@@ -72,7 +72,7 @@ class _Place(Json):
 
 
 class _File(Json):
-    """What one process left."""
+    """The file of one process."""
 
     version: Literal[2] = Field(alias="dhatFileVersion")
     mode: Annotated[Any, tool_json.one_of(_MODES)]
@@ -82,7 +82,7 @@ class _File(Json):
 
 
 class _Point(NamedTuple):
-    """A call path with its frames, who asked for the memory there, and how much it was in how many blocks."""
+    """A call path: its frames, the function that allocated, bytes and blocks."""
 
     frames: tuple[HeapFrame, ...]
     holder: Frame
@@ -91,7 +91,7 @@ class _Point(NamedTuple):
 
 
 class _Process(NamedTuple):
-    """What one process left: bytes at its peak, the file's name, and what that holds, with whole frames."""
+    """One process: bytes at its peak, the name and contents of its file, and its call paths with resolved frames."""
 
     peak: int
     name: str
@@ -100,32 +100,32 @@ class _Process(NamedTuple):
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Run the command and its children under valgrind, with whole stacks and paths; or alone, and copy its report."""
+    """Run the command and its children under valgrind with full stacks and paths, or alone and copy its report."""
     if call.options.report:
         counted = Invocation((*_COPIES, str(call.folder), call.options.report, "--", *call.command))
     else:
         flags = (f"--num-callers={_DEEPEST}", "--fullpath-after=")
         counted = valgrind_run.invocation(call, NAME, *flags, env=valgrind_run.MALLOC)
-    # A function that allocates nothing is on no stack; whether there is one, the program's symbols tell.
+    # A function that allocates nothing is on no stack, so the program's symbols are needed to know that it exists.
     return (counted, Invocation((*_SYMBOLS, str(call.folder)))) if call.options.within else (counted,)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
-    """The files that the processes left, or the copies of their reports; ``parse`` misses them if there are none."""
+    """Return the files of the processes, or the copies of their reports; ``parse`` raises if there are none."""
     return (*valgrind_run.files(call, NAME), *sorted(call.folder.glob("written-*.json")))
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
-    """Read ``alloc`` (B) and ``allocs`` of all processes, and ``heap_peak`` (B) of the one with the highest.
+    """Read ``alloc`` (B) and ``allocs`` of all processes, and ``heap_peak`` (B) of the process with the highest peak.
 
-    Of a report in ad hoc mode it is ``ad_hoc_units`` and ``ad_hoc_events``. Raises ToolOutputError if there is no file,
-    if one is cut or nonsense, if no allocation was seen at all, or if no function is called what ``within`` says.
+    For a report in ad hoc mode, read ``ad_hoc_units`` and ``ad_hoc_events`` instead. Raises ToolOutputError if there is
+    no file, if a file is cut or invalid, if there was no allocation, or if no function matches ``within``.
     """
     paths = outputs(call) if call.options.report else valgrind_run.files_of_a_run(call, NAME)
     if not paths:
         raise ToolOutputError(
-            f"the program wrote no file {tool_files.clean_name(call.options.report)[:100]!r}: have main keep a "
-            "`dhat::Profiler` until it returns, or say under `report` where it writes"
+            f"the program did not write {tool_files.clean_name(call.options.report)[:100]!r}: keep a `dhat::Profiler` "
+            "in main until it returns, or set `report` to the file that the program writes"
         )
     found = [_read(path) for path in paths]
     points = [point for process in found for point in process.points]
@@ -134,7 +134,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     largest = max(found, key=lambda process: process[:2])
     mode = largest.file.mode
     if any(process.file.mode != mode for process in found):
-        raise ToolOutputError("one file counts the heap and another what the program says: give each a step")
+        raise ToolOutputError("one file counts the heap and another ad-hoc units: use a separate step for each")
     wanted = _within(call.options.within, call.folder, points)
     (size, blocks), unit, *words = mode
     sums = {size: sum(point.size for point in wanted), blocks: sum(point.blocks for point in wanted)}
@@ -154,7 +154,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
 
 
 def _read(path: Path) -> _Process:
-    """Read one file. Raises ToolOutputError unless it is one of dhat's, whole, and its figures can be."""
+    """Read one file. Raises ToolOutputError if it is not a complete file of dhat with valid figures."""
     file = tool_json.read(_File, path)
     frames = [heap_frames.read(text) for text in file.frames]
     points: list[_Point] = []
@@ -163,16 +163,16 @@ def _read(path: Path) -> _Process:
             raise ToolOutputError(f"{path.name}: a place lacks gb, its bytes at the peak")
         if place.peak > place.size or (place.size and not place.blocks):
             figures = f"{place.peak} B of {place.size} B in {place.blocks} blocks"
-            raise ToolOutputError(f"{path.name} is damaged: {figures} cannot be")
+            raise ToolOutputError(f"{path.name} is damaged: {figures} is not possible")
         if any(index >= len(frames) for index in place.frames):
-            raise ToolOutputError(f"{path.name} is damaged: a stack holds a frame that is not in its table")
+            raise ToolOutputError(f"{path.name} is damaged: a stack has a frame that is not in the table of frames")
         stack = tuple(frame for index in place.frames if (frame := frames[index]))
         points.append(_Point(stack, heap_frames.holder(stack), place.size, place.blocks))
     return _Process(sum(place.peak for place in file.places), path.name, file, tuple(points))
 
 
 def _within(glob: str, folder: Path, points: Sequence[_Point]) -> Sequence[_Point]:
-    """Return the points under the functions that ``glob`` names, or all. Raises ToolOutputError if there is none."""
+    """Return the points below functions that match ``glob``, or all. Raises ToolOutputError if no function matches."""
     if not glob:
         return points
     within = Within(glob, tool_files.read_lines(folder / "symbols"))
@@ -181,8 +181,8 @@ def _within(glob: str, folder: Path, points: Sequence[_Point]) -> Sequence[_Poin
         within.require()
         if not any(frame.own for point in points for frame in point.frames):
             raise ToolOutputError(
-                f"nothing was allocated under {glob!r}, but the program has no debug information, without which what "
-                "was inlined is not seen: build it with -g (in Rust `debug = 1`)"
+                f"nothing was allocated under {glob!r}, but without debug information inlined functions are not "
+                "visible: build the program with -g (in Rust `debug = 1`)"
             )
     return found
 
@@ -194,14 +194,14 @@ def _warnings(
     wanted: Sequence[_Point],
     metrics: Collection[str],
 ) -> Iterator[str]:
-    """Say what is summed, and why what ``within`` asks for may have escaped: no such name, or stacks that were cut."""
+    """Yield warnings about summed processes, and about allocations that ``within`` may have missed."""
     summed, counted, *_ = metrics
-    yield from valgrind_run.sums_of([process.file.command for process in found], f"{summed} and {counted} are")
+    yield from valgrind_run.sum_warnings([process.file.command for process in found], f"{summed} and {counted} are")
     if len(found) > 1 and "heap_peak" in metrics:
         yield f"heap_peak is that of {tool_files.clean_name(largest.file.command)[:80]!r} alone"
     within = call.options.within
     if within and not any(point.size for point in wanted):
-        yield f"nothing was allocated under {within!r}, which the program has; one that was never called looks the same"
+        yield f"nothing was allocated under {within!r}, or it was never called; the program has such a function"
     if within and any(len(point.frames) >= _DEEPEST for process in found for point in process.points):
         yield f"stacks of more than {_DEEPEST} frames are cut, so an allocation under {within!r} may be missed"
     if not call.options.report:
@@ -209,9 +209,9 @@ def _warnings(
 
 
 class Within:
-    """The functions that a glob names, among those of the programs that ran.
+    """The functions of the programs that match a glob.
 
-    In a glob ``*`` and ``?`` stand for any characters, ``/`` and ``:`` included. ``symbols`` are the driver's lines.
+    In a glob, ``*`` and ``?`` match any characters, also ``/`` and ``:``. ``symbols`` are the lines of the driver.
     """
 
     def __init__(self, glob: str, symbols: Iterable[str]) -> None:
@@ -224,37 +224,37 @@ class Within:
         self._unknown = any(line.startswith(_UNKNOWN) for line in lines)
         self._named: defaultdict[str, list[str]] = defaultdict(list)
         for plain in (rust_names.plain(line) for line in lines if line and not line.startswith(_UNKNOWN)):
-            self._named[_last(plain)].append(plain)
+            self._named[_last_part(plain)].append(plain)
 
     def _names(self, name: str, file: str) -> bool:
-        """Whether the glob names the function of a frame. Raises ToolOutputError where that cannot be told."""
+        """Whether the function of a frame matches the glob. Raises ToolOutputError if that is ambiguous."""
         name = rust_names.plain(name)
         if self._fits(name):
             return True
-        # Or its name behind the module that its file is, whatever type is between them.
-        in_module = rust_names.in_module(_last(name), file)
+        # Its name with the module of its file, without the type between them.
+        in_module = rust_names.in_module(_last_part(name), file)
         if PurePosixPath(file).suffix == ".rs" and self._pattern.fullmatch(in_module):
             return True
         if "::" in _without_arguments(name) or not own_code.is_own(file):
             return False
-        meant = _of_file(self._named.get(_last(name), []), file)
+        meant = _of_file(self._named.get(_last_part(name), []), file)
         wanted, others = list(filter(self._fits, meant)), list(filterfalse(self._fits, meant))
         if wanted and others:
             raise ToolOutputError(
-                f"`within: {self._shown}`: an inlined {tool_files.clean_name(name)} allocates, which is "
+                f"`within: {self._shown}`: the inlined {tool_files.clean_name(name)} that allocates may be "
                 f"{tool_files.clean_name(wanted[0])} or {tool_files.clean_name(others[0])}: write `within: "
-                f"{tool_files.clean_name(rust_names.in_module(name, file))}` for both"
+                f"{tool_files.clean_name(rust_names.in_module(name, file))}` to count both"
             )
         return bool(wanted)
 
     def require(self) -> None:
-        """Raise ToolOutputError where no program has such a function, so that 0 would mean nothing."""
+        """Raise ToolOutputError if no program has a matching function, since a figure of 0 would be meaningless."""
         if any(self._fits(symbol) for symbols in self._named.values() for symbol in symbols):
             return
         if self._unknown:
             raise ToolOutputError(
-                f"no function on a stack that allocates matches `within: {self._shown}`, and the program does not tell "
-                "the names of its functions: build it with debug information, or without stripping it"
+                f"no function that allocates matches `within: {self._shown}`, and the program has no names of "
+                "functions: build it with debug information or without stripping"
             )
         raise ToolOutputError(
             f"no function of the program matches `within: {self._shown}`: write its name, or a glob such as *::name"
@@ -262,7 +262,7 @@ class Within:
 
 
 def _forms(name: str) -> Iterator[str]:
-    """The ways to write a function's name: with its path or the end of it, and without types and type arguments."""
+    """Yield the forms of a function's name: with all or a part of its path, and without types and type arguments."""
     for plain in {name: None, _without_arguments(name): None}:
         parts = plain.split("::")
         modules = [part for part in parts[:-1] if not part[:1].isupper() and part[:1] != "<"] + parts[-1:]
@@ -271,15 +271,15 @@ def _forms(name: str) -> Iterator[str]:
 
 
 def _of_file(symbols: Sequence[str], file: str) -> Sequence[str]:
-    """Of symbols with one last name, return those that may be in a file: of Rust, whose modules are in the path."""
+    """Select, from symbols with one last name, those that may be in a file, by the module that a Rust file has."""
     own = [symbol for symbol in symbols if not symbol.startswith(_FOREIGN_CRATES)]
     module = rust_names.in_module("x", file).rpartition("::")[0]
     return [symbol for symbol in own if module and module in re.split(r"\W+", symbol)] or own
 
 
 @cache
-def _last(name: str) -> str:
-    """Return ``submit`` for ``demo::Queue<a::B>::submit(int)``, and one name for all closures."""
+def _last_part(name: str) -> str:
+    """Return the last part of a name, ``submit`` for ``demo::Queue<a::B>::submit(int)``; all closures have one name."""
     bare = _without_arguments(_AFTER.sub("", name, count=1))
     depth, start = 0, 0
     for at, letter in enumerate(bare):
@@ -290,7 +290,7 @@ def _last(name: str) -> str:
 
 
 def _without_arguments(name: str) -> str:
-    """Return ``new`` for ``new<demo::Task>``; a name that does not end so, or is all in brackets, stays."""
+    """Return ``new`` for ``new<demo::Task>``. Other names, and those entirely in brackets, stay unchanged."""
     if not name.endswith(">") or name.endswith(("->", "operator>", "operator>>")):
         return name
     depth = 0

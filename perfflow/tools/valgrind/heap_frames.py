@@ -1,7 +1,7 @@
-"""Frames of heap tools, ``0x4A: grab (hot.c:18)``, and which of them only allocate for others.
+"""Parse frames of heap tools, ``0x4A: grab (hot.c:18)``, and recognise functions that allocate for others.
 
-Rust's crate dhat has a column behind the line. What an allocator or a container holds is its callers' doing, so a
-ranking passes it over.
+Rust's crate dhat adds a column after the line. Rankings skip allocators and containers, since their callers cause the
+allocations.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _ALLOCATOR = re.compile(
     )""",
     re.VERBOSE,
 )
-# Containers and strings: templates in the headers of the C++ library, and the instances it brings along itself.
+# Containers and strings: templates in the headers of the C++ library, and instances compiled into the library.
 _LIBRARY_HEADER = re.compile(r".*/(?:include/c\+\+|c\+\+/v1)/")
 _LIBRARY = re.compile(r".*/libstdc\+\+\.|.*/libc\+\+\.")
-# Of `<T as alloc::...>::f` the crate; Rust's crate dhat shortens paths, so that only names tell the standard library's.
+# The crate of `<T as alloc::...>::f`. Rust's crate dhat shortens paths, so only names identify the standard library.
 _RUST_LIBRARY = re.compile(r"<?(?:[&*\[\w;\] ]+ as )?(?:std|core|alloc|hashbrown|dhat)::")
-NO_ALLOCATION = "saw no allocation at all: the program needs no heap, is linked statically, or has its own allocator"
+NO_ALLOCATION = "saw no allocation: the program does not use the heap, is linked statically, or has its own allocator"
 _Held = tuple[Frame, int]
-"""Who asked for memory, and a count."""
+"""The function that allocated, and a count."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeapFrame:
-    """One frame as shown, its function's bare ``name``, and whether it allocates ``for_others`` or is the ``own``."""
+    """One frame as shown, its function's bare ``name``, and whether it allocates ``for_others``."""
 
     frame: Frame
     name: str
@@ -56,10 +56,10 @@ class HeapFrame:
 
 
 def holder(frames: Sequence[HeapFrame], without: str = "[no frame]") -> Frame:
-    """Return who asked for memory, of a stack from the allocator on: the first caller that is the project's own.
+    """Return the function that allocated, from a stack with the allocator first: the first caller of the project.
 
-    Where none is known to be, it is the first that does not allocate for others, else the last; ``without`` frames it
-    is called so.
+    If no caller is known to be of the project, return the first that does not allocate for others, else the last.
+    ``without`` is the name for an empty stack.
     """
     for wanted in (lambda each: each.own, lambda each: not each.for_others):
         if found := next(filter(wanted, frames), None):
@@ -70,7 +70,7 @@ def holder(frames: Sequence[HeapFrame], without: str = "[no frame]") -> Frame:
 def ranked(
     holders: Sequence[_Held], source: str, unit: str, cause: Callable[[int, int], str], beside: Iterable[_Held] = ()
 ) -> tuple[Hotspot, ...]:
-    """Rank who asked for memory; ``cause`` words how much that was, and what is counted ``beside`` of the same one."""
+    """Rank functions by ``holders``; ``cause`` describes a function's count there and in ``beside``."""
     whole = sum(count for _, count in holders)
     more = summed(((frame.name, frame.file), count) for frame, count in beside)
     return tuple(
@@ -80,7 +80,7 @@ def ranked(
 
 
 def read(text: str) -> HeapFrame | None:
-    """Take one frame apart; None for text that is none."""
+    """Parse one frame; None if the text is not a frame."""
     match = _PLACE.match(text)
     if not match:
         return None
@@ -88,9 +88,9 @@ def read(text: str) -> HeapFrame | None:
 
 
 def frame_of(text: str, file: str = "", line: int = 0, library: str = "") -> HeapFrame:
-    """Return the frame of a function by its name, and its source file and line, or the library, where they are known.
+    """Return the frame of a function by name, with its source file and line, or its library, if known.
 
-    It is an allocator or a container by its name and where it is.
+    The name and the file or library decide whether it allocates for others.
     """
     name = tool_files.clean_name(symbol_names.plain(text))
     of_library = name.startswith("std::") and _LIBRARY.match(file or library)

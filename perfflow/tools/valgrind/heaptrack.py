@@ -1,8 +1,8 @@
-"""``heaptrack``: every heap allocation of a program that is loaded with it, several times faster than valgrind.
+"""``heaptrack``: record every heap allocation of a program, several times faster than valgrind.
 
-It sees what dynamically linked programs ask of malloc. Peak, counts and leaks are read from exact figures, not from
-the rounded ones that heaptrack prints, which are only held against them. heaptrack brings the C++ library along, whose
-72,704 B, set aside at the start, it counts as the program's.
+It is preloaded and records calls of malloc, so the program must be linked dynamically. Peak, counts and leaks are read
+from exact figures; the rounded figures that heaptrack prints only serve as a check. heaptrack loads the C++ library,
+whose initial allocation of 72,704 B counts as the program's.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ NAME = "heaptrack"
 
 _PRINTER = "heaptrack_print"
 _TEXT, _CALLS = "heaptrack.txt", "allocations.folded"
-_DRIVER = python_command.bare("heaptrack_text.py", __file__)
-# Of the header: 32 bytes, the offset of the segments' table, 14 bytes, the size of its entries and their number.
+_DRIVER = python_command.driver_command("heaptrack_text.py", __file__)
+# ELF header: 32 bytes, the offset of the program header table, 14 bytes, the size and number of its entries.
 _HEADER = struct.Struct("<32sQ14x2H4x")
 _INTERPRETER = (3).to_bytes(4, "little")
 _ROUNDING = 0.006
-# What heaptrack_print prints: stacks with counts, the allocator first, and totals below them.
+# Output of heaptrack_print: stacks with counts, the allocator first, then totals.
 _STACK = re.compile(
     r"^(?P<count>[1-9]\d{0,17}) (?:calls to allocation functions with \S+ peak consumption"
     r"|(?P<temporary>temporary allocations of \d+ allocations in total \([\d.]+%\))) from\n(?P<frames>(?:  .*\n)*)",
     re.MULTILINE,
 )
-# With its source and its library; a frame without a name has neither.
+# A frame with its source and library; a frame without a name has neither.
 _FRAME = re.compile(r"  (?P<name>\S.*)?\n(?:    at (?P<file>.*):(?P<line>\d{1,9})\n)?(?:    in .*\n)?")
 _TOTALS = {
     "calls to allocation functions": "calls",
@@ -49,25 +49,25 @@ _TOTAL = re.compile(
 )
 _Counted = tuple[list[HeapFrame], int]
 _UNITS = {"": 1.0, "B": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_NO_SOURCES = "no allocation has a source file of the project's own: build with debug information (-g)"
+_NO_SOURCES = "no allocation has a source file of the project: build with debug information (-g)"
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
-    """Run the command with heaptrack loaded, then turn the recording into text.
+    """Run the command with heaptrack preloaded, then convert the recording to text.
 
-    Raises ToolOutputError for a program that is linked statically, and for a folder that heaptrack, a shell script,
-    would take for several words.
+    Raises ToolOutputError for a statically linked program, and for a folder whose name heaptrack, a shell script, would
+    split into words.
     """
     if any(letter.isspace() or letter in "*?[%" for letter in str(call.folder)):
         raise ToolOutputError(f"heaptrack cannot write to a path with a blank or a wildcard: {call.folder}")
     if call.command and _is_static(Path(call.command[0])):
-        # heaptrack would wait for it for ever.
-        raise ToolOutputError("heaptrack cannot be loaded into a statically linked program: `uses: massif` can tell")
+        # heaptrack would wait for it forever.
+        raise ToolOutputError("heaptrack cannot be loaded into a statically linked program: use `uses: massif`")
     program = call.program or "heaptrack"
     beside = Path(program).with_name(_PRINTER)
     printer = str(beside) if beside.is_file() else _PRINTER
     record = (program, "-o", str(call.folder / "heaptrack"), *call.command)
-    # It would ask servers on the network for debug information.
+    # Otherwise heaptrack queries servers on the network for debug information.
     return (
         Invocation(record, env={"DEBUGINFOD_URLS": ""}),
         Invocation((*_DRIVER, str(call.folder), printer), env={"DEBUGINFOD_URLS": ""}),
@@ -75,16 +75,16 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
-    """The text and the recording, whose name depends on how heaptrack was built."""
+    """Return the text and the recording, whose extension depends on the build of heaptrack."""
     recordings = (path for path in sorted(call.folder.glob("heaptrack.*")) if path.suffix in {".zst", ".gz"})
     return (call.folder / _TEXT, *recordings)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Read ``heap_peak`` and ``leaked`` (B), ``allocs`` and ``temporary_allocs``, and who allocates how often.
+    """Read ``heap_peak`` and ``leaked`` (B), ``allocs`` and ``temporary_allocs``, and rank functions by allocations.
 
     An allocation is temporary if it is freed before the next one. Raises ToolOutputError if a file is missing, cut or
-    nonsense, if its parts do not add up to its totals, or if nothing was allocated.
+    invalid, if its parts do not add up to its totals, or if nothing was allocated.
     """
     places, totals = _read(call.folder / _TEXT)
     sums = {name: sum(count for _, count in stacks) for name, stacks in places.items()}
@@ -117,13 +117,13 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 
 def _write_calls(path: Path, stacks: Iterable[_Counted]) -> None:
-    """Write who allocates how often; as a flame graph has it, the allocator comes last."""
+    """Write the stacks with their numbers of allocations for a flame graph, the allocator last."""
     found = summed((tuple(each.frame.name for each in reversed(frames)), count) for frames, count in stacks)
     path.write_text(write_folded(found), encoding="utf-8")
 
 
 def _is_static(program: Path) -> bool:
-    """Whether a file is a program that no dynamic linker loads: ELF of 64 bits with no segment that names one."""
+    """Whether a file is a statically linked program: 64-bit ELF without a segment that names a dynamic linker."""
     try:
         with regular_files.opened(program) as stream:
             head = stream.read(_HEADER.size)
@@ -138,7 +138,7 @@ def _is_static(program: Path) -> bool:
 
 
 def _folded(path: Path) -> int:
-    """Return the sum of folded stacks. Raises ToolOutputError."""
+    """Return the sum of folded stacks. Raises ToolOutputError for an invalid file."""
     try:
         return read_folded("\n".join(tool_files.read_lines(path))).total()
     except ValueError as error:
@@ -148,27 +148,27 @@ def _folded(path: Path) -> int:
 def _read(path: Path) -> tuple[dict[str, list[_Counted]], dict[str, float]]:
     """Return stacks with their counts, ``calls`` and ``temporary``, and the totals of ``_TOTALS``.
 
-    Raises ToolOutputError unless all totals are there, and every stack is one.
+    Raises ToolOutputError if a total is missing or a stack is invalid.
     """
     text = tool_files.read_whole(path)
     places: dict[str, list[_Counted]] = {"calls": [], "temporary": []}
     for match in _STACK.finditer(text):
         if _FRAME.sub("", match["frames"]):
-            raise ToolOutputError(f"{path.name} holds a stack of lines that are no frames: {match[0][:80]!r}")
+            raise ToolOutputError(f"{path.name} has a stack with lines that are not frames: {match[0][:80]!r}")
         found = [frame for frame in _FRAME.finditer(match["frames"]) if frame["name"]]
         stack = [heap_frames.frame_of(frame["name"], frame["file"] or "", int(frame["line"] or 0)) for frame in found]
         places["temporary" if match["temporary"] else "calls"].append((stack, int(match["count"])))
     rest = _STACK.sub("", text)
     if stray := re.search(r"^  .*", rest, re.MULTILINE):
-        raise ToolOutputError(f"{path.name} holds a line that is no part of a stack: {stray[0][:80]!r}")
+        raise ToolOutputError(f"{path.name} has a line that is not part of a stack: {stray[0][:80]!r}")
     totals: dict[str, float] = {}
     for total in _TOTAL.finditer(rest):
         name = _TOTALS[total["what"]]
         if name in totals:
-            raise ToolOutputError(f"{path.name} is damaged: it holds the total of its {name} twice")
+            raise ToolOutputError(f"{path.name} is damaged: it has the total of its {name} twice")
         totals[name] = tool_files.number_in(total["value"], name) * _UNITS[total["unit"]]
     if totals.keys() != set(_TOTALS.values()):
-        raise ToolOutputError(f"{path.name} is cut short, or not of heaptrack")
+        raise ToolOutputError(f"{path.name} is cut short or not a file of heaptrack")
     return places, totals
 
 

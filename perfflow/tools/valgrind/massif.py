@@ -1,8 +1,8 @@
-"""``massif``: the heap's peak, exact to the byte, and who holds it, by valgrind.
+"""``massif``: measure the heap's peak, exact to the byte, and the functions that hold it, with valgrind.
 
-Each process leaves one file named by its id. A program that calls ``exec`` keeps its id, so only what it became last
-is in the file. Python's own small-object allocator hides allocations from valgrind; PYTHONMALLOC turns it off, unless
-the program is run with -E or -I.
+Each process writes one file with its process id in the name. A program that calls ``exec`` keeps its id, so the file is
+of the last program only. Python's small-object allocator hides allocations from valgrind; PYTHONMALLOC turns it off,
+unless python runs with -E or -I.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _BELOW = re.compile(r"in \d+ places?, ")
 class Options(CommandOptions):
     """``with`` keys of ``uses: massif``."""
 
-    stacks: bool = Field(default=False, description="Also count stacks. This is several times slower.")
+    stacks: bool = Field(default=False, description="Also count stack memory. This is several times slower.")
 
 
 @dataclass(slots=True)
 class _Node:
-    """One node of a heap tree: bytes held by a call path that ends in ``text``, and of them by the nodes below it."""
+    """One node of a heap tree: the bytes held by a call path that ends in ``text``; ``known`` by the nodes below it."""
 
     depth: int
     size: int
@@ -64,12 +64,12 @@ class _Node:
 
 
 _Tree = Sequence[_Node]
-"""Nodes, each before those below it."""
+"""Nodes in preorder."""
 
 
 @dataclass(frozen=True)
 class _Process:
-    """One process: bytes of all kinds at its peak, its file and command, who holds the heap then, and its curve."""
+    """One process: all bytes at its peak, its file and command, the heap tree at the peak, and its memory curve."""
 
     peak: int
     file: str
@@ -80,16 +80,17 @@ class _Process:
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the command and its children under valgrind."""
-    # Only freeing makes massif mark a peak, so every snapshot is detailed, else a program that frees nothing has none.
+    # massif marks a peak only when memory is freed. With all snapshots detailed, a program that frees nothing has a
+    # tree as well.
     flags = ("--peak-inaccuracy=0.0", "--detailed-freq=1", "--fullpath-after=")
     stacks = ("--stacks=yes",) if call.options.stacks else ()
     return (valgrind_run.invocation(call, NAME, *flags, *stacks, env=valgrind_run.MALLOC),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Read ``heap_peak`` (B), its holders and the heap over the run from the file of the process with the highest peak.
+    """Read ``heap_peak`` (B), its holders and the memory curve from the file of the process with the highest peak.
 
-    Raises ToolOutputError if there is no file, if one is cut or nonsense, or if no allocation was seen.
+    Raises ToolOutputError if there is no file, if a file is cut or invalid, or if there was no allocation.
     """
     processes = [_read(path) for path in valgrind_run.files_of_a_run(call, NAME)]
     highest = max(processes, key=lambda process: (process.peak, process.file))
@@ -97,10 +98,10 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(f"{NAME} {heap_frames.NO_ALLOCATION}")
     warnings = [*python_command.hidden_objects(call.command)]
     if not highest.tree:
-        warnings.insert(0, "massif kept no detailed snapshot of the peak, so its holders are unknown")
+        warnings.insert(0, "massif has no detailed snapshot of the peak, so its holders are unknown")
     if len(processes) > 1:
         shown = f"{len(processes)} processes ran; the peak is that of {tool_files.clean_name(highest.command)[:80]!r}"
-        warnings.insert(0, f"{shown}, others are not added to it")
+        warnings.insert(0, f"{shown} only")
     holders = [*_holders(highest.tree)]
     readings, profiles = (Reading("heap_peak", float(highest.peak)),), (Profile(highest.file, NAME),)
     spots = heap_frames.ranked(holders, NAME, "bytes", lambda size, _: f"{size:,} B held at the peak")
@@ -111,19 +112,19 @@ def parse(call: Call, usage: Usage) -> Parsed:
 def _read(path: Path) -> _Process:
     """Read the file of one process.
 
-    Raises ToolOutputError unless every snapshot in the file is whole.
+    Raises ToolOutputError if a snapshot is incomplete.
     """
     header, *blocks = _SNAPSHOT.split(tool_files.read_whole(path))
     command, unit = _COMMAND.search(header), _AXIS.search(header)
     if not command or not unit or not blocks or _RULER in header:
-        raise ToolOutputError(f"{path.name} is cut short or not of massif")
+        raise ToolOutputError(f"{path.name} is cut short or not a file of massif")
     peak: tuple[int, _Tree] = (0, ())
     axis, step = _AXES[unit[1]]
     points: list[tuple[float, float]] = []
     for at, heap, *others, kind, text in zip(*(blocks[at::6] for at in range(6)), strict=True):
         tree = _tree(path, text.splitlines()) if text or kind != "empty" else []
         if tree and tree[0].size != int(heap):
-            raise ToolOutputError(f"{path.name} is damaged: a heap tree does not add up to its heap")
+            raise ToolOutputError(f"{path.name} is damaged: a heap tree does not add up to the size of its heap")
         held = sum(map(int, [heap, *others]))
         points.append((int(at) * step, float(held)))
         peak = max(peak, (held, tree), key=lambda found: (found[0], bool(found[1])))
@@ -138,7 +139,7 @@ def _tree(path: Path, lines: list[str]) -> _Tree:
         match = _NODE.match(line)
         depth = len(match["indent"]) if match else 0
         if not match or depth > min(len(above), _DEEPEST) or (tree and not depth):
-            raise ToolOutputError(f"{path.name} holds a line that is no part of a heap tree: {line[:80]!r}")
+            raise ToolOutputError(f"{path.name} has a line that is not part of a heap tree: {line[:80]!r}")
         node = _Node(depth, int(match["bytes"]), match["text"], int(match["children"]))
         above[depth:] = [node]
         tree.append(node)
@@ -151,13 +152,13 @@ def _tree(path: Path, lines: list[str]) -> _Tree:
 
 
 def _holders(tree: _Tree) -> Iterator[tuple[Frame, int]]:
-    """Yield who asked for memory and how much."""
+    """Yield the functions that hold memory, and their bytes."""
     stack: list[HeapFrame | None] = []
     known_to = _DEEPEST + 1
     for node in tree:
         if node.depth > known_to:
             continue
-        # What massif summed up below its threshold is not a frame, nor is the root.
+        # The root and massif's sums of places below its threshold are not frames.
         found = heap_frames.read(node.text) if node.depth and not _BELOW.match(node.text) else None
         stack[node.depth :] = [found]
         known_to = node.depth if found and found.own else _DEEPEST + 1

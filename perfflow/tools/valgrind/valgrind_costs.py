@@ -1,12 +1,12 @@
-"""What callgrind and cachegrind leave, and the functions that execute the most instructions by it.
+"""Read files of callgrind and cachegrind, and rank functions by executed instructions.
 
-The file format is cost lines under ``fl=``, ``fn=`` and ``ob=``, checked by their sums.
+A file has cost lines under ``fl=`` (file), ``fn=`` (function) and ``ob=`` (object).
 
 Names may be compressed to ``(id) name`` and then ``(id)``, positions to ``+n``, ``-n`` and ``*``. The line after
-``calls=`` is what the call cost, and not added; ``cob=``, ``cfi=`` and ``cfn=`` say whom, where it is not at the place
-of the call. ``fi=`` and ``fe=`` switch to and from inlined source; a function belongs to the file that ``fl=`` named
-before it. Every part of a file ends with ``totals:`` (cachegrind: ``summary:``), which must be the sum of its cost
-lines, so a file that was cut or misread is never taken for a small figure.
+``calls=`` is the cost of the call, which is not added to the caller. ``cob=``, ``cfi=`` and ``cfn=`` name the callee,
+if they differ from the place of the call. ``fi=`` and ``fe=`` switch to and from inlined source; a function belongs to
+the file of the last ``fl=``. Every part of a file ends with ``totals:`` (cachegrind: ``summary:``), which must be the
+sum of its cost lines, so that a file that is cut or misread never gives a smaller figure.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from perfflow.tools.adapter import Call
 from perfflow.tools.valgrind import call_graph, valgrind_run
 
 _COMPRESSED = re.compile(r"\((\d{1,9})\)(?: (.*))?\Z")
-# Which names share one list of compressed ids.
+# Keys by the list of compressed ids that they use.
 _LISTS = {
     **dict.fromkeys(("ob", "cob"), "ob"),
     **dict.fromkeys(("fl", "fi", "fe", "cfi", "cfl", "jfi"), "fl"),
     **dict.fromkeys(("fn", "cfn", "jfn"), "fn"),
 }
 _POSITION = re.compile(r"(?P<sign>[+-]?)(?P<number>0[xX][0-9A-Fa-f]{1,16}|\d{1,12})\Z", re.ASCII)
-# One of these ends the command line, which older versions write with the line ends that are in it.
+# Starts of the line after the command, which in older versions of valgrind may contain line ends.
 _AFTER_COMMAND = ("part: ", "events: ")
-# The second and deeper levels of a recursion are functions of their own to callgrind.
+# callgrind treats the second and deeper levels of a recursion as separate functions.
 _RECURSION = re.compile(r"'\d+\Z")
 
 _UNKNOWN = re.compile(r"0x[0-9A-Fa-f]+\Z|\?\?\?\Z")
@@ -44,8 +44,8 @@ _UNKNOWN_FILES = {"", "???"}
 _QUALIFIED = re.compile(r"::|.\(")
 _HEADER = re.compile(r".*\.(?:h|hh|hpp|hxx|inc|inl|ipp|tcc)\Z")
 _KEPT = 20
-_TELLING = 0.1
-"""The share of another event, such as cache misses, from which on it is part of the cause."""
+_CAUSE_SHARE = 0.1
+"""The share of another event, such as cache misses, above which it becomes part of the cause."""
 
 Place = tuple[str, int]
 Sums = Mapping[str, Sequence[str]]
@@ -62,10 +62,10 @@ class Function(NamedTuple):
 
 @dataclass(slots=True)
 class Costs:
-    """What one file says: totals by event, and of every function all its events, and the first one by source line.
+    """The contents of one file: totals by event, and for every function all events, and the first event by line.
 
-    ``calls`` is what calls cost by the first event, with all that they called, by caller and callee. ``triggers`` says
-    why parts were written.
+    ``calls`` are inclusive costs of calls in the first event, by caller and callee. ``triggers`` are the reasons why
+    parts were written.
     """
 
     path: Path
@@ -85,24 +85,24 @@ class Costs:
 
 
 def read(path: Path) -> Costs:
-    """Read one file. Raises ToolOutputError unless it is whole and its sums are right."""
+    """Read one file. Raises ToolOutputError if it is incomplete or its sums are wrong."""
     return _Reader(path).read()
 
 
 class _Reader:
-    """The state that lines of the format rely on."""
+    """A parser with the state on which lines of the format depend."""
 
     def __init__(self, path: Path) -> None:
         self.costs = Costs(path)
         self.names: dict[tuple[str, str], str] = {}
         self.object = self.file = self.own_file = ""
         self.line_index, self.positions = 0, [0]
-        # What the cost lines of this part add up to, empty before the first, and what those of this function do.
+        # Sums of the cost lines of this part, empty before the first line, and of this function.
         self.part = Counter[str]()
         self.own = Counter[str]()
         self.places: Counter[Place] | None = None
         self.function: Function | None = None
-        # Of the call that comes next, what differs from where it is made.
+        # Names of the next call's callee that differ from those of the caller.
         self.called: dict[str, str] = {}
         self.in_command = self.callee = self.is_ended = False
 
@@ -112,11 +112,11 @@ class _Reader:
                 self.in_command = False
                 self._line(line)
         if not self.is_ended or self.part:
-            self._refuse("is cut short, or not of valgrind")
+            self._refuse("is cut short or not a file of valgrind")
         return self.costs
 
     def _line(self, line: str) -> None:
-        """Take a cost line, ``key=value`` or ``key: value``; a header that is not known is passed over."""
+        """Process a cost line, ``key=value`` or ``key: value``. Unknown headers are skipped."""
         key, equals, value = line.partition("=")
         if not line or line[0] == "#":
             return
@@ -130,7 +130,7 @@ class _Reader:
             key, _, value = line.partition(":")
             self._header(key, value.strip())
         else:
-            self._refuse(f"holds a line that perfflow does not know: {line[:80]!r}")
+            self._refuse(f"has an unknown line: {line[:80]!r}")
 
     def _header(self, key: str, text: str) -> None:
         words = tuple(text.split())
@@ -146,14 +146,14 @@ class _Reader:
             if "line" not in words or len(words) > 3:
                 self._refuse("gives no source lines")
             self.line_index, self.positions = words.index("line"), [0] * len(words)
-        # cachegrind ends with its summary; callgrind writes one first, and totals at the end.
+        # cachegrind ends with a summary; callgrind begins with a summary and ends with totals.
         elif key == "totals" or (key == "summary" and self.part):
             if not words or self._counts(words) != [self.part[event] for event in self.costs.events]:
                 self._refuse("is damaged: its costs do not add up to its totals")
             self.costs.totals.update(self.part)
             self.part, self.is_ended = Counter(), True
         elif key == "summary" and self.is_ended:
-            self._refuse("is damaged: it holds a summary twice")
+            self._refuse("is damaged: it has a summary twice")
 
     def _uncompressed(self, names: str, text: str) -> str:
         match = _COMPRESSED.match(text)
@@ -163,7 +163,7 @@ class _Reader:
         if match[2] is not None:
             self.names[key] = match[2]
         elif key not in self.names:
-            self._refuse(f"is damaged: it names {text} without saying what that is")
+            self._refuse(f"is damaged: it uses {text} before its definition")
         return self.names[key]
 
     def _name(self, key: str, name: str) -> None:
@@ -187,22 +187,22 @@ class _Reader:
         self.positions = [self._position(old, word) for old, word in zip(self.positions, words, strict=False)]
         counts = self._counts(words[width:])
         if len(words) < width or counts is None or len(counts) > len(self.costs.events):
-            self._refuse(f"holds a line that is no cost: {' '.join(words)[:80]!r}")
+            self._refuse(f"has an invalid cost line: {' '.join(words)[:80]!r}")
         callee, self.callee = self.callee, False
         if callee:
             self._call(counts)
         if callee or not counts:
             return
         if self.places is None:
-            self._refuse("is damaged: it holds costs of no function")
+            self._refuse("is damaged: it has costs outside of a function")
         self.places[self.file, self.positions[self.line_index]] += counts[0]
-        # Zeros at the end are left out.
+        # Trailing zeros are omitted in the file.
         for event, count in zip(self.costs.events, counts, strict=False):
             self.own[event] += count
             self.part[event] += count
 
     def _call(self, counts: Sequence[int]) -> None:
-        """Add what a call costs, with all that it calls."""
+        """Add the inclusive cost of a call."""
         called, self.called = self.called, {}
         if counts and self.function and "fn" in called:
             name = _RECURSION.sub("", called["fn"])
@@ -212,15 +212,15 @@ class _Reader:
     def _position(self, old: int, word: str) -> int:
         if word == "*":
             return old
-        match = tool_files.matched(_POSITION, word, f"{self.costs.path.name} holds a position that is none")
+        match = tool_files.matched(_POSITION, word, f"{self.costs.path.name} has an invalid position")
         number = int(match["number"], 16 if match["number"][1:2] in {"x", "X"} else 10)
         new = {"": number, "+": old + number, "-": old - number}[match["sign"]]
         if new < 0:
-            self._refuse(f"is damaged: it counts back to line {new}")
+            self._refuse(f"is damaged: it refers to line {new}")
         return new
 
     def _counts(self, words: Sequence[str]) -> list[int] | None:
-        """Return words as counts; None where one is none."""
+        """Return words as counts; None if a word is not a count."""
         digits = "".join(words)
         are_counts = digits.isascii() and digits.isdecimal() and max(map(len, words)) <= 18
         return [*map(int, words)] if are_counts or not words else None
@@ -231,7 +231,7 @@ class _Reader:
 
 @dataclass(slots=True)
 class _Part:
-    """What a function costs, or what it does in one source file: the first event by line, and all events."""
+    """The costs of a function, in total or in one source file: the first event by line, and all events."""
 
     location: str
     file: str
@@ -245,7 +245,7 @@ class _Part:
 
     @property
     def position(self) -> tuple[str, int]:
-        """The costliest place of its own file; of one of C++ or Rust, or of a library, of the project's own code."""
+        """The costliest line: in the project's code for C++, Rust and library functions, else in its own file."""
         file = self.file
         if file and ("::" in self.location or not own_code.is_own(file)):
             mine = _costliest(item for item in self.places.items() if own_code.is_own(item[0][0]))
@@ -255,13 +255,13 @@ class _Part:
 
 
 def costs_of_a_run(call: Call, source: str) -> list[Costs]:
-    """Read what all processes left.
+    """Read the files of all processes.
 
-    Raises ToolOutputError if there is no file, or if one is cut, nonsense or does not add up.
+    Raises ToolOutputError if there is no file, or if a file is cut, invalid or does not add up.
     """
     found = [read(path) for path in valgrind_run.files_of_a_run(call, source)]
     if not sum(costs.total("Ir") for costs in found):
-        raise ToolOutputError(f"{source} counted no instruction: the program turned its instrumentation off")
+        raise ToolOutputError(f"{source} counted no instructions: the program turned off the instrumentation")
     return found
 
 
@@ -272,9 +272,9 @@ def parsed_of(
     said: Iterable[str],
     others: Sums = NO_SUMS,
 ) -> Parsed:
-    """Return the figures with the functions, and what there is to say; ``others`` as of ``hotspots_of``."""
+    """Return the figures with the functions and warnings; ``others`` is that of ``hotspots_of``."""
     largest = max(found, key=lambda costs: (costs.total("Ir"), costs.path.name)).path.name
-    # It is called TOOL.PID.out.
+    # The name is TOOL.PID.out.
     source = largest.partition(".")[0]
     if call.options.hash_seed:
         said = (*said, *python_command.random_hashes(call.command))
@@ -283,10 +283,10 @@ def parsed_of(
 
 
 def hotspots_of(found: Iterable[Costs], source: str, others: Sums = NO_SUMS) -> tuple[Hotspot, ...]:
-    """Rank the functions of all processes by their own instructions, the files' first event.
+    """Rank the functions of all processes by their own instructions, the first event of the files.
 
-    ``others`` are sums of further events by what they are called: a function that has a good part of one says so, the
-    largest part first. What was inlined from elsewhere and costs more than all at its own place is in the cause, too.
+    ``others`` are sums of further events by name. A function's cause lists those of which it has at least a tenth, the
+    largest share first, and the line of inlined code if that is its costliest line.
     """
     ranked, spots = _ranked(found), []
     whole = sum(part.count for part in ranked)
@@ -294,7 +294,7 @@ def hotspots_of(found: Iterable[Costs], source: str, others: Sums = NO_SUMS) -> 
     wholes = {name: sum(each[name] for each in sums) for name in others}
     for part, own in zip(ranked[:_KEPT], sums, strict=False):
         shares = sorted((-own[name] / of_all, name) for name, of_all in wholes.items() if of_all)
-        told = "".join(f", {-share:.0%} of the {name}" for share, name in shares if -share >= _TELLING)
+        told = "".join(f", {-share:.0%} of the {name}" for share, name in shares if -share >= _CAUSE_SHARE)
         hottest, position = _costliest(part.places.items()), part.position
         elsewhere = hottest and (tool_files.clean_name(hottest[0]), hottest[1]) != position
         if part.file and hottest and elsewhere and hottest[0] not in _UNKNOWN_FILES:
@@ -305,40 +305,40 @@ def hotspots_of(found: Iterable[Costs], source: str, others: Sums = NO_SUMS) -> 
 
 
 def costs_of(found: Iterable[Costs]) -> tuple[Cost, ...]:
-    """Every function's own instructions, the largest first; what it calls in libraries is the libraries'."""
+    """Return every function's own instructions, the largest first, without its calls into libraries."""
     return tuple(Cost("instructions", part.location, part.count, *part.position) for part in _ranked(found))
 
 
 def stacks_of(found: Iterable[Costs]) -> Counter[Stack]:
-    """Return the call graphs of all processes together as stacks; see ``call_graph``."""
+    """Return the combined call graphs of all processes as stacks; see ``call_graph``."""
     own, calls = Counter[str](), Counter[tuple[str, str]]()
     for costs in found:
         for function, places in costs.functions.items():
-            own[_shown(function)[0]] += places.total()
+            own[_location_of(function)[0]] += places.total()
         for (caller, callee), cost in costs.calls.items():
-            calls[_shown(caller)[0], _shown(callee)[0]] += cost
+            calls[_location_of(caller)[0], _location_of(callee)[0]] += cost
     return call_graph.stacks_of(own, calls)
 
 
 def _ranked(found: Iterable[Costs]) -> list[_Part]:
-    """The functions of all processes with a cost, the largest first."""
+    """Return the functions of all processes that have a cost, the largest first."""
     named: dict[str, dict[str, _Part]] = {}
     for costs in found:
         for function, places in costs.functions.items():
-            location, file = _shown(function)
+            location, file = _location_of(function)
             part = named.setdefault(location, {}).setdefault(file, _Part(location, file, function.object))
             part.places.update(places)
             part.events.update(costs.of_function[function])
-    whole = [part for parts in named.values() for part in _whole(parts) if part.count]
+    whole = [part for parts in named.values() for part in _merged(parts) if part.count]
     return sorted(whole, key=lambda part: (-part.count, part.location, part.file))
 
 
-def _whole(parts: dict[str, _Part]) -> Iterable[_Part]:
-    """Put the parts of one function together, which cachegrind keeps apart by the sources inlined into it.
+def _merged(parts: dict[str, _Part]) -> Iterable[_Part]:
+    """Merge the parts of one function, which cachegrind separates by the sources inlined into it.
 
-    A qualified name, or one with its parameters, is one function, under the first of its files that is the project's
-    own. Of C two static functions may have one name: only what headers brought into a single one is put to it, and not
-    where the object is known, as callgrind's is, which tells inlined source from functions.
+    A qualified name, or one with parameters, is one function in the first of its files that is the project's own. In C
+    two static functions may share a name, so parts from headers are merged only if there is a single other file. If
+    the object is known, as in callgrind's files, nothing is merged, since these mark inlined source.
     """
     files = [file for file in parts if file]
     bodies = [file for file in files if not _HEADER.match(file)]
@@ -355,8 +355,8 @@ def _whole(parts: dict[str, _Part]) -> Iterable[_Part]:
     return parts.values()
 
 
-def _shown(function: Function) -> tuple[str, str]:
-    """Return the location and file of a function; without a name or a source the library stands for them."""
+def _location_of(function: Function) -> tuple[str, str]:
+    """Return the location and file of a function; its library replaces a missing name and is added without a file."""
     library, name = Path(function.object).name, symbol_names.plain(function.name)
     if _UNKNOWN.match(name):
         return tool_files.clean_name(f"[{library}]" if library else "???"), ""
@@ -366,5 +366,5 @@ def _shown(function: Function) -> tuple[str, str]:
 
 
 def _costliest(items: Iterable[tuple[Place, int]]) -> Place | None:
-    """Return the place with the highest cost, the first of equals."""
+    """Return the place with the highest cost, the first if several are equal."""
     return min(items, key=lambda item: (-item[1], item[0]), default=(None, 0))[0]

@@ -15,8 +15,8 @@ from tests.tools.harness import CRATE
 
 @contextmanager
 def hot_workspace(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Have a copy, always in the same folder: cargo would take what it built of another one for its own."""
-    # For libtest's benchmarks; criterion would be built again where it changes.
+    """Yield a copy, always in the same folder: cargo would reuse the build of a copy in another folder."""
+    # For libtest's benchmarks. A change of it would build criterion again.
     monkeypatch.setenv("RUSTC_BOOTSTRAP", "1")
     for name in ("HOT_PANIC", "RUST_BACKTRACE"):
         monkeypatch.delenv(name, raising=False)
@@ -24,6 +24,6 @@ def hot_workspace(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv("CARGO_TARGET_DIR", str(place / "target"))
         shutil.rmtree(place / "crate", ignore_errors=True)
         folder = Path(shutil.copytree(CRATE, place / "crate"))
-        # Tests change it, and cargo goes by dates: an older file would pass for what was built of a changed one.
+        # Tests change it, and cargo compares dates: it would reuse the build of a changed file for an older one.
         (folder / "benches" / "other.rs").touch()
         yield folder

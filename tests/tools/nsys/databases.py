@@ -1,4 +1,4 @@
-"""Small SQLite reports of Nsight Systems: built after the documented schema, or cut down from a real one.
+"""Small SQLite reports of Nsight Systems: built from the documented schema, or reduced from a real one.
 
 python -m tests.tools.nsys.databases REAL.sqlite SMALL.sqlite
 """
@@ -66,7 +66,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "TARGET_INFO_SYSTEM_ENV": ["name", "value"],
 }
 NEWER = {"CUPTI_ACTIVITY_KIND_KERNEL": "greenContextId", "CUPTI_ACTIVITY_KIND_MEMCPY": "copyCount"}
-"""A column of each that 2022.4 does not have."""
+"""A column of each table that 2022.4 does not have."""
 FACTS = {"2022.4": "EXPORT_META_DATA", "2025.3": "META_DATA_EXPORT"}
 STRINGS = {1: "void saxpy<float>(int, float *)", 2: "saxpy", 3: "transpose", 4: "cudaLaunchKernel_v7000", 5: "cuInit"}
 STRINGS |= {6: "cudaMemcpy_v3020", 7: "poll", 8: PLANTED}
@@ -74,7 +74,7 @@ Rows = Sequence[Mapping[str, object]]
 
 
 def kernel(start: int, end: int | None, name: int = 1, **others: object) -> dict[str, object]:
-    """A launch of ``saxpy``, or of the kernel whose name has that number."""
+    """Return a launch of ``saxpy``, or of the kernel whose name has that number."""
     launch = {"registersPerThread": 24, "gridX": 256, "gridY": 1, "gridZ": 1, "blockX": 128, "blockY": 1, "blockZ": 1}
     names = {"demangledName": name, "shortName": 2}
     shared = {"staticSharedMemory": 0, "dynamicSharedMemory": 0}
@@ -113,7 +113,7 @@ SAXPY: Mapping[str, Rows] = {
 
 
 def build(path: Path, tables: Mapping[str, Rows] = SAXPY, version: str = "2025.3") -> Path:
-    """Write a database with those tables, the strings and the facts of a version."""
+    """Write a database with the tables, the strings and the metadata of a version."""
     with closing(sqlite3.connect(path)) as made:
         made.execute("PRAGMA page_size = 512")
         made.execute(f"CREATE TABLE {FACTS[version]} (name TEXT, value TEXT)")
@@ -131,7 +131,7 @@ def build(path: Path, tables: Mapping[str, Rows] = SAXPY, version: str = "2025.3
 
 
 def cut_down(source: Path, target: Path) -> None:
-    """Copy the tables that are read and the strings they name, without any fact but the version."""
+    """Copy the tables that are read and their strings, with only the version as metadata."""
     kept = ("NVTX_EVENTS", "OSRT_API")
     with closing(sqlite3.connect(target)) as made:
         made.execute("PRAGMA page_size = 512")

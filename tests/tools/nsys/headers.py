@@ -1,4 +1,4 @@
-"""Builds ``ranges.c`` with the headers of NVTX that lie beside the real nsys."""
+"""Builds ``ranges.c`` with the NVTX headers of the installed nsys."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 def build(target: Path) -> Path:
-    """Compile the program. Raises FileNotFoundError where nsys is not on PATH, or brings no headers."""
+    """Compile the program. Raises FileNotFoundError if nsys is not on PATH, or has no headers."""
     nsys = shutil.which("nsys")
     if not nsys:
         raise FileNotFoundError("nsys is not on PATH")
-    # Scripts that start an unpacked nsys stand anywhere, so its own word for where it is counts.
+    # A script that starts an unpacked nsys can be anywhere, so the paths in the script count, too.
     head = Path(nsys).read_bytes()[:300]
     said = head.decode("ascii", "ignore").split() if head.startswith(b"#!") else []
     words = [Path(word).resolve() for word in (nsys, *said)]

@@ -1,13 +1,13 @@
-"""Disassemble the functions that a recording of perf has samples in, as JSON on standard output.
+"""Disassemble the functions with samples in a recording of perf, and print them as JSON.
 
     python hot_code.py PERF RECORDING > hot-code.json
 
-`functions[]` holds, for each function with one in a hundred samples or more (40 at most): `name` as perf tells it,
+`functions[]` has an entry for each function with at least 1% of the samples (at most 40): `name` as perf prints it,
 `file` (the executable or library), `machine`, `addresses` (address in the file -> samples), `sources` (address ->
-[function, file:line] of what is inlined there, innermost first) and `listing`, the lines of objdump. `elsewhere[]`
-counts all other samples: [where, why, samples]. Where it fails, the JSON is `{"error": REASON}` and the exit status 1.
+[function, file:line] of inlined frames, innermost first) and `listing`, the lines of objdump. `elsewhere[]` counts all
+other samples: [place, reason, samples]. On failure the JSON is `{"error": REASON}` and the exit status 1.
 
-Run by a bare interpreter, so: standard library only.
+A bare interpreter runs this file, so it uses only the standard library.
 """
 
 # ruff: noqa: D102, D103
@@ -29,15 +29,15 @@ from typing import Any, NamedTuple
 
 FIELDS = "pid,tid,time,event,ip,sym,symoff,dso"
 LEAST, MOST = 0.01, 40
-"""The share of samples from which on a function is disassembled, and how many are."""
+"""The smallest share of samples of a disassembled function, and the largest number of such functions."""
 BEYOND, AROUND, LONGEST = 16_384, 4096, 4_194_304
-"""Bytes behind the last sample, around one without a symbol, and from a function's start to a sample in it."""
+"""Bytes after the last sample, around a sample without a symbol, and at most from a function's start to a sample."""
 LINES = 20_000
 SECONDS = 120
 MACHINES = {3: "x86", 62: "x86", 183: "aarch64"}
 ELF = {b"\x7fELF\1\1": ("<18xH8xI10xHH", "<III4xI"), b"\x7fELF\2\1": ("<18xH12xQ14xHH", "<I4xQQ8xQ")}
-"""By the first bytes of a file, for 32 and 64 bits: machine, offset, entry size and count of the segments' table, and
-of an entry the kind, offset, address and length."""
+"""Formats by the first bytes of a file, for 32 and 64 bits: of the header (machine, offset, entry size and number of
+entries of the segment table), and of a table entry (kind, offset, address and length)."""
 UNKNOWN = "places in files that are not known"
 _HEAD = re.compile(r"\s*(?P<pid>-?\d+)/-?\d+\s+\d+\.\d+:\s+(?P<rest>.*)")
 _MMAP = re.compile(
@@ -53,7 +53,7 @@ _INSTRUCTION = re.compile(r"\s*[0-9a-f]+:\s")
 
 
 class HopelessError(Exception):
-    """Why there is nothing to be told."""
+    """The recording cannot be analysed; the text is the reason."""
 
 
 def main() -> None:
@@ -101,9 +101,9 @@ def hot_code(perf: str, recording: str) -> dict[str, Any]:
 
 
 def require_whole(recording: Path) -> None:
-    """Raise HopelessError for a file that ends before its data do, of which perf reads what is there and says nothing.
+    """Raise HopelessError for a truncated file, which perf reads without a message.
 
-    The header is that of Linux' tools/perf/Documentation/perf.data-file-format.txt.
+    The header is documented in Linux' tools/perf/Documentation/perf.data-file-format.txt.
     """
     with recording.open("rb") as stream:
         header = stream.read(104)
@@ -114,14 +114,14 @@ def require_whole(recording: Path) -> None:
         features = sum(bits.bit_count() for bits in struct.unpack_from("<4Q", header, 72))
         stream.seek(min(offset + length, size))
         table = stream.read(16 * features)
-    # Behind the data stands where each feature is.
+    # After the data is a table with the offset and size of each feature.
     ends = [offset + length, *(sum(pair) for pair in struct.iter_unpack("<QQ", table[: len(table) // 16 * 16]))]
     if not length or len(table) < 16 * features or max(ends) > size:
         raise HopelessError(f"{recording.name} is cut short")
 
 
 class Image:
-    """An ELF file: its kind of processor, and its executable segments as (offset, size, address)."""
+    """An ELF file: its machine, and its loadable segments as (offset, size, address)."""
 
     def __init__(self, path: str) -> None:
         self.machine, self.segments = "", list[tuple[int, int, int]]()
@@ -135,12 +135,12 @@ class Image:
             self.segments = [(offset, length, address) for kind, offset, address, length in entries if kind == 1]
 
     def address(self, offset: int) -> int | None:
-        """Return where a byte of the file is by the file's own addresses."""
+        """Return the file's own address of the byte at an offset, None if no segment contains it."""
         return next((at + offset - start for start, size, at in self.segments if start <= offset < start + size), None)
 
 
 class Place(NamedTuple):
-    """A function as perf tells it, by its start in a file; without a symbol a stretch around samples."""
+    """A function as perf prints it, with its start in a file; without a symbol a range around samples."""
 
     file: str
     name: str
@@ -150,7 +150,7 @@ class Place(NamedTuple):
 
 
 class Samples:
-    """What perf script says, taken line by line."""
+    """The samples in the output of perf script, collected line by line."""
 
     def __init__(self) -> None:
         self.events = Counter[str]()
@@ -172,7 +172,7 @@ class Samples:
         if not head or not sample:
             raise HopelessError(f"perf script prints what is not a sample: {line[:80]!r}")
         self.events[sample["event"]] += 1
-        # `f(int)+0x3 (/usr/lib/x.so)` is split where a mapped file is, since both parts may hold parentheses.
+        # `f(int)+0x3 (/usr/lib/x.so)` is split before the name of a mapped file, since both parts may have parentheses.
         place = sample["place"]
         parts = [(place[: at.start()], place[at.end() : -1]) for at in re.finditer(r" \(", place)]
         symbol, file = next((part for part in parts if part[1] in self.maps), parts[-1])
@@ -181,18 +181,18 @@ class Samples:
             self.elsewhere[file, why] += 1
             return
         named = _SYMBOL.match(symbol)
-        # Samples without a symbol are put together by the stretch they are in.
+        # Samples without a symbol are grouped by ranges of addresses.
         begin = address - int(named["offset"], 16) if named else address // AROUND * AROUND
         where = Place(file, named["name"] if named else "", begin, bool(named), self.images[file].machine)
         self.places[where][address] += 1
 
     def located(self, file: str, offset: int) -> tuple[str, int] | None:
-        """Return a file and the address in it of a byte of the file; None where it cannot be read."""
+        """Return a file and the address in it of the byte at an offset; None if the file cannot be read."""
         address = None if self._unreadable(file) else self.images[file].address(offset)
         return None if address is None else (file, address)
 
     def _unreadable(self, file: str) -> str:
-        """Say why nothing of a file, as perf calls it, can be disassembled."""
+        """Return why a file, as named by perf, cannot be disassembled; '' if it can."""
         if _MODULE.search(file) or (file.startswith("[") and "kernel" in file):
             return "the kernel"
         if file.startswith("["):
@@ -204,9 +204,9 @@ class Samples:
         return "" if self.images[file].segments else "files that are no readable ELF"
 
     def _address(self, pid: str, ip: int, file: str) -> tuple[int | None, str]:
-        """Return where an address of a process is in a file, or why that is not known.
+        """Return the address in a file for an address of a process, or None and the reason.
 
-        What a parent mapped is its children's as well.
+        Mappings of a parent are valid for its children as well.
         """
         if why := self._unreadable(file):
             return None, why
@@ -230,7 +230,7 @@ def told(objdump: str, where: Place, addresses: Counter[int]) -> dict[str, Any]:
 
 
 def listing(argv: list[str], last: int | None) -> Iterator[str]:
-    """Yield the lines of a disassembly; those of a function with a sample at ``last`` end where the next one begins."""
+    """Yield the lines of a disassembly; with ``last``, the function's last sample, only up to the next function."""
     labels = lines = 0
     done = subprocess.run(argv, capture_output=True, timeout=SECONDS, check=False)
     for line in done.stdout.decode("utf-8", "replace").splitlines():
@@ -244,7 +244,7 @@ def listing(argv: list[str], last: int | None) -> Iterator[str]:
 
 
 def sources(file: str, addresses: list[int]) -> dict[str, list[list[str]]]:
-    """Return what debug information says of addresses: function and place of each inlined frame, innermost first."""
+    """Return the function and place of each inlined frame at the addresses, innermost first, from debug information."""
     program = next(filter(None, map(shutil.which, ("addr2line", "llvm-addr2line"))), "")
     if not program:
         return {}
@@ -254,7 +254,7 @@ def sources(file: str, addresses: list[int]) -> dict[str, list[list[str]]]:
         done = subprocess.run(argv, input=asked.encode(), capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return {}
-    # Below each address stand a function and its place, in turns.
+    # After each address, functions and their places alternate.
     _, *blocks = re.split(r"^0x([0-9a-f]+)\n", done.stdout.decode("utf-8", "replace"), flags=re.MULTILINE)
     found: dict[str, list[list[str]]] = {}
     for at, text in zip(blocks[::2], blocks[1::2], strict=True):

@@ -1,14 +1,14 @@
-"""Turn a recording of perf into text, with inlined callers and source lines where perf finds them in time.
+"""Convert a recording of perf to text, with inlined callers and source lines if perf finds them in time.
 
     python perf_text.py LIMIT perf script ARGUMENT... > perf.script
 
-perf asks addr2line for the inlined callers and the source line of every frame, which takes minutes where programs are
-large. After LIMIT seconds, or where perf itself is ended by a signal (it is by SIGPIPE when its addr2line ends), the
-text is made again without inlined callers, and where that fails, too, without source lines; then addr2line is asked
-here for the places with most samples. A line ``# without WHAT: WHY`` says so, and ``# end`` is the last one. The exit
-status is perf's.
+perf runs addr2line for the inlined callers and the source line of every frame, which takes minutes for large programs.
+After LIMIT seconds, or if a signal ends perf (such as SIGPIPE when its addr2line ends), the text is written again
+without inlined callers. If that fails as well, it is written without source lines, and this driver runs addr2line for
+the places with most samples. A line ``# without WHAT: WHY`` records this, and ``# end`` is the last line. The exit
+status is that of perf.
 
-Run by a bare interpreter, so: standard library only.
+A bare interpreter runs this file, so it uses only the standard library.
 """
 
 # ruff: noqa: D103
@@ -34,9 +34,9 @@ from perfflow.tools.linux.drivers import hot_code
 CALLERS, LINES = "inlined callers", "perf's source lines"
 SOURCES = ",srcline"
 SECOND = 10.0
-"""Seconds for the second try: where perf needs more for source lines alone, ours of the hottest places are as good."""
+"""Time limit in s for source lines without inlined callers; after it, those of the hottest places are good enough."""
 MOST = 5000
-"""Places that addr2line is asked for."""
+"""Largest number of places for addr2line."""
 _FRAME = re.compile(r"\s+(?P<offset>[0-9a-f]{1,16}) .* \((?P<file>[^()]+)\)\Z")
 
 
@@ -61,8 +61,8 @@ def main() -> None:
 
 
 def run(argv: list[str], limit: float) -> tuple[int, str]:
-    """Return the exit status, or why there is none that counts."""
-    # A session of its own, since addr2line outlives a perf that is killed.
+    """Return the exit status, and the reason if the output is not usable."""
+    # A session of its own, to kill addr2line as well, which outlives a killed perf.
     child = subprocess.Popen(argv, start_new_session=True)
 
     def stop(number: int, _: object) -> None:
@@ -81,14 +81,14 @@ def run(argv: list[str], limit: float) -> tuple[int, str]:
 
 
 def kill(child: subprocess.Popen[bytes]) -> None:
-    """End a process with all that it left."""
+    """Kill a process and its process group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
 
 
 def with_own_lines(argv: list[str]) -> int:
-    """Print perf's text without source lines, and those of the places with most samples below their frames."""
+    """Print perf's text without its source lines, and add lines for the frames of places with most samples."""
     with tempfile.TemporaryFile() as spool:
         status = subprocess.call([*argv, "--no-inline"], stdout=spool)
         files = hot_code.Samples()
@@ -99,7 +99,7 @@ def with_own_lines(argv: list[str]) -> int:
         sources = {file: hot_code.sources(file, sorted(addresses)) for file, addresses in wanted.items()}
         for line, place in frames(spool, files):
             known = sources.get(place[0], {}).get(f"{place[1]:x}", []) if place else []
-            # What is inlined there comes first, innermost first.
+            # Inlined frames come first, innermost first.
             ip = line.split(maxsplit=1)[0] if known else ""
             texts = [text for name, at in known[:-1] for text in (f"\t{ip} {name}", f"  {at} (inlined)")]
             texts += [line, *(f"  {at}" for _, at in known[-1:])]
@@ -109,7 +109,7 @@ def with_own_lines(argv: list[str]) -> int:
 
 
 def frames(spool: BinaryIO, files: hot_code.Samples) -> Iterator[tuple[str, tuple[str, int] | None]]:
-    """Yield every line, and of a frame of a call graph, where perf prints offsets, the file and the address in it."""
+    """Yield every line and, for a frame with an offset, the file and the address in it."""
     spool.seek(0)
     for raw in spool:
         line = raw.decode("utf-8", "surrogateescape").rstrip("\n")

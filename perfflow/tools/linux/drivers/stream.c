@@ -1,22 +1,23 @@
-/* What this machine can do at most: bytes moved and floating-point operations done per second, by all its cores.
+/* Measure the peaks of this machine: bytes moved and floating-point operations per second, on all cores.
 
     stream SECONDS CPUS SLICE SIZES PRECISIONS
 
-CPUS are the numbers of the cores, a thread on each, SIZES the bytes of one array over all threads in rising order, SLICE
-those that are timed at once, PRECISIONS those to try (f64, f32, f16), each of them a list with commas but SLICE; f16 is
-left out where the processor has none of its own. Every try is a line of JSON on standard output, with its counts and seconds as they are: what is best is for the
-reader to say. The exit status is 1, with a reason on standard error, where memory is short or a result is wrong.
+CPUS are the numbers of the cores, each of which gets a thread. SIZES are the bytes of one array over all threads, in
+increasing order. SLICE is the number of bytes that are timed at once. PRECISIONS are some of f64, f32 and f16; f16 is
+skipped if the processor does not support it. All but SLICE are lists with commas. Every try is a line of JSON on
+standard output with its counts and seconds; the reader selects the best. The exit status is 1 with a reason on standard
+error if there is not enough memory or a result is wrong.
 
-Bandwidth: copy, scale, add and triad of McCalpin's STREAM (https://www.cs.virginia.edu/stream/ref.html), with bytes
-counted as there: what the program reads and writes, not the line that is fetched before it is overwritten. `load` adds
-up three arrays and writes none, so that nothing is left uncounted. Each thread has its own part of the arrays and is
-the first to touch it, so that on machines with several memories each core works with the nearest one. Passes through
-the arrays are timed in slices: on a busy machine few passes go through without another program taking a core.
+Bandwidth: copy, scale, add and triad of McCalpin's STREAM (https://www.cs.virginia.edu/stream/ref.html). Bytes are
+counted as in STREAM: those that the program reads and writes, not cache lines that are read only to be overwritten.
+`load` adds up three arrays and writes none, so that all traffic is counted. Each thread has its own part of the arrays
+and touches it first, so that on NUMA machines each core uses its nearest memory. Passes through the arrays are timed in
+slices, since on a busy machine few whole passes run without another program taking a core.
 
 Floating point: independent chains of x += x * a, as many as the vector registers hold, so that neither latency nor
-memory bounds them.
+memory limits them.
 
-Built by gcc or clang with -O3 -march=native -mprefer-vector-width=512 -ffp-contract=fast -pthread; vectors are those of
+Built by gcc or clang with -O3 -march=native -mprefer-vector-width=512 -ffp-contract=fast -pthread. Vectors are those of
 the GCC extension. */
 
 #define _GNU_SOURCE
@@ -53,7 +54,7 @@ the GCC extension. */
 #else
 #define FUSED "false"
 #endif
-/* Its vectors have no fixed length, so they are none of the GCC extension's. */
+/* SVE's vectors have no fixed length, so the GCC extension does not support them. */
 #ifdef __ARM_FEATURE_SVE
 #define UNUSED "SVE"
 #else
@@ -70,7 +71,7 @@ the GCC extension. */
 #define HALF 0
 #endif
 
-/* Of 32 registers 24 hold chains, of 16 twelve: two units of a latency of 4 need 8, four need 16. */
+/* 24 of 32 registers hold chains, or 12 of 16. Two units with a latency of 4 need 8 chains, four units need 16. */
 #define FIRST12(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11)
 #if WIDTH == 64 || defined(__aarch64__)
 #define CHAINS 24
@@ -83,16 +84,16 @@ the GCC extension. */
 enum { COPY, SCALE, ADD, TRIAD, LOAD, KERNELS };
 static const char *const kernel_names[KERNELS] = {"copy", "scale", "add", "triad", "load"};
 static const int arrays_used[KERNELS] = {2, 2, 3, 3, 3};
-/* What is written may wait in the cache, so that a slice of it must be larger than that; what is read comes as it is. */
+/* Writes may wait in the cache, so a slice with writes must be larger. Reads can use LOADS times as many slices. */
 enum { LOADS = 4 };
 enum { MOST_THREADS = 4096, MOST_SIZES = 8, FEWEST_ROUNDS = 4, MOST_ROUNDS = 300 };
 
 typedef double vec __attribute__((vector_size(WIDTH)));
 enum { LANES = WIDTH / sizeof(double), UNROLLED = 4, HUGE_PAGE = 2 << 20 };
 
-/* What a round leaves grows by 1.6%: one that was left out shows, and nothing overflows. */
+/* Values grow by 1.6% per round, so a missing round is detected and nothing overflows. */
 static const double factor = 0.42;
-/* STREAM's own is 1e-13 on the mean; this one is on the worst element after up to 300 rounds. */
+/* STREAM uses 1e-13 for the mean; this tolerance is for the worst element after up to 300 rounds. */
 static const double tolerance = 1e-10;
 
 typedef struct {
@@ -103,9 +104,9 @@ typedef struct {
 
 static worker workers[MOST_THREADS];
 static int threads, sizes;
-static size_t parts[MOST_SIZES]; /* vectors of one array in one thread's part, of each size */
-static size_t slices[MOST_SIZES]; /* in which each size is timed */
-static double seconds;           /* for all that is tried */
+static size_t parts[MOST_SIZES]; /* vectors of one array in one thread's part, for each size */
+static size_t slices[MOST_SIZES]; /* number of slices for each size */
+static double seconds;           /* for all tries */
 static const char *precisions;
 static long tries;
 
@@ -120,7 +121,7 @@ static void fail(const char *why) {
     _Exit(1);
 }
 
-/* All threads meet. Spinning starts them within a microsecond of each other; yielding lets others have the core. */
+/* A barrier for all threads. Spinning starts them within a microsecond of each other; yielding frees the core. */
 static void meet(void) {
     static atomic_int arrived, meetings;
     int before = atomic_load(&meetings);
@@ -142,7 +143,7 @@ static int agreed(const worker *w, int decision) {
     return atomic_load(&said);
 }
 
-/* From the first thread's start to the last one's end, in s. */
+/* Time from the first thread's start to the last thread's end, in s. */
 static double taken(void) {
     double first = workers[0].began, last = workers[0].ended;
     for (int t = 1; t < threads; t++) {
@@ -152,7 +153,7 @@ static double taken(void) {
     return last - first;
 }
 
-/* The empty assembler statement keeps compilers from making a call of memcpy out of a loop, and costs nothing. */
+/* The empty assembler statement prevents compilers from replacing a loop by memcpy, at no cost. */
 #define OVER(n, statement)                                                        \
     for (size_t i = 0; i < (n); i += UNROLLED) {                                  \
         for (size_t k = i; k < i + UNROLLED; k++) { statement; }                  \
@@ -174,7 +175,7 @@ static double load(const vec *a, const vec *b, const vec *c, size_t n) {
     return total;
 }
 
-/* The values of a, b and c between one size and the next, by the same operations on single numbers. */
+/* The values of a, b and c between one size and the next, computed by the same operations on scalars. */
 static double expected[MOST_SIZES][3];
 
 static void expect(int kernel, int size) {
@@ -205,7 +206,7 @@ static vec *array(size_t bytes) {
     char *memory = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) fail("there is not enough memory for the arrays: name a smaller size");
     memory += (HUGE_PAGE - (size_t)memory % HUGE_PAGE) % HUGE_PAGE;
-    madvise(memory, bytes, MADV_HUGEPAGE); /* fewer misses of the address cache; nothing is lost where it is refused */
+    madvise(memory, bytes, MADV_HUGEPAGE); /* fewer TLB misses; a refusal does no harm */
     return (vec *)memory;
 }
 
@@ -220,7 +221,7 @@ static double pass(const worker *w, int kernel, size_t from, size_t n) {
     }
 }
 
-/* Go through the arrays once, slice after slice. */
+/* Process the arrays once, slice by slice. */
 static void move_once(worker *w, int kernel, int size, int round) {
     double sum = 0;
     size_t count = slices[size] * (kernel == LOAD ? LOADS : 1);
@@ -262,8 +263,8 @@ static void move(worker *w) {
     munmap(w->a, most * WIDTH), munmap(w->b, most * WIDTH), munmap(w->c, most * WIDTH);
 }
 
-/* Each step is one operation on every chain. A pass doubles all values STEPS times, the next one halves them as often,
-   so that they are exact in every precision, and after an odd number of passes are 2^STEPS of what they were. */
+/* Each step is one operation on every chain. A pass doubles all values STEPS times, and the next pass halves them as
+   often, so that they are exact in every precision. After an odd number of passes they are multiplied by 2^STEPS. */
 enum { STEPS = 8, PASSES = 401 };
 #define DECLARE(i) vector x##i = lanes[i];
 #define STEP(i) x##i += x##i * a;
@@ -327,9 +328,9 @@ static double calculate_once(worker *w, calculation *run, long calls) {
 }
 
 static void calculate(worker *w, const char *name, calculation *run, double share) {
-    const double shortest = 0.001; /* s: far above what meeting takes */
+    const double shortest = 0.001; /* s: far longer than a barrier takes */
     long calls = 1;
-    /* A try that was held up looks long enough, so several have to be. */
+    /* Several tries must be long enough, since a single one may have been interrupted. */
     for (int long_enough = 0; long_enough < 5; long_enough++) {
         calculate_once(w, run, calls);
         if (agreed(w, taken() < shortest)) calls *= 2, long_enough = -1;
@@ -350,7 +351,7 @@ static void *work(void *argument) {
     CPU_ZERO(&own);
     if (w->cpu < CPU_SETSIZE) {
         CPU_SET(w->cpu, &own);
-        pthread_setaffinity_np(pthread_self(), sizeof own, &own); /* where it is refused the kernel chooses */
+        pthread_setaffinity_np(pthread_self(), sizeof own, &own); /* if refused, the kernel chooses */
     }
     move(w);
     int asked = 0;

@@ -1,14 +1,14 @@
-"""Find out what ``stream`` may use of this machine, say so, and become it.
+"""Detect the resources of this machine for ``stream``, print them, and exec the program.
 
     python stream_run.py PROGRAM SECONDS THREADS SIZE PRECISIONS
 
-THREADS and SIZE (bytes of one array) are 0 where they are to be found: a thread for each core that this process may
-use by its affinity and its cgroup's quota, and arrays of 4, 6 and 8 times the last caches of those cores, as STREAM's
-rules ask, as far as half of the available memory holds three of them. The first line on standard output is a JSON
-object that says what was found, the others are the program's. The exit status is the program's own, 2 with a reason on
-stderr where it cannot be started or what was asked for cannot be had.
+If THREADS or SIZE (bytes of one array) is 0, it is chosen: a thread for each core that the affinity and the cgroup's
+quota of this process allow, and arrays of 4, 6 and 8 times the last-level caches of these cores, as STREAM's rules
+require, but three arrays take at most half of the available memory. The first line on standard output is a JSON object
+with the resources, the other lines are from the program. The exit status is that of the program, or 2 with a reason on
+stderr if it cannot be started or THREADS or SIZE is not possible.
 
-Run by a bare interpreter, so: standard library only.
+A bare interpreter runs this file, so it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TIMES = (4, 6, 8)
-"""Arrays, by the last caches together. STREAM asks for at least 4."""
+"""Sizes of arrays, as multiples of all last-level caches. STREAM requires at least 4."""
 SMALLEST = 64 << 20
-"""Bytes of an array where caches are small: less is over too soon to be timed."""
+"""Smallest array in bytes on machines with small caches; smaller ones take too little time."""
 UNKNOWN_CACHE = 64 << 20
-"""Bytes that the last cache is taken for where the machine does not tell."""
+"""Assumed bytes of the last-level cache if its size is unknown."""
 SLICE = 16 << 20
-"""Bytes of an array that are timed at once, at the least: a millisecond or so. Else twice the last caches."""
+"""Smallest part of an array in bytes that is timed at once, about 1 ms. It is at least twice the last-level caches."""
 FEWEST = 1 << 20
-"""Bytes of an array for each thread, at the least."""
+"""Smallest array in bytes per thread."""
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def main() -> None:
-    """Print what was found and replace this process by the program."""
+    """Print the resources and replace this process by the program."""
     program, seconds, threads, size, precisions = sys.argv[1:]
     root = Path("/")
     allowed = sorted(os.sched_getaffinity(0))
@@ -51,7 +51,7 @@ def main() -> None:
     cores = {"cores": os.sysconf("SC_NPROCESSORS_ONLN"), "allowed": len(allowed), "quota": quota, "threads": len(cpus)}
     memory = {"cache": cache, "available": available, "hypervisor": is_virtual(root)}
     sys.stdout.write(json.dumps({"kind": "machine", **cores, **memory}) + "\n")
-    sys.stdout.flush()  # which the program takes over
+    sys.stdout.flush()  # before the program continues on the same stdout
     lists = (",".join(map(str, cpus)), str(slice_), ",".join(map(str, sizes)))
     try:
         os.execv(program, [program, seconds, *lists, precisions])  # noqa: S606 (the very point: no shell)
@@ -60,13 +60,13 @@ def main() -> None:
 
 
 def refuse(why: str) -> None:
-    """End with a reason."""
+    """Print a reason and exit with 2."""
     sys.stderr.write(f"{why}\n")
     sys.exit(2)
 
 
 def sizes_of(size: int, cache: int, available: int, threads: int) -> list[int]:
-    """Return the bytes of one array, for each size to try; half of the available memory holds three of the largest."""
+    """Return the sizes of one array in bytes; three of the largest fit into half of the available memory."""
     most = available // 6
     if size:
         if size > most:
@@ -81,12 +81,12 @@ def sizes_of(size: int, cache: int, available: int, threads: int) -> list[int]:
 
 
 def mib(size: int) -> str:
-    """Return bytes in words."""
+    """Return a size in MiB as text."""
     return f"{size / (1 << 20):,.0f} MiB"
 
 
 def read(path: Path) -> str:
-    """Return what a file of the kernel says, '' where it is not there."""
+    """Return the text of a kernel file, '' if it does not exist."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -94,7 +94,7 @@ def read(path: Path) -> str:
 
 
 def last_caches(root: Path, cpus: list[int]) -> int:
-    """Return the bytes of the last caches of some cores together, each counted once; 0 where the machine does not tell.
+    """Return the total bytes of the last-level caches of some cores, each cache counted once; 0 if unknown.
 
     https://docs.kernel.org/admin-guide/abi-stable-files.html (sysfs-devices-system-cpu)
     """
@@ -112,15 +112,15 @@ def last_caches(root: Path, cpus: list[int]) -> int:
 
 
 def size_in(text: str) -> int:
-    """Return the bytes that ``32768K`` says, 0 for anything else."""
+    """Return the bytes of a size such as ``32768K``, 0 for any other text."""
     number, unit = text[:-1], text[-1:]
     return int(number) * UNITS[unit] if number.isdecimal() and unit in UNITS else 0
 
 
 def groups(root: Path, controller: str) -> Iterator[Path]:
-    """Yield the folders whose limits hold for this process, its own cgroup first, of version 2 and of version 1.
+    """Yield the folders of cgroup versions 1 and 2 whose limits apply to this process, its own group first.
 
-    In a container the path is often the host's, and what is mounted is the group itself.
+    In a container the path is often that of the host, while the group itself is mounted.
     """
     for line in read(root / "proc/self/cgroup").splitlines():
         number, controllers, path = [*line.split(":", 2), "", ""][:3]
@@ -136,24 +136,24 @@ def groups(root: Path, controller: str) -> Iterator[Path]:
 
 
 def cores_of_quota(root: Path) -> float | None:
-    """Return how many cores' time the process may use, None where there is no limit."""
+    """Return the CPU quota of the process in cores, None without a limit."""
     limits = limits_of(root, "cpu", ["cpu.max"], ["cpu.cfs_quota_us", "cpu.cfs_period_us"])
     return min((quota / period for _, quota, period in limits if quota and period), default=None)
 
 
 def available_memory(root: Path) -> int:
-    """Return the bytes that can be had without swapping: the kernel's estimate, or what the cgroups leave."""
+    """Return the bytes available without swapping: the kernel's estimate, or less if cgroups limit it."""
     known = table(root / "proc/meminfo")
     left = [known.get("MemAvailable:", known.get("MemFree:", 0)) << 10]
     names = (["memory.max", "memory.current"], ["memory.limit_in_bytes", "memory.usage_in_bytes"])
     for folder, most, used in limits_of(root, "memory", *names):
-        # The page cache is given back first.
+        # The page cache can be reclaimed.
         left.append(max(0, most - used + table(folder / "memory.stat").get("inactive_file", 0)))
     return min(left)
 
 
 def limits_of(root: Path, controller: str, *names: list[str]) -> Iterator[tuple[Path, int, int]]:
-    """Yield the folders that limit this process with the two numbers in files of these names, by either version."""
+    """Yield the folders that limit this process, with the two numbers in files of these names, for both versions."""
     for folder in groups(root, controller):
         for files in names:
             words = " ".join(read(folder / file) for file in files).split()
@@ -162,13 +162,13 @@ def limits_of(root: Path, controller: str, *names: list[str]) -> Iterator[tuple[
 
 
 def table(path: Path) -> dict[str, int]:
-    """Return the numbers in the second column of a file by the words in the first."""
+    """Return the numbers in the second column of a file by the words in the first column."""
     rows = (line.split() for line in read(path).splitlines())
     return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()}
 
 
 def is_virtual(root: Path) -> bool:
-    """Whether the machine says that a hypervisor is below it; one that hides is not seen."""
+    """Whether the machine reports a hypervisor. A hidden one is not detected."""
     flags = next((line for line in read(root / "proc/cpuinfo").splitlines() if line.startswith("flags")), "")
     if "hypervisor" in flags.split() or read(root / "sys/hypervisor/type"):
         return True

@@ -1,14 +1,14 @@
-"""Profile a command with Nsight Systems, or read what was profiled elsewhere, and keep only the sums of the report.
+"""Profile a command with Nsight Systems, or read an existing report, and keep only the sums of the report.
 
     python nsys_run.py FOLDER SETTINGS NSYS PROFILE_OPTION ... COMMAND [ARGUMENT ...]
 
-Reports carry the environment of the profiled process, and its output. They are written to a private folder that is
-removed at the end, also where this is interrupted, unless ``keep`` is asked for; FOLDER gets ``nsys.json``. SETTINGS is
-JSON: ``keep``, ``timed`` (whether nsys ends the program after some time), ``report``, a path or glob of what to read
-instead of profiling: a ``.nsys-rep``, a ``.sqlite``, or tables of ``nsys stats`` as .csv or .json.
+Reports contain the environment of the profiled process, and its output. They are written to a private folder that is
+removed at the end and on interruption; ``keep`` copies them to FOLDER. FOLDER gets ``nsys.json``. SETTINGS is JSON:
+``keep``, ``timed`` (whether nsys ends the program after some time) and ``report``, a path or glob to read instead of
+profiling: a ``.nsys-rep``, a ``.sqlite``, or tables of ``nsys stats`` as .csv or .json.
 
-The exit status is nsys's own, which is the program's; 1 where the report cannot be read, and ``nsys.json`` says why.
-nsys's agent leaves the process group, so whatever is left below this process is ended.
+The exit status is nsys's own, which is the program's; 1 if the report cannot be read, with the reason in ``nsys.json``.
+nsys's agent leaves the process group, so all remaining descendants of this process are ended.
 """
 
 # ruff: noqa: PTH207
@@ -27,7 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 
-# Modules without third-party packages, since a bare interpreter runs this.
+# Only modules that need no third-party packages, since a bare interpreter runs this driver.
 from perfflow.machine.orphans import adopt, end_descendants
 from perfflow.model.errors import ToolOutputError
 from perfflow.tools import tool_files
@@ -39,7 +39,7 @@ EXPORT_SECONDS = 3600
 
 
 def main() -> None:
-    """Profile, export, read; write the result, and leave nothing else behind."""
+    """Profile, export and read the report; write its sums, and remove everything else."""
     folder, settings, nsys, words = Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3], sys.argv[4:]
     adopt()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
@@ -65,10 +65,9 @@ def main() -> None:
 
 
 def profile(nsys: str, words: list[str], target: Path) -> int:
-    """Run the command under nsys to its end: both hear of an interruption. Returns the exit status.
+    """Run the command under nsys to its end. An interruption reaches both. Return the exit status.
 
-    What nsys records until it writes the report lies in TMPDIR, so it gets one that is removed; the program keeps its
-    own.
+    nsys keeps unfinished recordings in TMPDIR, so it gets a folder that is removed; the program keeps its own TMPDIR.
     """
     own, env = os.environ.get("TMPDIR", "/tmp"), dict(os.environ)  # noqa: S108 (what it is where it is not set)
     if "," not in own:  # which separates variables
@@ -81,7 +80,7 @@ def profile(nsys: str, words: list[str], target: Path) -> int:
 
 
 def read(nsys: str, pattern: str, place: Path) -> Report:
-    """Read the report that was profiled, or those that match. Raises ToolOutputError."""
+    """Read the new report, or the files that match the pattern. Raises ToolOutputError."""
     paths = sorted(map(Path, glob.glob(pattern, recursive=True))) if pattern else [place / "report.nsys-rep"]
     if not pattern and not paths[0].exists():
         raise ToolOutputError(
@@ -102,10 +101,10 @@ def read(nsys: str, pattern: str, place: Path) -> Report:
 
 
 def export(nsys: str, report: Path, target: Path) -> Path:
-    """Turn a report into SQLite. Raises ToolOutputError with nsys's last words where that fails."""
+    """Convert a report to SQLite. Raises ToolOutputError with nsys's last line of output if that fails."""
     argv = [nsys, "export", "--type", "sqlite", "--force-overwrite", "true", "--output", str(target), str(report)]
     try:
-        # Under the name by which ``last_words`` finds it.
+        # ``last_words`` reads a file of this name.
         with (target.parent / "stderr").open("wb") as log:
             done = subprocess.run(argv, stdout=log, stderr=log, check=False, timeout=EXPORT_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:

@@ -2,11 +2,11 @@
 
     python triton_run.py list|run OUTPUT SCRIPT [ARGUMENT ...] [--perfflow-brief] [--perfflow-only=NAME]
 
-Every call of ``triton.testing.do_bench`` and ``do_bench_cudagraph`` is a benchmark: named by the function that
-``perf_report`` marked and its arguments, else by the function it times, else by its line; ``#2`` and so on where a name
-comes again. All times of each call go to OUTPUT as JSON, whatever the script makes of them; a call that is passed over
-returns NaN. The exit status is the script's own, or 5 where it has no benchmark, or none of that name. What the script
-prints while it is listed goes to stderr.
+Every call of ``triton.testing.do_bench`` and ``do_bench_cudagraph`` is a benchmark. Its name is the function that
+``perf_report`` marked with its arguments, else the timed function, else the line; repeated names get ``#2`` and so on.
+All times of each call go to OUTPUT as JSON, whatever the script does with them; a skipped call returns NaN. The exit
+status is the script's own, or 5 if it has no benchmark, or none of that name. In list mode, output of the script goes
+to stderr.
 
 Run by the measured interpreter, so: standard library and Triton only, and nothing newer than Python 3.8.
 """
@@ -25,7 +25,7 @@ from typing import Any
 
 ONLY, BRIEF = "--perfflow-only=", "--perfflow-brief"
 NONE = 5
-# ms of launches of a brief call; do_bench warms up for the other time.
+# Times (ms) of launches and of warm-up in a brief call.
 LEAST = {"rep": 20, "warmup": 5}
 
 
@@ -38,7 +38,7 @@ class Benches:
         self.within = ""
 
     def watch(self, testing: Any) -> None:
-        """Stand between the script and Triton's functions."""
+        """Wrap Triton's benchmarking functions."""
         for name in ("do_bench", "do_bench_cudagraph"):
             if hasattr(testing, name):
                 setattr(testing, name, self._watched(getattr(testing, name)))
@@ -86,7 +86,7 @@ class Benches:
 
 
 def summary(times: list[float], quantiles: list[float] | None, mode: str) -> Any:
-    """Return what do_bench would: a list of quantiles, all times, or one figure."""
+    """Return the result of do_bench: a list of quantiles, all times, or one figure."""
     if quantiles is not None:
         found = [_quantile(sorted(times), q) for q in quantiles]
         return found[0] if len(found) == 1 else found
@@ -101,7 +101,7 @@ def _quantile(ordered: list[float], q: float) -> float:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the mode of the command line."""
     mode, output, script, *arguments = sys.argv[1:]
     only = arguments.pop()[len(ONLY) :] if arguments and arguments[-1].startswith(ONLY) else ""
     if arguments[-1:] == [BRIEF]:
@@ -116,7 +116,7 @@ def main() -> None:
         os.dup2(2, 1)
     benches = Benches(mode, only)
     benches.watch(triton.testing)
-    # As `python SCRIPT` does.
+    # As with `python SCRIPT`.
     sys.argv[:] = [script, *arguments]
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.path.dirname(os.path.realpath(script))
@@ -141,7 +141,7 @@ def main() -> None:
 
 
 def gpu() -> str:
-    """Return the name of the device that PyTorch uses; '' where it has none."""
+    """Return the name of the device that PyTorch uses; '' if it has none."""
     torch = sys.modules.get("torch")
     try:
         return str(torch.cuda.get_device_name()) if torch is not None and torch.cuda.is_available() else ""

@@ -1,15 +1,15 @@
-"""List or run the benchmarks of an asv suite by asv_runner, each in a process of its own.
+"""List or run the benchmarks of an asv suite with asv_runner, each in a process of its own.
 
     python asv_run.py list CONFIG REGEX
     python asv_run.py run  CONFIG REGEX OUT [--attributes=JSON] [--only=NAME]
 
 ``asv run`` itself needs a repository with the commit, writes into the home folder and the suite's own results, and
-takes PYTHONPATH, which says whose code is measured, out of the benchmarks' sys.path. So this asks asv_runner, the
-package that asv has run in every environment, in the same steps: discover, set up the cache, run. CONFIG is
-asv.conf.json, of which ``benchmark_dir`` counts. OUT is as a file of asv's own results, in which each combination of
-parameters is a benchmark of its own; ``benchmarks.json`` is in it, too, and ``errors`` says why benchmarks failed.
-Their result is null; it is NaN (not strict JSON) for those that were skipped. Attributes stand in for the benchmarks'
-own, such as ``{"repeat": 5}``. Exit status 5: there is none.
+removes PYTHONPATH, which determines the measured code, from the benchmarks' sys.path. So this driver uses asv_runner,
+the package that asv runs in every environment, in the same steps: discover, set up the cache, run. CONFIG is
+asv.conf.json; only its ``benchmark_dir`` is used. OUT is like a file of asv's own results, but each combination of
+parameters is a benchmark of its own. It also contains ``benchmarks.json``, and ``errors`` with the reasons of failures.
+The result of a failed benchmark is null, that of a skipped one NaN (not strict JSON). Attributes replace those of the
+benchmarks, such as ``{"repeat": 5}``. Exit status 5: there is no benchmark.
 
 Run by the measured interpreter, so: standard library and asv_runner only, and nothing newer than Python 3.8.
 """
@@ -30,14 +30,14 @@ from typing import Any
 
 PLACE = "PERFFLOW_ASV_STARTED_IN"
 NONE, SKIPPED = 5, 77
-# asv's own limit, for benchmarks that set none (s); a process has twice as long.
+# asv's own limit (s) for benchmarks without one. A process gets twice as long.
 TIMEOUT = 60.0
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the mode of the command line."""
     mode = sys.argv[1]
-    # As `python -m asv_runner` would have it: imports are found where it starts, not in this file's folder.
+    # As with `python -m asv_runner`: imports are found in the working directory, not in this file's folder.
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.environ.setdefault(PLACE, os.getcwd())
     try:
@@ -49,7 +49,7 @@ def main() -> None:
         return
     root, regex, flags = benchmark_dir(sys.argv[2]), sys.argv[3], dict(word.split("=", 1) for word in sys.argv[5:])
     only = flags.get("--only", "")
-    # As in asv the expression may be found anywhere in the name.
+    # As in asv, the expression can match anywhere in the name.
     found = [each for each in discover(root) if (each["name"] == only if only else re.search(regex, each["name"]))]
     if not found:
         sys.stderr.write(f"no benchmark in {root} matches {only or regex or 'anything'}\n")
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def benchmark_dir(config: str) -> str:
-    """Return the folder with the benchmarks that asv.conf.json names, which may hold comments."""
+    """Return the folder of the benchmarks from asv.conf.json, which can contain comments."""
     try:
         with open(config, encoding="utf-8") as stream:
             lines = [line for line in stream if not line.lstrip().startswith("//")]
@@ -109,7 +109,7 @@ def discover(root: str) -> list[dict[str, Any]]:
 
 
 def skips(root: str, benchmark: dict[str, Any], folder: str) -> bool:
-    """Tell whether a benchmark skips its parameters, which its setup alone knows; what fails is for the run to say."""
+    """Return whether the benchmark's setup skips its parameters. A failure is left for the run to report."""
     if "-" not in benchmark["id"]:
         return False
     try:
@@ -120,7 +120,7 @@ def skips(root: str, benchmark: dict[str, Any], folder: str) -> bool:
 
 
 def run(root: str, benchmark: dict[str, Any], attributes: str, folder: str) -> tuple[list[Any], str]:
-    """Run one benchmark as often as its ``rounds`` say; return its row with the samples of all rounds, and an error."""
+    """Run one benchmark for its number of ``rounds``. Return its row with the samples of all rounds, and an error."""
     rounds = int(json.loads(attributes).get("rounds") or benchmark["rounds"] or 1)
     results = []
     try:
@@ -140,7 +140,7 @@ def run(root: str, benchmark: dict[str, Any], attributes: str, folder: str) -> t
 
 
 def place_of(root: str, benchmark: dict[str, Any], folder: str) -> str:
-    """Return the folder to run a benchmark in: one for all that share a cache, which is made once."""
+    """Return the folder to run a benchmark in. Benchmarks with a common cache share it; the cache is made once."""
     key = benchmark["setup_cache_key"]
     if key is None:
         return tempfile.mkdtemp(dir=folder)
@@ -152,7 +152,7 @@ def place_of(root: str, benchmark: dict[str, Any], folder: str) -> str:
 
 
 def child(name: str, words: list[str], folder: str, timeout: float | None, good: tuple[int, ...] = (0,)) -> int:
-    """Take one of asv_runner's steps in a process of its own. Raises ValueError with its last words where it fails."""
+    """Run one of asv_runner's steps in a new process. Raises ValueError with its last line of output if it fails."""
     argv = [sys.executable, os.path.abspath(__file__), name, *words]
     with tempfile.TemporaryFile() as said:
         done = subprocess.run(argv, cwd=folder, timeout=timeout, check=False, stdout=said, stderr=said)
@@ -168,7 +168,7 @@ def child(name: str, words: list[str], folder: str, timeout: float | None, good:
 
 
 def step(name: str, words: tuple[str, ...]) -> None:
-    """Be the process of one step; these are the functions that asv calls by the same words."""
+    """Run one step in this process, by the functions that asv calls for the same arguments."""
     from asv_runner.discovery import _discover  # type: ignore[import-untyped]
     from asv_runner.run import _run  # type: ignore[import-untyped]
     from asv_runner.setup_cache import _setup_cache  # type: ignore[import-untyped]
@@ -177,7 +177,7 @@ def step(name: str, words: tuple[str, ...]) -> None:
 
 
 def probe(words: tuple[str, ...]) -> None:
-    """End with SKIPPED if the benchmark's setup says so, as asv_runner finds it before it runs one."""
+    """Exit with SKIPPED if the benchmark's setup skips it, with the same check as asv_runner before a run."""
     import pickle
 
     from asv_runner.discovery import get_benchmark_from_name

@@ -2,15 +2,15 @@
 
     python [flags] python_run.py --under=line_profiler_run.py ROWS_FILE NAMES script|module|code TARGET [ARGUMENT ...]
 
-``kernprof`` imports what it is to profile before the program starts, sees no code of a module's top level, and leaves a
-pickle. This driver hands line_profiler the code of every own module as it is loaded (NAMES, joined by commas, chooses
-others), in all threads, and ROWS_FILE is JSON: ``status``, ``modules`` that were watched, ``total`` (s, the time of the
-program without the overhead of hits, at least the sum of ``own``) and ``rows`` of ``file``, ``line``, ``function``,
-``hits``, ``time``, ``of`` (all lines of the function) and ``own`` (s).
+``kernprof`` imports the profiled modules before the program starts, does not see the top level of modules, and writes a
+pickle. This driver gives line_profiler the code of every own module as it is loaded (NAMES, joined by commas, selects
+others), in all threads. ROWS_FILE is JSON: ``status``, the profiled ``modules``, ``total`` (s, the time of the program
+without the overhead of hits, at least the sum of ``own``) and ``rows`` of ``file``, ``line``, ``function``, ``hits``,
+``time``, ``of`` (all lines of the function) and ``own`` (s).
 
-line_profiler's ``time`` of a line includes the functions that it calls, and what it cost to watch those. ``own`` is an
-estimate without those of them that are profiled too: each such function's time, with the overhead of its hits, is taken
-from the lines that name it, in proportion to theirs.
+line_profiler's ``time`` of a line includes the functions that it calls and their profiling overhead. ``own`` is an
+estimate without those called functions that are profiled, too: the time of each such function, with the overhead of its
+hits, is subtracted from the lines that name it, in proportion to their times.
 
 Run by the measured interpreter, so: standard library and line_profiler only, and nothing newer than Python 3.8.
 """
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from typing import Any
 
     Key = tuple[str, int, str]
-    """A block of code: file, first line and name."""
+    """A block of code: its file, first line and name."""
     Place = tuple[Key, int]
     """A line of a block."""
 
 _OPTIMIZED = 1
-"""The flag (inspect.CO_OPTIMIZED) that functions have and the bodies of classes and modules have not."""
+"""The flag (inspect.CO_OPTIMIZED) of functions, which bodies of classes and modules do not have."""
 _MANY = 1000
-"""Hits from which on their overhead can be told from that of a call."""
+"""The number of hits from which their overhead is distinguishable from that of a call."""
 _BUSY = 10
-"""How many times its undisturbed overhead a hit may cost on a busy machine."""
+"""The largest overhead of a hit on a busy machine, as a multiple of the undisturbed one."""
 _RUN_AT_ONCE = {"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"}
 
 
 def main(runner: Any, words: list[str]) -> None:
-    """Profile the program that the command line names; what it raises ends this process as it would have ended."""
+    """Profile the program of the command line. Its exceptions end this process as they would have ended the program."""
     rows_file, names, form, target = os.path.abspath(words[0]), *words[1:4]
     new_profiler = runner.require("line_profiler", rows_file).LineProfiler
     profiler = new_profiler()
@@ -74,7 +74,7 @@ def main(runner: Any, words: list[str]) -> None:
 
 
 def overhead_of_a_hit(profiler_class: Any) -> float:
-    """Return what line_profiler takes for one hit (s) of a function, which is in the time of the line that calls it."""
+    """Return line_profiler's overhead (s) of one hit of a function, which is in the time of the line that calls it."""
     text = "def callee():\n    for _ in range(1000):\n        pass\ndef caller():\n    callee()\n"
     found: list[float] = []
     for _ in range(5):
@@ -94,7 +94,7 @@ def overhead_of_a_hit(profiler_class: Any) -> float:
 
 
 def _follow_threads(profiler: Any) -> None:
-    """Profile threads, too: line_profiler is switched on for one thread at a time."""
+    """Profile threads, too: line_profiler must be enabled in each thread."""
     import threading
 
     base: Any = threading.Thread
@@ -111,7 +111,7 @@ def _follow_threads(profiler: Any) -> None:
 
 
 class Blocks:
-    """The blocks of code (functions, bodies of classes and modules) that a profiler was given, and who names them."""
+    """The profiled blocks of code (functions, bodies of classes and modules), and the lines that name them."""
 
     def __init__(self, profiler: Any) -> None:
         self._profiler = profiler
@@ -120,7 +120,7 @@ class Blocks:
         self._names: list[tuple[Key, int, str]] = []
 
     def add_module(self, code: types.CodeType, name: str) -> types.CodeType:
-        """Give the profiler all code of a module; return the code to run in its place."""
+        """Give the profiler all code of a module. Return the code to run in its place."""
         self._known_as.setdefault(name.rpartition(".")[2], set()).add(_key(code))
         return self._add(code, "")
 
@@ -131,16 +131,16 @@ class Blocks:
         self._read(code, holder)
         cells = tuple(types.CellType() for _ in code.co_freevars)
         function = types.FunctionType(code.replace(co_consts=inner), {}, closure=cells or None)
-        # It marks the code by instructions that do nothing, so that no other code passes for it.
+        # The profiler adds no-op instructions to the code, so that it differs from all other code.
         self._profiler.add_function(function)
         return function.__code__
 
     def _read(self, code: types.CodeType, holder: str) -> None:
-        """Note which lines of a block name something, and which run another block there and then."""
+        """Record which lines of a block use which names, and which run another block immediately."""
         import dis
 
         own = _key(code)
-        # What makes or calls an object is known by its class.
+        # Methods that create or call an object are also known by the name of the class.
         for alias in (code.co_name, holder) if code.co_name in {"__init__", "__new__", "__call__"} else (code.co_name,):
             self._known_as.setdefault(alias, set()).add(own)
         starts = dict(dis.findlinestarts(code))
@@ -155,7 +155,7 @@ class Blocks:
                 self._names += [(own, line, word) for word in value.split(".")]
 
     def rows(self, stats: Any, overhead: float) -> tuple[list[tuple[Any, ...]], float]:
-        """Return one row per line that ran, with times in s, and what a hit cost in this run (s).
+        """Return one row per line that ran, with times in s, and the overhead of a hit in this run (s).
 
         ``overhead`` (s) is that of a hit on an undisturbed machine.
         """
@@ -184,7 +184,7 @@ class Blocks:
         return rows, overhead
 
     def _callers(self, lines: dict[Place, tuple[float, int]]) -> dict[Key, list[Place]]:
-        """Return the lines that took time and name a block, or run it there and then, by block."""
+        """Return, by block, the lines that took time and name the block or run it immediately."""
         found: dict[Key, set[Place]] = {key: set(places) for key, places in self._runs.items()}
         for key, line, word in self._names:
             for named in self._known_as.get(word, ()):
@@ -206,14 +206,14 @@ def _in_this_run(
     whole: dict[Key, tuple[float, int]],
     undisturbed: float,
 ) -> float:
-    """Return what a hit cost (s): on a busy machine several times as much as on an undisturbed one.
+    """Return the overhead of a hit (s): on a busy machine, it is several times that on an undisturbed one.
 
-    The lines that call certain blocks cannot have paid more for their hits than what they took beyond them.
+    The time of the calling lines beyond the time of the called blocks is an upper bound of the blocks' overhead.
     """
     groups: list[tuple[set[Place], float, int]] = []
     for key, places in callers.items():
         joined, spent, hits = set(places), *whole[key]
-        # Lines that call several blocks belong to all of them.
+        # Blocks with a common calling line form one group.
         for group in [each for each in groups if each[0] & joined]:
             groups.remove(group)
             joined, spent, hits = joined | group[0], spent + group[1], hits + group[2]

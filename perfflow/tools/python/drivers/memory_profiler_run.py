@@ -1,12 +1,12 @@
-"""Run a Python program as ``python`` itself would, with memory_profiler on the lines of the modules named.
+"""Run a Python program as ``python`` itself would, with memory_profiler on the lines of the named modules.
 
     python [flags] python_run.py --under=memory_profiler_run.py ROWS_FILE NAMES script|module|code TARGET [ARGUMENT ...]
 
-memory_profiler asks for the size of the process at every line of a watched module, which takes some 20 µs each time, so
+memory_profiler reads the size of the process at every line of a watched module, which takes some 20 µs each time. So
 without NAMES (joined by commas) no line is watched, and memory_profiler need not be installed for the program's
-interpreter. ROWS_FILE is JSON: ``status``, ``modules`` that were watched, and ``rows`` of ``file``, ``line``,
-``function``, ``hits`` and ``grown`` (MiB by which the process grew in the line, < 0 where it shrank). Threads other
-than the main one are not watched.
+interpreter. ROWS_FILE is JSON: ``status``, the watched ``modules``, and ``rows`` of ``file``, ``line``, ``function``,
+``hits`` and ``grown`` (MiB by which the process grew in the line, < 0 if it shrank). Threads other than the main one
+are not watched.
 
 Run by the measured interpreter, so: standard library and memory_profiler only, and nothing newer than Python 3.8.
 """
@@ -21,7 +21,7 @@ import types
 
 
 def main(runner: types.ModuleType, words: list[str]) -> None:
-    """Profile the program that the command line names; what it raises ends this process as it would have ended."""
+    """Profile the program of the command line. Its exceptions end this process as they would have ended the program."""
     rows_file, names = os.path.abspath(words[0]), words[1]
     own = runner.OwnModules(*words[2:4], names)
     watcher = Watcher(runner.require("memory_profiler", rows_file)) if names else None
@@ -43,14 +43,14 @@ def main(runner: types.ModuleType, words: list[str]) -> None:
 
 
 class Watcher:
-    """memory_profiler's own profiler, with the code that it was given."""
+    """memory_profiler's own profiler and the code to watch."""
 
     def __init__(self, memory_profiler: types.ModuleType) -> None:
         class Growth(memory_profiler.CodeMap):  # type: ignore[misc,name-defined]
-            """What the process grew by since the last watched line.
+            """The growth of the process since the last watched line.
 
-            memory_profiler itself asks what the line before had at most, by its number alone, which is wrong after a
-            call and in a loop.
+            memory_profiler itself subtracts the maximum of the line that ran before, found by its number alone, which
+            is wrong after a call and in a loop.
             """
 
             last: float | None = None
@@ -67,7 +67,7 @@ class Watcher:
 
     def add(self, code: types.CodeType, name: str) -> types.CodeType:
         """Watch all code of a module."""
-        # Its own way to add code reads the source, which is not always there.
+        # Its own method to add code reads the source, which does not always exist.
         self.profiler.code_map[code] = {}
         for inner in code.co_consts:
             if isinstance(inner, types.CodeType):

@@ -1,9 +1,9 @@
 """Turn every recording of memray in a folder into JSON: ``python memray_stats.py FOLDER ROWS``.
 
 ``memray.bin`` becomes ``stats.json``, and ``memray.bin.PID`` of a forked child ``stats.PID.json``, each with the ROWS
-places that allocate most, by ``memray stats``, and under ``perfflow_heap`` what was held every 10 ms; ``peak.json`` and
-``peak.PID.json`` say who held memory when that was the most: ``rows`` of a thread, bytes, and the frames as function,
-file and line, the allocating one first. A recording that was cut, as of a child that was killed, is an error.
+places that allocate most, by ``memray stats``, and ``perfflow_heap``, the bytes held every 10 ms. ``peak.json`` and
+``peak.PID.json`` contain the memory held at the peak: ``rows`` of a thread, bytes, and frames as function, file and
+line, the allocating one first. A truncated recording, such as that of a killed child, is an error.
 
 Run by the measured interpreter, whose memray made the recordings: standard library and memray only.
 """

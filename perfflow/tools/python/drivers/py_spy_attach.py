@@ -1,11 +1,11 @@
-"""Record a running process by py-spy: for a duration, or as long as a command runs that puts load on it.
+"""Record a running process with py-spy, for a duration or while a command that puts load on it runs.
 
     python py_spy_attach.py STATUS_FILE SECONDS PY_SPY [ARGUMENT ...] -- [COMMAND ...]
 
-SECONDS is 0 where the command alone ends the recording. The command starts when py-spy has attached, and its standard
-output is discarded. py-spy writes nothing when SIGTERM ends it, so SIGINT does. STATUS_FILE is JSON: ``status``, that
-of the command (0 without one), ``recorded`` (s) and ``ended``, whether the process itself ended before the recording
-did. The exit status is py-spy's, or the command's. A command of which nothing more is recorded runs to its end.
+If SECONDS is 0, the end of the command ends the recording. The command starts when py-spy has attached, and its
+standard output is discarded. py-spy writes nothing after SIGTERM, so this driver sends SIGINT. STATUS_FILE is JSON:
+``status`` of the command (0 without one), ``recorded`` (s), and ``ended``, whether the process ended before the
+recording. The exit status is py-spy's, or the command's. The command runs to its end after the recording.
 
 Run by a bare interpreter, so: standard library only.
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 ATTACHED = "Sampling process"
 POLL = 0.01
 WRITING = 60.0
-"""Seconds that py-spy may take to write what it recorded."""
+"""The time limit (s) for py-spy to write its recording."""
 
 
 def main() -> None:
@@ -46,12 +46,12 @@ def main() -> None:
     if spy.returncode == 0 and outcome:
         status_file.write_text(json.dumps(outcome) + "\n", encoding="utf-8")
     status = int(outcome.get("status", 1))
-    # One that a signal ended counts from 128, as in a shell.
+    # 128 and more mean that a signal ended the command, as in a shell.
     sys.exit(spy.returncode or (128 - status if status < 0 else status))
 
 
 def record(spy: subprocess.Popen[str], load: list[str], seconds: float) -> dict[str, float | bool]:
-    """Wait for what ends the recording, end it, and wait for the command. Returns what STATUS_FILE holds."""
+    """Record until SECONDS or the end of the command or process, then wait for the command. Return the outcome."""
     began = time.monotonic()
     command = None
     try:

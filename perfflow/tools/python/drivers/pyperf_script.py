@@ -2,9 +2,9 @@
 
     python pyperf_script.py list|run SCRIPT [ARGUMENT ...] [--perfflow-only=NAME]
 
-pyperf itself can do neither of the latter. Benchmarks that are passed over are counted, since its worker processes,
-which run the script directly, are told the number of theirs. The exit status is the script's own, or 5 where it has no
-benchmark, or none of that name. What the script prints while it is listed goes to stderr.
+pyperf itself can do neither of the latter. Skipped benchmarks are counted, because pyperf's worker processes run the
+script directly and select their benchmark by its number. The exit status is the script's own, or 5 if it has no
+benchmark, or none of that name. In list mode, output of the script goes to stderr.
 
 Run by the measured interpreter, so: standard library and pyperf only, and nothing newer than Python 3.8.
 """
@@ -23,7 +23,7 @@ NONE = 5
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the mode of the command line."""
     mode, script, arguments = sys.argv[1], sys.argv[2], sys.argv[3:]
     only = arguments.pop()[len(ONLY) :] if arguments and arguments[-1].startswith(ONLY) else ""
     try:
@@ -34,7 +34,7 @@ def main() -> None:
     if mode == "list":
         os.dup2(2, 1)
     found = choose(pyperf.Runner, only, runs=mode == "run")
-    # As `python SCRIPT` does.
+    # As with `python SCRIPT`.
     sys.argv[:] = [script, *arguments]
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.path.dirname(os.path.realpath(script))
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def choose(runner: Any, only: str, *, runs: bool) -> list[str]:
-    """Have every Runner pass over all benchmarks but ``only``; return the list that will hold the names of all."""
+    """Make every Runner skip all benchmarks except ``only``. Return a list that gets the names of all of them."""
     found: list[str] = []
     original = runner._main  # noqa: SLF001
 

@@ -2,10 +2,10 @@
 
     python pytest_list.py [PYTEST ARGUMENT ...]
 
-A benchmark is a test that uses pytest-benchmark's fixture, itself or through another one, and is not skipped; where
-PERFFLOW_GROUPS holds a JSON list, one that is marked with a group in it. What pytest and the collected files print goes
-to stderr. The exit status is pytest's own, or 5 if there is no benchmark, or one in a file outside the root, whose id
-would not name it.
+A benchmark is a test that uses pytest-benchmark's fixture, directly or through another one, and is not skipped. If
+PERFFLOW_GROUPS is a JSON list, its mark must have a group of this list. Output of pytest and of the collected files
+goes to stderr. The exit status is pytest's own, or 5 if there is no benchmark, or one in a file outside the root, for
+which a node id is not a valid argument.
 
 Run by the measured interpreter, so: standard library and pytest only, and nothing newer than Python 3.8.
 """
@@ -24,7 +24,7 @@ NO_TESTS = 5
 
 
 class Collector:
-    """A plugin that keeps the ids of the benchmarks among the items that are left after every selection."""
+    """A plugin that keeps the ids of the benchmarks among the selected items."""
 
     found: tuple[str, ...] = ()
 
@@ -35,7 +35,7 @@ class Collector:
 
 
 def is_benchmark(item: Any, groups: list[str]) -> bool:
-    """Tell whether pytest-benchmark would time a test, and a group that is asked for holds it, if any is."""
+    """Return whether pytest-benchmark would time a test, and whether it is in one of the groups, if there are any."""
     mark = item.get_closest_marker("benchmark")
     if FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
         return False
@@ -44,15 +44,15 @@ def is_benchmark(item: Any, groups: list[str]) -> bool:
     try:
         from _pytest.skipping import evaluate_skip_marks
 
-        # A condition that fails is for the run to report.
+        # A skip condition that raises is left for the run to report.
         return evaluate_skip_marks(item) is None
     except Exception:  # noqa: BLE001 (a function of pytest's own, and conditions written by anyone)
         return item.get_closest_marker("skip") is None
 
 
 def main() -> None:
-    """List what the command line selects."""
-    # As `python -m pytest` does: the current folder, not this file's, is where imports are found; with -P neither is.
+    """Print the benchmarks that the command line selects."""
+    # As with `python -m pytest`, imports are found in the working directory, not in this file's; with -P in neither.
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd()
     try:

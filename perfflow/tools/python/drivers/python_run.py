@@ -1,13 +1,13 @@
-"""Run a Python program as ``python`` itself would, and record the exit status it asked for.
+"""Run a Python program as ``python`` itself would, and record its exit status.
 
     python [flags] python_run.py [--silent] STATUS_FILE script|module|code TARGET [ARGUMENT ...]
     python [flags] python_run.py --under=DRIVER [WORD ...] script|module|code TARGET [ARGUMENT ...]
 
-A profiler that starts the program (py-spy) may exit 0 although the program failed; the status file holds the truth:
-``{"status": 3}``. It is written by the process that started here alone, never by a forked child, and not at all if the
-program leaves by ``os._exit``, ``exec`` or a signal. With ``--silent`` the program's standard output is discarded,
-which keeps it apart from what the profiler says on the same. DRIVER is a file beside this one, whose ``main`` is given
-this module and the words, and runs the program by ``watch`` and ``perfflow_program``.
+A profiler that starts the program (py-spy) can exit 0 although the program failed. The status file has the program's
+own status: ``{"status": 3}``. Only the process that started here writes it, never a forked child, and it is missing if
+the program ends by ``os._exit``, ``exec`` or a signal. ``--silent`` discards the program's standard output, to separate
+it from the profiler's messages. DRIVER is a file beside this one. Its ``main`` gets this module and the words, and runs
+the program by ``watch`` and ``perfflow_program``.
 
 Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
 """
@@ -36,7 +36,7 @@ _LIBRARIES = tuple(os.path.join(os.path.dirname(path), "") for path in (os.__fil
 
 
 def main() -> None:
-    """Run the program that the command line names; what it raises ends this process as it would have ended."""
+    """Run the program of the command line. Its exceptions end this process as they would have ended the program."""
     words = sys.argv[1:]
     if words[0].startswith(UNDER):
         load_driver(words[0][len(UNDER) :]).main(sys.modules[__name__], words[1:])
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def load_driver(name: str) -> Any:
-    """Return a module beside this file, without leaving it where the program could import it."""
+    """Return a module beside this file, without making it importable for the program."""
     path = os.path.join(FOLDER, name)
     loader = importlib.machinery.SourceFileLoader(f"perfflow_{name}", path)
     module = type(sys)(loader.name)
@@ -58,7 +58,7 @@ def load_driver(name: str) -> Any:
 
 
 def require(library: str, output: str) -> Any:
-    """Import a library; where this interpreter has none, say so in ``output`` and end the process with status 1."""
+    """Import a library. If it is not installed, write that to ``output`` and exit with status 1."""
     try:
         return __import__(library)
     except ImportError:
@@ -68,13 +68,13 @@ def require(library: str, output: str) -> Any:
 
 
 def write_status(path: str, status: int) -> None:
-    """Write down how the program ended."""
+    """Write the exit status of the program as JSON."""
     with open(path, "w", encoding="utf-8") as stream:
         stream.write(f'{{"status": {status}}}\n')
 
 
 def write(path: str, **content: object) -> None:
-    """Write down what was seen of the program."""
+    """Write the profile of the program as JSON."""
     import json
 
     with open(path, "w", encoding="utf-8") as stream:
@@ -82,19 +82,19 @@ def write(path: str, **content: object) -> None:
 
 
 def records(keys: str, rows: Iterable[Sequence[object]]) -> list[dict[str, Any]]:
-    """Return each row as a record with these keys, which spaces separate."""
+    """Return each row as a dictionary with these keys, separated by spaces."""
     return [dict(zip(keys.split(), row)) for row in rows]  # noqa: B905 (Python 3.8)
 
 
 def perfflow_program(code: types.CodeType, namespace: dict[str, Any]) -> None:
-    """Run the program. The name marks in a profile where the driver ends and the program begins."""
+    """Run the program. In a profile, this function's name separates the driver's frames from the program's."""
     exec(code, namespace)
 
 
 def watch(words: list[str], run: Callable[..., object], record: Callable[[int], None]) -> None:
-    """Have ``run`` run the program, then ``record`` the exit status that it asked for; exceptions pass on.
+    """Let ``run`` run the program, then ``record`` its exit status. Exceptions propagate.
 
-    ``words`` are form, target and arguments; ``run`` is given the code and its namespace.
+    ``words`` are form, target and arguments; ``run`` gets the code and its namespace.
     """
     owner = os.getpid()
     status = 1
@@ -102,7 +102,7 @@ def watch(words: list[str], run: Callable[..., object], record: Callable[[int], 
         run(*prepare(*words))
         status = 0
     except SystemExit as error:
-        # As the interpreter takes the argument of ``sys.exit``.
+        # As the interpreter does with the argument of ``sys.exit``.
         status = error.code & 0xFF if isinstance(error.code, int) else int(error.code is not None)
         raise
     except KeyboardInterrupt:
@@ -114,9 +114,9 @@ def watch(words: list[str], run: Callable[..., object], record: Callable[[int], 
 
 
 def prepare(form: str, target: str, *words: str) -> tuple[types.CodeType, dict[str, Any]]:
-    """Make ``sys`` and ``__main__`` what a direct run has; return the program's code and its namespace."""
+    """Make ``sys`` and ``__main__`` those of a direct run. Return the program's code and its namespace."""
     _restore_words(form, target, list(words))
-    # A profiler that starts the driver may have put folders of its own before it.
+    # A profiler that starts the driver can have put its own folders before the driver's.
     for index, place in enumerate(sys.path):
         if os.path.abspath(place) == FOLDER:
             del sys.path[index]
@@ -141,7 +141,7 @@ def _restore_words(form: str, target: str, arguments: list[str]) -> None:
 
 
 def _safe_path() -> bool:
-    """Tell whether the interpreter was told (-P, -I) not to look for modules beside the program."""
+    """Return whether an option (-P, -I) keeps the interpreter from importing modules beside the program."""
     return bool(getattr(sys.flags, "safe_path", False) or sys.flags.isolated)
 
 
@@ -154,7 +154,7 @@ def _load_script(path: str, namespace: dict[str, Any]) -> types.CodeType:
             sys.exit(f"{sys.executable}: can't find '__main__' module in {path!r}")
         return _load_spec(spec, namespace)
     if not os.path.isfile(path):
-        # What the interpreter says and returns itself, so that the status is 2 here, too.
+        # The message and the exit status (2) of the interpreter itself.
         sys.stderr.write(f"{sys.executable}: can't open file {path!r}\n")
         sys.exit(2)
     if not _safe_path():
@@ -165,7 +165,7 @@ def _load_script(path: str, namespace: dict[str, Any]) -> types.CodeType:
 
 
 def _holds_modules(path: str) -> bool:
-    """Tell whether modules can be imported from the path: a folder or an archive, which then has a ``__main__``."""
+    """Return whether modules can be imported from the path: a folder or an archive, which then has a ``__main__``."""
     for hook in sys.path_hooks:
         try:
             hook(path)
@@ -212,10 +212,10 @@ def _load_code(text: str, namespace: dict[str, Any]) -> types.CodeType:
 
 
 class OwnModules:
-    """The modules below the folder a program starts in, below its script's folder, and on PYTHONPATH.
+    """The modules below the working directory, below the script's folder, and on PYTHONPATH.
 
-    What is installed (site-packages) and the standard library are not. Where there are ``names``, the modules of these
-    names (joined by commas) alone and what is below them, wherever they are; ``__main__`` is the program itself.
+    Installed packages (site-packages) and the standard library are not own modules. With ``names`` (joined by commas),
+    own modules are only those of these names and their submodules, wherever they are; ``__main__`` is the program.
     """
 
     def __init__(self, form: str, target: str, names: str = "") -> None:
@@ -229,14 +229,14 @@ class OwnModules:
         self.loaded: list[str] = []
 
     def holds(self, name: str, path: str) -> bool:
-        """Tell whether a module is one of them, by its full name and its file."""
+        """Return whether a module is an own module, by its full name and its file."""
         if self._names:
             return any(f"{name}.".startswith(f"{own}.") for own in self._names)
         place = os.path.realpath(path)
         return place.startswith(self._roots) and not is_library(place)
 
     def change(self, change: Change) -> None:
-        """Let ``change(code, name)`` stand in for the code of every one that is loaded from source from now on."""
+        """Replace the code of every own module that is loaded from source from now on by ``change(code, name)``."""
         self._change = change
         loader: Any = importlib.machinery.SourceFileLoader
         original = loader.get_code
@@ -248,19 +248,19 @@ class OwnModules:
         loader.get_code = get_code
 
     def program(self, code: types.CodeType) -> types.CodeType:
-        """Return the changed code of the program itself, which the interpreter's loaders may have changed already."""
+        """Return the changed code of the program itself, unless a loader has already changed it."""
         if any(code is made for made in self._made) or (self._names and not self.holds("__main__", "")):
             return code
         return self._changed(code, "__main__")
 
     def always_compile(self) -> None:
-        """Compile every one of them in each run, so that runs with and without ``__pycache__`` allocate the same."""
+        """Compile every own module in each run, so that runs with and without ``__pycache__`` allocate the same."""
         loader: Any = importlib.machinery.SourceFileLoader
         original = loader.path_stats
 
         def path_stats(self_: Any, path: str) -> Any:
             if self.holds(self_.name, path):
-                # What the import system does where a source has no time: it neither reads nor writes bytecode.
+                # For a source without a time, the import system neither reads nor writes bytecode.
                 raise OSError
             return original(self_, path)
 
@@ -273,7 +273,7 @@ class OwnModules:
 
 
 def is_library(path: str) -> bool:
-    """Tell whether a file belongs to the standard library, or is installed."""
+    """Return whether a file belongs to the standard library or an installed package."""
     return path.startswith(("<frozen", *_LIBRARIES)) or "/site-packages/" in path or "/dist-packages/" in path
 
 

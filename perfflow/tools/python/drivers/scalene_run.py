@@ -1,15 +1,14 @@
-"""Run a Python program under scalene as ``python`` itself would, keeping its exit status.
+"""Run a Python program under scalene as ``python`` itself would, and keep its exit status.
 
     python [flags] scalene_run.py PROFILE RATE memory|cpu STATUS_FILE script|module|code TARGET [ARGUMENT ...]
 
-scalene itself would run a module and its arguments in a namespace of its own, would leave the interpreter's flags out
-where it starts again to have its allocator loaded, and ends with 0 after SIGINT and with 1 after ``sys.exit()``. So it
-is started here with all that it needs, and runs python_run.py, which records the exit status. PROFILE is JSON in
-scalene's own form; it is not written, or holds nothing, where scalene took no sample of the program's own code: that
-below the working directory, or where the script lies. Installed packages and the standard library count for the line
-that calls them.
+scalene itself runs a module in its own namespace, loses the interpreter's flags when it restarts to load its allocator,
+and exits with 0 after SIGINT and with 1 after ``sys.exit()``. So this driver starts it with the complete environment,
+and scalene runs python_run.py, which records the exit status. PROFILE is JSON in scalene's own form. It is missing or
+empty if scalene took no sample of the program's own code, which is code below the working directory or beside the
+script. Installed packages and the standard library count for the line that calls them.
 
-Run by the measured interpreter, which scalene is installed for, so: nothing newer than Python 3.8.
+Run by the measured interpreter, which must have scalene, so: nothing newer than Python 3.8.
 """
 
 # ruff: noqa: PTH100, PTH109, PTH110, PTH118, PTH120, PTH123, S606
@@ -23,16 +22,16 @@ from typing import Any
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 OWN = 3
-"""Words before those of python_run.py."""
+"""Number of arguments before those of python_run.py."""
 LACKING = "scalene is not installed for this interpreter"
 WINDOW = 1 << 20
-"""Bytes allocated between two samples of memory: a little more than 1 MB, which is scalene's own choice."""
+"""Bytes allocated between two memory samples: a little more than 1 MB, scalene's own default."""
 
 
 def main() -> None:
-    """Profile the program that the command line names."""
+    """Profile the program of the command line."""
     profile, rate, mode = os.path.abspath(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
-    # Where this file lies is no place to import the program's modules from.
+    # The program must not import modules from this file's folder.
     if sys.path and os.path.abspath(sys.path[0]) == FOLDER:
         del sys.path[0]
     try:
@@ -52,7 +51,7 @@ def main() -> None:
     try:
         profiler.main()
     except SystemExit:
-        # ``sys.exit(None)`` is 1 to scalene, and SIGINT 0.
+        # scalene exits with 1 for ``sys.exit(None)``, and with 0 for SIGINT.
         if not os.path.exists(status_file):
             raise
         with open(status_file, encoding="utf-8") as stream:
@@ -61,9 +60,9 @@ def main() -> None:
 
 
 def start_again(preload: Any, memory: bool) -> None:
-    """Have the environment that scalene wants, its allocator in front of the C library's included, if it is not there.
+    """Restart in scalene's environment, which preloads its allocator, unless this process already has it.
 
-    scalene does so by itself otherwise, but as a child and without the interpreter's flags.
+    Otherwise scalene restarts itself, but as a child process and without the interpreter's flags.
     """
     import argparse
 
@@ -74,7 +73,7 @@ def start_again(preload: Any, memory: bool) -> None:
 
 
 def root(form: str, target: str) -> str:
-    """Return the folder below which code is the program's own."""
+    """Return the folder of the program's own code."""
     here = os.getcwd()
     script = os.path.abspath(target)
     inside = form != "script" or script.startswith(os.path.join(here, ""))

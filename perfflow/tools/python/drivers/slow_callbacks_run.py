@@ -1,11 +1,11 @@
-"""Run a Python program as ``python`` itself would, timing every callback of asyncio's event loops.
+"""Run a Python program as ``python`` itself would, and time every callback of asyncio's event loops.
 
     python [flags] python_run.py --under=slow_callbacks_run.py FILE OVER script|module|code TARGET [ARGUMENT ...]
 
-What a loop does in one go, a step of a task or a callback, is what nothing else can happen in. asyncio's debug mode
-measures the same and warns of what takes longer than ``slow_callback_duration``, but keeps a stack of every task and
-callback, which would make them slower; so the time is taken around ``asyncio.Handle._run`` here. A thread looks where
-the loop's thread is once a callback has taken half of OVER seconds.
+While a loop runs a step of a task or a callback, it runs nothing else. asyncio's debug mode measures the same, and
+warns of callbacks longer than ``slow_callback_duration``, but it keeps a stack of every task and callback, which slows
+them down. So this driver measures the time of ``asyncio.Handle._run``. A thread reads the position of the loop's thread
+once a callback has taken half of OVER seconds.
 
 FILE is JSON: ``status``, ``seconds`` (of the program), ``callbacks``, ``longest`` (s) and ``slow``, a list of places:
 ``function``, ``file``, ``line``, ``task`` (whose step it was), ``calls`` and ``seconds``.
@@ -29,18 +29,18 @@ _NOWHERE = ("", "", 0)
 
 
 class Watch:
-    """Times callbacks, and notes the places of those that take longer than ``over`` seconds."""
+    """Times callbacks, and records the places of those that take at least ``over`` seconds."""
 
     def __init__(self, runner: Any, over: float) -> None:
         self.runner, self.over = runner, over
         self.callbacks, self.longest = 0, 0.0
         self.slow: dict[Any, list[float]] = {}
-        # By thread: when its callback began, and where it was when that had taken half of what is too long.
+        # By thread: the start of its callback, and its place after half of ``over``.
         self._running: dict[int, list[Any]] = {}
         self.lock = threading.Lock()
 
     def install(self) -> None:
-        """Take the place of what runs a handle, and begin to look."""
+        """Replace the method that runs a handle, and start the thread that finds places."""
         run_handle = asyncio.Handle._run  # noqa: SLF001 (what asyncio's own debug mode times)
 
         def timed(handle: asyncio.Handle) -> Any:
@@ -72,12 +72,12 @@ class Watch:
             now = time.perf_counter()
             for thread, entry in list(self._running.items()):
                 if entry[1] is _NOWHERE and now - entry[0] >= self.over / 2:
-                    # The innermost frame of the program's own is where it waits or computes.
+                    # The program waits or computes in the innermost frame of its own code.
                     entry[1] = _place(self.runner, sys._current_frames().get(thread))  # noqa: SLF001 (made for this)
 
 
 def _task_of(handle: asyncio.Handle) -> Any:
-    """Return name, file and line of the coroutine whose step a handle is, or of the function that it calls."""
+    """Return name, file and line of the coroutine that a handle steps, or of the function that it calls."""
     callback: Any = getattr(handle, "_callback", None)
     owner = getattr(callback, "__self__", None)
     if isinstance(owner, asyncio.Task):
@@ -90,11 +90,11 @@ def _task_of(handle: asyncio.Handle) -> Any:
 
 
 def _place(runner: Any, frame: Any) -> Any:
-    """Return function, file and line of the innermost frame outside of libraries, or of the innermost of all."""
+    """Return function, file and line of the innermost frame outside of libraries, else of the innermost frame."""
     chosen = frame
     while chosen is not None and runner.is_library(chosen.f_code.co_filename):
         chosen = chosen.f_back
-    # Below the program is this driver, which nothing of the program is in.
+    # The search reached this driver: no frame is of the program's own code.
     if chosen is None or os.path.dirname(chosen.f_code.co_filename) == runner.FOLDER:
         chosen = frame
     if chosen is None:
@@ -104,13 +104,13 @@ def _place(runner: Any, frame: Any) -> Any:
 
 
 def main(runner: Any, words: list[str]) -> None:
-    """Run the program that the command line names; what it raises ends this process as it would have ended."""
+    """Run the program of the command line. Its exceptions end this process as they would have ended the program."""
     file, watch = os.path.abspath(words[0]), Watch(runner, float(words[1]))
     watch.install()
     began = time.perf_counter()
 
     def record(status: int) -> None:
-        # A loop of another thread may still run.
+        # A loop in another thread can still be running.
         with watch.lock:
             places = [(*place, *found) for place, found in watch.slow.items()]
             counts = {"callbacks": watch.callbacks, "longest": watch.longest}

@@ -1,10 +1,10 @@
-"""Run a Python program as ``python`` itself would, writing down every SQL statement that its sqlite3 connections run.
+"""Run a Python program as ``python`` itself would, and record every SQL statement that its sqlite3 connections run.
 
     python [flags] python_run.py --under=sqlite_run.py FILE script|module|code TARGET [ARGUMENT ...]
 
-FILE holds one JSON string per statement, with the values in place, and at the end ``{"status": 0, "statements": 12}``.
-Connections of the process that started here are traced, not of others that it starts, and only what
-``sqlite3.connect`` makes. A program that sets a trace callback of its own takes the place of this one.
+FILE has one JSON string per statement, with its values, and a last line ``{"status": 0, "statements": 12}``. Only
+connections of this process that ``sqlite3.connect`` returns are traced, not those of child processes. A trace callback
+that the program sets replaces this one.
 
 Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
 """
@@ -23,17 +23,17 @@ from typing import Any
 
 
 class Log:
-    """A file of statements, which threads may add to."""
+    """A file of statements, safe for several threads."""
 
     def __init__(self, path: str) -> None:
-        # Under another name until the program has ended, so that what is there is whole.
+        # Under another name until the program has ended, so that the final file is always complete.
         self._path, self._growing = path, path + ".part"
         self._stream = open(self._growing, "w", encoding="utf-8")  # noqa: SIM115 (closed when the program ends)
         self._lock, self._owner = threading.Lock(), os.getpid()
         self._statements = 0
 
     def add(self, statement: str) -> None:
-        """Write one statement down; a forked child's are none of this process."""
+        """Write one statement, unless this is a forked child."""
         if os.getpid() == self._owner:
             with self._lock:
                 if not self._stream.closed:
@@ -49,7 +49,7 @@ class Log:
 
 
 def main(runner: Any, words: list[str]) -> None:
-    """Run the program that the command line names; what it raises ends this process as it would have ended."""
+    """Run the program of the command line. Its exceptions end this process as they would have ended the program."""
     log = Log(os.path.abspath(words[0]))
     # The audit event of a new connection comes before it can be traced (CPython 3.11), so connect itself is wrapped.
     connect: Any = sqlite3.connect

@@ -1,12 +1,11 @@
-"""Time a Python statement by ``timeit``, and write all its repeats as JSON.
+"""Time a Python statement with ``timeit``, and write all its repeats as JSON.
 
     python [flags] timeit_run.py OUT NUMBER REPEAT SETUP STATEMENT
 
-``python -m timeit`` prints three digits of the best repeat alone. OUT is ``{"number": N, "seconds": [...],
-"resolution": S}``: the time of each repeat of N loops, and the step of the clock, in s. A NUMBER of 0 is found so that
-a repeat takes 2 ms or more, a REPEAT of 0 so that all of them take a fifth of a second, and there are five or more
-unless these would take more than half a second.
-Garbage is not collected meanwhile, as timeit has it, unless SETUP says ``gc.enable()``.
+``python -m timeit`` only prints three digits of the best repeat. OUT is ``{"number": N, "seconds": [...],
+"resolution": S}``: the time of each repeat of N loops, and the resolution of the clock, in s. NUMBER 0 chooses loops so
+that a repeat takes 2 ms or more. REPEAT 0 chooses repeats so that all of them take 0.2 s, but at least five, unless
+five would take more than 0.5 s. As in timeit, the garbage collector is off, unless SETUP calls ``gc.enable()``.
 
 Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
 """
@@ -25,14 +24,14 @@ LEAST = 0.002
 WHOLE = 0.2
 FEWEST, MOST = 5, 100
 PATIENCE = 0.5
-"""The most that the fewest repeats may take, s."""
+"""The longest time of the fewest repeats (s)."""
 
 
 def main() -> None:
-    """Time what the command line says; what the statement raises ends this process with its traceback."""
+    """Time the statement of the command line. Its exceptions end this process with a traceback."""
     out, number, repeat = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     setup, statement = sys.argv[4], sys.argv[5]
-    # As `python -m timeit` does: imports are found in the current folder, not in this file's; with -P in neither.
+    # As with `python -m timeit`, imports are found in the working directory, not in this file's; with -P in neither.
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd()
     del sys.argv[1:]
@@ -45,13 +44,13 @@ def main() -> None:
 
 
 def repeats(seconds: float) -> int:
-    """Return how often to repeat what takes so many seconds."""
+    """Return the number of repeats for a repeat of so many seconds."""
     fewest, fitting = (int(limit / max(seconds, 1e-9)) for limit in (PATIENCE, WHOLE))
     return max(1, min(FEWEST, fewest), min(MOST, fitting))
 
 
 def enough(timer: timeit.Timer) -> int:
-    """Return the power of two of loops that takes LEAST or more, twice: once may have been an interruption."""
+    """Return the power of two of loops that takes LEAST or more, twice: a single time can be an interruption."""
     number = 1
     while timer.timeit(number) < LEAST or timer.timeit(number) < LEAST:
         number *= 2

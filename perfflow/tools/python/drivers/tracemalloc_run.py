@@ -1,11 +1,12 @@
-"""Run a Python program as ``python`` itself would, with tracemalloc on, and say what was alive at its fullest moment.
+"""Run a Python program as ``python`` itself would, with tracemalloc on, and write its largest snapshot.
 
     python [flags] python_run.py --under=tracemalloc_run.py ROWS_FILE FRAMES script|module|code TARGET [ARGUMENT ...]
 
-tracemalloc knows the highest sum of all blocks of Python's allocators, but not whose they were then: so a timer of CPU
-time (SIGPROF) looks every 20 ms, takes a picture whenever the sum is a quarter above that of the last, and once more at
-the end. ROWS_FILE is JSON: ``status``, ``peak`` (B), ``seen`` (B, the sum in the fullest picture), ``own_memory`` (B,
-of tracemalloc itself) and ``rows`` of ``file``, ``line``, ``function``, ``size`` (B) and ``count`` in that picture.
+tracemalloc records the highest sum of all blocks of Python's allocators, but not their owners at that time. So a timer
+of CPU time (SIGPROF) checks the sum every 20 ms and takes a snapshot when the sum is a quarter above that of the last,
+and once more at the end. ROWS_FILE is JSON: ``status``, ``peak`` (B), ``seen`` (B, the sum in the largest snapshot),
+``other`` (B, in its lines beyond ``rows``), ``own_memory`` (B, of tracemalloc itself) and ``rows`` of ``file``,
+``line``, ``function``, ``size`` (B) and ``count`` in that snapshot.
 
 Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
 """
@@ -26,7 +27,7 @@ _KEPT = 200
 
 
 def main(runner: types.ModuleType, words: list[str]) -> None:
-    """Trace the program that the command line names; what it raises ends this process as it would have ended."""
+    """Trace the program of the command line. Its exceptions end this process as they would have ended the program."""
     rows_file, frames = os.path.abspath(words[0]), int(words[1])
     runner.OwnModules(*words[2:4]).always_compile()
     album = Album()
@@ -57,7 +58,7 @@ def main(runner: types.ModuleType, words: list[str]) -> None:
 
 
 class Album:
-    """Keeps the fullest picture of the memory."""
+    """Keeps the largest snapshot of the memory."""
 
     def __init__(self) -> None:
         self.fullest: tracemalloc.Snapshot | None = None
@@ -65,22 +66,22 @@ class Album:
         self._looking = False
 
     def look(self, *_signal: object) -> None:
-        """Take a picture if there is much more than in the last, or at the end if there is more."""
-        # A picture of many blocks takes longer than the time to the next signal.
+        """Take a snapshot if the memory has grown by _GROWTH since the last one, or at the end if it has grown."""
+        # A snapshot of many blocks takes longer than the time to the next signal.
         if self._looking or not tracemalloc.is_tracing():
             return
         self._looking = True
         try:
             size = tracemalloc.get_traced_memory()[0]
             if size > self._size * (_GROWTH if _signal else 1):
-                # Blocks of the picture itself are not traced.
+                # Blocks of the snapshot itself are not traced.
                 self.fullest, self._size = tracemalloc.take_snapshot(), size
         finally:
             self._looking = False
 
 
 def rows(snapshot: tracemalloc.Snapshot | None, drivers: str) -> list[tuple[object, ...]]:
-    """Return one row per line that had blocks in the picture, without those of the drivers and of tracemalloc."""
+    """Return one row per line with blocks in the snapshot, without lines of the drivers and of tracemalloc."""
     functions: dict[str, list[tuple[int, int, str]]] = {}
     found: list[tuple[object, ...]] = []
     for statistic in snapshot.statistics("lineno") if snapshot else ():
@@ -95,7 +96,7 @@ def rows(snapshot: tracemalloc.Snapshot | None, drivers: str) -> list[tuple[obje
 
 
 def functions_of(path: str) -> list[tuple[int, int, str]]:
-    """Return first line, last line and qualified name of every function of a file; [] where it cannot be read."""
+    """Return first line, last line and qualified name of every function of a file; [] if it cannot be read."""
     import ast
 
     try:

@@ -1,16 +1,15 @@
-"""Write which benchmarks there are in the executables that ``cargo bench --no-run`` built, and how to start each.
+"""List the benchmarks in the executables that ``cargo bench --no-run`` built, and record how to start them.
 
     python cargo_suite.py FOLDER CARGO [FILTER]
     python cargo_suite.py FOLDER
 
-FOLDER holds cargo.json, cargo's messages. Each executable is copied to FOLDER/bin, since the next build, with other
-features or settings, may write to the same path. suite.json in FOLDER says where it starts and in which environment,
-which are what cargo would give it, the benchmarks it lists, and whether it tells source lines. clock.so is the clock
-of stepping_clock.c, where a C compiler makes it. The exit status is 1, with a reason on stderr, if
-cargo did not say that all went well, one of them cannot be listed, or there is no benchmark. The second form prints
-the names that were found, one a line.
+FOLDER has cargo.json, cargo's messages. Each executable is copied to FOLDER/bin, since the next build, with other
+features or settings, may write to the same path. suite.json in FOLDER has its working directory and environment, as
+cargo would set them, its benchmarks, and whether it has source lines. clock.so is built from stepping_clock.c if there
+is a C compiler. The exit status is 1 with a reason on stderr if cargo did not report success, if an executable cannot
+be listed, or if there is no benchmark. The second form prints the names from the list, one per line.
 
-Run by a bare interpreter, so: standard library only.
+A bare interpreter runs this file, so it uses only the standard library.
 """
 
 # ruff: noqa: D103
@@ -34,7 +33,7 @@ from typing import Any
 LISTED = re.compile(r"^(?P<name>.+): benchmark$")
 LIBTEST = re.compile(r"^\d+ tests?, \d+ benchmarks?$")
 PATIENCE = 300
-"""Seconds for listing; setting up the benchmarks, which listing does too, may take a while."""
+"""Time limit for listing in s; listing also sets up the benchmarks, which may take long."""
 CLOCK = "clock.so"
 LINES = (1, 2, "1", "2", "limited", "full", "line-tables-only")
 """Kinds of debug information with source lines."""
@@ -72,7 +71,7 @@ def write(folder: Path, cargo: str, patterns: Sequence[str]) -> None:
         listed(bench, artifact, patterns)
         harnesses.add(bench["harness"])
         if bench["ids"]:
-            # Profilers name the file a function is in, so it keeps its name.
+            # The copy keeps its name, since profilers show the file of a function.
             place = folder / "bin" / str(len(benches))
             place.mkdir(parents=True, exist_ok=True)
             bench["program"] = copied(Path(artifact["executable"]), place / bench["target"])
@@ -98,10 +97,10 @@ def write(folder: Path, cargo: str, patterns: Sequence[str]) -> None:
 
 
 def messages_in(text: str) -> Iterator[dict[str, Any]]:
-    """Yield what cargo says of each thing it did. Raises ValueError where that is cut, or not all went well."""
+    """Yield cargo's messages. Raises ValueError if they are cut or the build did not succeed."""
     finished = False
     for line in text.splitlines():
-        # Build scripts and wrappers of the compiler may print between the messages.
+        # Build scripts and compiler wrappers may print between the messages.
         if line.startswith("{"):
             message = json.loads(line)
             finished = finished or (message.get("reason") == "build-finished" and message.get("success") is True)
@@ -111,7 +110,7 @@ def messages_in(text: str) -> Iterator[dict[str, Any]]:
 
 
 def is_benchmark(message: Mapping[str, Any]) -> bool:
-    """Tell whether a message is of an executable that runs benchmarks, and not of a binary that was built for them."""
+    """Whether a message is about an executable with benchmarks, not about a binary that was built for them."""
     is_built = message.get("reason") == "compiler-artifact" and message["executable"]
     return bool(is_built and message["profile"]["test"])
 
@@ -143,7 +142,7 @@ def described(
 
 
 def target_of(executable: Path) -> Path:
-    """Return the target folder, which is above those of a profile and of a platform."""
+    """Return the target folder, which is above the folders of a profile and a platform."""
     return next((folder for folder in executable.parents if (folder / ".rustc_info.json").exists()), executable.parent)
 
 
@@ -156,7 +155,7 @@ def package_name(identity: str) -> str:
 
 
 def made_clock(path: Path) -> bytes:
-    """Compile the stepping clock; return for which machine, b"" where there is no compiler for it."""
+    """Compile the stepping clock and return its machine, b"" if it cannot be compiled."""
     argv = ["cc", "-O1", "-shared", "-fPIC", "-o", str(path), str(Path(__file__).with_name("stepping_clock.c"))]
     try:
         subprocess.run(argv, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, check=True)
@@ -166,9 +165,9 @@ def made_clock(path: Path) -> bytes:
 
 
 def sections(path: Path) -> dict[bytes, bytes]:
-    """Return the strings for the dynamic linker, other sections as no bytes, and as b"" the kind of machine.
+    """Return the sections of a 64-bit ELF file by name: .dynstr with its contents, others empty; b"" is the machine.
 
-    Nothing of what is no ELF file of 64 bits.
+    Other files have no sections.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         if content[:5] != b"\x7fELF\2":
@@ -200,7 +199,7 @@ def facts(package: Mapping[str, Any]) -> dict[str, str]:
 
 
 def standard_libraries() -> list[str]:
-    """Return the compiler's folders of shared libraries, for programs that prefer them."""
+    """Return the compiler's folders of shared libraries, for programs linked with ``prefer-dynamic``."""
     argv = [os.environ.get("RUSTC", "rustc"), "--print", "sysroot", "--print", "target-libdir"]
     try:
         done = subprocess.run(argv, stdout=PIPE, stderr=DEVNULL, check=True, encoding="utf-8")
@@ -211,7 +210,7 @@ def standard_libraries() -> list[str]:
 
 
 def listed(bench: dict[str, Any], artifact: Mapping[str, Any], patterns: Sequence[str]) -> None:
-    """Add the benchmarks' ids and the harness: libtest ends its list with a sum, criterion does not."""
+    """Add the benchmarks' ids and the harness. libtest ends its list with a total, criterion does not."""
     argv = [artifact["executable"], "--bench", "--list", *patterns]
     cwd, env = bench["cwd"], {**os.environ, **bench["env"]}
     try:
@@ -233,7 +232,7 @@ def listed(bench: dict[str, Any], artifact: Mapping[str, Any], patterns: Sequenc
 
 
 def copied(path: Path, target: Path) -> str:
-    # The one before may be running still where a run was interrupted.
+    # The previous copy may still be running if a run was interrupted.
     target.unlink(missing_ok=True)
     try:
         shutil.copy2(path, target)
@@ -243,7 +242,7 @@ def copied(path: Path, target: Path) -> str:
 
 
 def name_apart(benches: Iterable[dict[str, Any]]) -> None:
-    """Give benchmarks that share an id their target's name too, and where that is shared the package's."""
+    """Prefix ids that occur more than once with the target's name, and the package's if targets share a name."""
     ids = Counter(name for bench in benches for name in bench["ids"])
     targets = Counter(bench["target"] for bench in benches)
     for bench in benches:

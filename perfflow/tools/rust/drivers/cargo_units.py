@@ -1,13 +1,13 @@
-"""Copy what cargo built of crates from elsewhere into another target folder, where it then need not build them again.
+"""Copy cargo's built units of external crates to another target folder, so that they need not be built again.
 
     python cargo_units.py TARGET OTHER ROOT
 
-A unit, one crate built in one way, is named by cargo's hash of its version, its source, features, profile, flags,
-compiler and dependencies, and cargo looks at all of these again before it uses one. What was built from files of the
-tree ROOT stays where it is: their times and paths mean another state of the code in another tree, and cargo would take
-the one for the other. A unit that OTHER has already is left alone.
+A unit is one crate built in one way. Its name has cargo's hash of its version, source, features, profile, flags,
+compiler and dependencies, which cargo checks again before it uses the unit. Units built from files of the tree ROOT are
+not copied: in another tree the same times and paths may belong to another state of the code, and cargo would confuse
+them. Units that OTHER already has are skipped.
 
-Run by a bare interpreter, so: standard library only.
+A bare interpreter runs this file, so it uses only the standard library.
 """
 
 # ruff: noqa: D103
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def share(target: Path, other: Path, root: Path) -> int:
-    """Return how many units were copied. What cannot be read or written is left out: cargo builds it again."""
+    """Copy units and return their number. Units that cannot be copied are skipped; cargo builds them again."""
     copied = 0
     for units in sorted(folder for depth in ("*", "*/*") for folder in target.glob(f"{depth}/{UNITS}")):
         place = units.parent
@@ -39,7 +39,7 @@ def share(target: Path, other: Path, root: Path) -> int:
 
 
 def foreign(place: Path, target: Path, root: Path) -> list[str]:
-    """The names of the units that no file of the tree went into; of a package of which one did, none."""
+    """Return the names of all units of packages without any file of the tree."""
     names = sorted(path.name for path in (place / UNITS).iterdir())
     told: dict[str, list[Path]] = {}
     for path in (*place.glob(f"{BUILT}/*.d"), *place.glob(f"{SCRIPTS}/*/*.d")):
@@ -60,7 +60,7 @@ def unit(name: str) -> str:
 
 
 def is_of_tree(path: Path, target: Path, root: Path) -> bool:
-    """Tell whether a unit was built from a file of the tree; what a build script made is in the target folder."""
+    """Whether a unit was built from a file of the tree, except files that build scripts wrote to the target folder."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -74,14 +74,14 @@ def is_of_tree(path: Path, target: Path, root: Path) -> bool:
 
 
 def sources(lines: list[str]) -> Iterator[Path]:
-    # What rustc writes for make ends with a rule for each source; before a space in its name is a backslash.
+    # rustc's dep-info ends with a make rule for each source; spaces in names are escaped by a backslash.
     for line in lines:
         if line.endswith(":") and not line.startswith("#"):
             yield Path(line[:-1].replace("\\ ", " "))
 
 
 def copy(name: str, place: Path, other: Path) -> bool:
-    """Copy one unit with its times. Its fingerprint comes last, and stands for all of it."""
+    """Copy one unit with its times. The fingerprint is copied last, since it marks the unit as complete."""
     if (other / UNITS / name).exists():
         return False
     try:

@@ -1,7 +1,7 @@
-/* A monotonic clock that goes on by a second each time it is read, so that a harness which decides by the clock how
- * often it runs a benchmark decides the same every time. Preloaded; what else clocks tell stays as it is. How often
- * it was read goes to the file that PERFFLOW_CLOCK_READINGS names, since a benchmark that reads it as well makes the
- * harness decide otherwise. */
+/* A monotonic clock that advances by 1 s per reading, so that a harness which decides by the clock how often it runs a
+ * benchmark makes the same decision every time. The library is preloaded; other clocks are unchanged. The number of
+ * readings is written to the file that PERFFLOW_CLOCK_READINGS names, since a benchmark that itself reads the clock
+ * changes the decisions of the harness. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

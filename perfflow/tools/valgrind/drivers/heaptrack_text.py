@@ -1,12 +1,12 @@
-"""Turn what heaptrack recorded into text: every place that allocates, and the bytes of each at the peak and the end.
+"""Convert a recording of heaptrack to text: every place that allocates, with its bytes at the peak and at the end.
 
     python heaptrack_text.py FOLDER HEAPTRACK_PRINT
 
-FOLDER holds heaptrack.zst or heaptrack.gz, by how heaptrack was built. It gets heaptrack.txt, peak.folded and
-leaked.folded; names of Rust's newer scheme, which heaptrack leaves mangled, are demangled where there is c++filt. The
-exit status is that of heaptrack_print, or 1, with a reason on stderr, where there is no recording.
+FOLDER has heaptrack.zst or heaptrack.gz, depending on the build of heaptrack. The driver adds heaptrack.txt,
+peak.folded and leaked.folded. Names of Rust's v0 scheme, which heaptrack leaves mangled, are demangled if c++filt is
+installed. The exit status is that of heaptrack_print, or 1 with a reason on stderr if there is no recording.
 
-Run by a bare interpreter, so: standard library only.
+A bare interpreter runs this file, so it uses only the standard library.
 """
 
 # ruff: noqa: D103
@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 ALL = "1000000000"
-"""A limit for places that no program reaches."""
+"""A limit for the number of places that no program reaches."""
 
 
 def main() -> None:

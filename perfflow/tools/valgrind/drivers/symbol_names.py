@@ -1,12 +1,12 @@
-"""Write the names of all functions in the programs whose dhat files lie in FOLDER, one a line, to FOLDER/symbols.
+"""Write the names of all functions in the programs with dhat files in FOLDER to FOLDER/symbols, one per line.
 
     python symbol_names.py FOLDER
 
-They are those of ``nm``, and the mangled ones among the strings of the debug information: what was inlined everywhere
-has no symbol. A line ``? PROGRAM`` stands for a program whose names cannot be told: there is no nm, it is stripped, or
-it is a script. The exit status is always 0, since that is no failure of what was measured.
+The names are from ``nm``, and from mangled strings in the debug information, since functions that are always inlined
+have no symbol. A line ``? PROGRAM`` stands for a program without known names: nm is missing, or the program is stripped
+or a script. The exit status is always 0, since missing names are not a failure of the measured program.
 
-Run by a bare interpreter, so: standard library only.
+A bare interpreter runs this file, so it uses only the standard library.
 """
 
 # ruff: noqa: D103
@@ -37,7 +37,7 @@ def main() -> None:
 def program_of(path: Path) -> str:
     try:
         words = json.loads(path.read_text(encoding="utf-8", errors="replace"))["cmd"].split(" ")
-        # valgrind does not quote, so a path with a blank is its longest beginning that is a file.
+        # valgrind does not quote words, so take the longest start of the line that is a file.
         starts = (" ".join(words[:count]) for count in range(len(words), 0, -1))
         return next((start for start in starts if Path(start).is_file()), shutil.which(words[0]) or words[0])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -45,7 +45,7 @@ def program_of(path: Path) -> str:
 
 
 def names_in(program: str) -> Iterator[str]:
-    # --no-recurse-limit is left out: a name that needs it is none that a person writes.
+    # Without --no-recurse-limit: nobody writes a name that needs it.
     for options in ("-C", "-CD"):
         symbols = output(["nm", options, program]).decode("utf-8", "replace")
         yield from (match["name"] for match in FUNCTION.finditer(symbols))

@@ -29,5 +29,5 @@ class TestCargoBench(AdapterContract):
 
 
 class TestCargoBenchBuild(TestCargoBench):
-    __test__ = False  # the contract of the same adapter; only the whole command is lied to in another way
+    __test__ = False  # The contract of the same adapter, with other lies for the whole command.
     lied = Lied(by="program", keys={"runs": 2}, children={}, files=FILES_OF_CARGO)

@@ -15,4 +15,4 @@ class TestNcu(AdapterContract):
 
     @staticmethod
     def shown(name: str) -> str:
-        return short_names([name])[name]  # no case has two kernels of one short name
+        return short_names([name])[name]  # No case has two kernels with the same short name.

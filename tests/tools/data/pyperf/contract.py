@@ -8,7 +8,7 @@ from tests.tools.lies import FILES, Lied
 
 
 def read(files: Files) -> Figures:
-    """Read the figures of a statement, which pyperf calls ``timeit``, without a name."""
+    """Parse the output of a statement without a name; pyperf calls it ``timeit``."""
     names = {"timeit": ""} if b"timeit_" in files["pyperf.json"] else {}
     return {(names.get(name, name), metric): values for (name, metric), values in plain_readers.pyperf(files).items()}
 

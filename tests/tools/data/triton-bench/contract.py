@@ -17,7 +17,7 @@ class TestTritonBench(AdapterContract):
     failing_options = {"script": "none.py"}
     captured_with = {"": {"script": "bench.py"}}
     readers = (cuda_readers.triton_bench,)
-    # Where Triton is, test_real_torch runs it as well.
+    # If Triton is installed, test_real_torch runs it as well.
     stand_in = "/usr/bin/python3"
 
     def _run(self, *given: Any, **more: Any) -> Invoked:
