@@ -24,7 +24,7 @@ from benchmarks.overhead.peers import PERFFLOW
 from benchmarks.overhead.timing import Job, take
 from benchmarks.runner import table
 from perfflow.jobs.cluster.job_folder import ENDED, JobFolder
-from perfflow.jobs.cluster.placing import GROUPS, partition
+from perfflow.jobs.cluster.place_groups import GROUPS, partition
 from perfflow.jobs.cluster.site import VARIABLE
 from perfflow.store import folder as rundir
 from perfflow.store.record import record_of

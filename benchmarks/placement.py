@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfflow.plan.groups import LEAST, MOST, Durations, Group, Lengths, groups
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 
 LOG = Path(__file__).parents[1] / "docs" / "experiments" / "verdicts.jsonl"
 BYTES = 57_820

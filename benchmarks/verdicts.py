@@ -22,7 +22,7 @@ from pathlib import Path
 
 from benchmarks.layout_experiment import trials as layout_trials
 from benchmarks.verdict_experiment import summary, trials
-from benchmarks.verdict_experiment.log import OtherSeedError, Part, Session, read
+from benchmarks.verdict_experiment.log import ExperimentPart, OtherSeedError, Session, read
 
 OUT = Path(__file__).parents[1] / "docs" / "experiments"
 TABLE = "table"
@@ -32,7 +32,7 @@ TABLE = "table"
 class Planned:
     """One part, and how many trials of each of its kinds are a full run."""
 
-    run: Part
+    run: ExperimentPart
     count: int
 
 

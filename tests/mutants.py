@@ -59,7 +59,7 @@ CORE = (
 )
 TESTS = (
     *("tests/stats/test_*.py", "tests/sampling/test_*.py", "tests/verdict/test_*.py"),
-    *(f"tests/model/test_{name}.py" for name in ("serial", "ticks", "targets")),
+    *(f"tests/model/test_{name}.py" for name in ("serial_dependence", "ticks", "targets")),
 )
 SLOW = ("test_statistics_calibration.py", "test_calibration.py", "test_replay.py")
 """Tests that take seconds each, and would leave no time for others."""

@@ -33,7 +33,7 @@ for line in sys.stdin:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SeriesResult:
     """What one program says of one series: indices of the first point after each change, and the number of drifts."""
 
     changes: list[int]
@@ -80,10 +80,10 @@ def _is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def by_perfflow(one: History) -> Told:
+def by_perfflow(one: History) -> SeriesResult:
     """What ``perfflow history changes`` would say of a series."""
     found = changes(one.values, one.errors)
-    return Told([change.at for change in found.changes], len(found.drifts))
+    return SeriesResult([change.at for change in found.changes], len(found.drifts))
 
 
 class Otava:
@@ -104,16 +104,16 @@ class Otava:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._process.communicate()
 
-    def told(self, values: Sequence[float]) -> Told:
+    def told(self, values: Sequence[float]) -> SeriesResult:
         """What it says of a series of values. Raises ValueError where it ended without an answer."""
         asked, answers = self._process.stdin, self._process.stdout
         if asked is None or answers is None:
             raise ValueError("Otava's process has no pipes")
         asked.write(json.dumps(list(values)) + "\n")
-        return Told(json.loads(answers.readline()))
+        return SeriesResult(json.loads(answers.readline()))
 
 
-def counted(program: str, version: str, key: tuple[str, str], rows: Sequence[tuple[History, Told]]) -> Cell:
+def counted(program: str, version: str, key: tuple[str, str], rows: Sequence[tuple[History, SeriesResult]]) -> Cell:
     """Count what was told of the series of one cell; ``key`` is its shape and noise."""
     off = [_off(one.steps, said.changes) for one, said in rows]
     told = [said for _, said in rows]

@@ -20,7 +20,7 @@ BOTH = "capped mean, and the mean where they differ"
 
 Pair = tuple[float, float]
 _T = TypeVar("_T")
-Kind = tuple[str, str]
+Case = tuple[str, str]
 
 
 INTRODUCTION = """# One process, one number: an experiment
@@ -64,7 +64,7 @@ def page(processes: Sequence[Process]) -> Iterator[str]:
 
 def tables(processes: Iterable[Process], seed: int = 1) -> Iterator[str]:
     """Yield the lines of the page, for each harness and size a table."""
-    kinds: dict[Kind, list[Process]] = {}
+    kinds: dict[Case, list[Process]] = {}
     for process in processes:
         kinds.setdefault((process.harness, process.size), []).append(process)
     for kind, found in sorted(kinds.items()):

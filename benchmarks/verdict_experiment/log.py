@@ -103,7 +103,7 @@ class Session:
         return {entry[key] for entry in self.entries if key in entry}
 
 
-Part = Callable[[Session], None]
+ExperimentPart = Callable[[Session], None]
 
 
 def read(log: Path) -> list[Entry]:

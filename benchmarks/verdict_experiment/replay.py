@@ -20,7 +20,7 @@ from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import Sampler, Subject, Take
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 from perfflow.store.record import Record
 from perfflow.store.run_facts import PlannedStep, RunFacts, StepRecord
 from perfflow.verdict.judge import judge

@@ -22,7 +22,7 @@ SUITE_SECONDS = (0.010, 0.020)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TrialKind:
     """One kind of trial: which program, how long it takes in s (a range), and how much slower the second one is."""
 
     name: str
@@ -33,18 +33,18 @@ class Kind:
 
 
 SAME = (
-    Kind("identical, cpu", "cpu", (0.010, 0.025), 1.0),
-    Kind("identical, memory", "mem", (0.010, 0.025), 1.0),
+    TrialKind("identical, cpu", "cpu", (0.010, 0.025), 1.0),
+    TrialKind("identical, memory", "mem", (0.010, 0.025), 1.0),
 )
 SLOWER = (
-    Kind("1% slower, cpu", "cpu", (0.025, 0.025), 1.01),
-    Kind("2% slower, cpu", "cpu", (0.025, 0.025), 1.02),
-    Kind("two builds: 2% slower, cpu", "cpu", (0.025, 0.025), 1.02, other_build=True),
+    TrialKind("1% slower, cpu", "cpu", (0.025, 0.025), 1.01),
+    TrialKind("2% slower, cpu", "cpu", (0.025, 0.025), 1.02),
+    TrialKind("two builds: 2% slower, cpu", "cpu", (0.025, 0.025), 1.02, other_build=True),
 )
 PEERS = (
-    Kind("hyperfine: identical, cpu", "cpu", (0.025, 0.025), 1.0),
-    Kind("hyperfine: identical, memory", "mem", (0.016, 0.016), 1.0),
-    Kind("hyperfine: 2% slower, cpu", "cpu", (0.025, 0.025), 1.02),
+    TrialKind("hyperfine: identical, cpu", "cpu", (0.025, 0.025), 1.0),
+    TrialKind("hyperfine: identical, memory", "mem", (0.016, 0.016), 1.0),
+    TrialKind("hyperfine: 2% slower, cpu", "cpu", (0.025, 0.025), 1.02),
 )
 BUDGET = "4s"
 """Of identical programs: an alarm of the looks that a longer one allows is as likely, and there are thousands."""
@@ -71,7 +71,7 @@ def peers(session: Session) -> None:
     _compare(session, PEERS, lambda old, new, _: live.hyperfine(old, new))
 
 
-def _compare(session: Session, kinds: Sequence[Kind], judged: Judged) -> None:
+def _compare(session: Session, kinds: Sequence[TrialKind], judged: Judged) -> None:
     with _beside_neighbour(session, sorted({kind.mode for kind in kinds})) as (program, costs):
         other = programs.build(session.folder, "other")
         for number, kind, rng in session.trials(kinds):

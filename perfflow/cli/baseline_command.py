@@ -46,7 +46,7 @@ def save(name: str, source: str, force: bool, branch: str | None) -> None:
     from perfflow.cli.verdict import shown_path
     from perfflow.report.sanitize import visible
     from perfflow.store.history import baselines
-    from perfflow.store.history.finding import open_source, passed_over
+    from perfflow.store.history.find_stored import open_source, passed_over
     from perfflow.store.history.stored import ending_of
 
     found, label = open_source(_root(), source)
@@ -186,16 +186,16 @@ _FROM_HERE = {True: "yes", False: "no", None: "unknown"}
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    from perfflow.report.table import Column, Kind, mark, name, table, value, words
+    from perfflow.report.table import Column, TextKind, mark, name, table, value, words
 
     columns = [
         name("name"),
-        Column("branch", Kind.NAME, rank=2),
+        Column("branch", TextKind.NAME, rank=2),
         mark("measured"),
-        Column("of", Kind.NAME),
+        Column("of", TextKind.NAME),
         value("benchmarks", rank=4),
-        Column("revision", Kind.NAME, rank=3),
-        Column("machine", Kind.NAME, rank=5),
+        Column("revision", TextKind.NAME, rank=3),
+        Column("machine", TextKind.NAME, rank=5),
         mark("from here", rank=3),
         words("problem"),
     ]

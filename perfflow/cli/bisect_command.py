@@ -18,7 +18,7 @@ from perfflow.model.errors import Exit
 if TYPE_CHECKING:
     from perfflow.jobs.bisect.bisect import FinishedBisection
     from perfflow.jobs.cluster.placed_run import Placement
-    from perfflow.session.opening import Opened
+    from perfflow.session.open_workflow import Opened
     from perfflow.verdict.bisect_result import Tried
 
 
@@ -81,7 +81,7 @@ def command(
     from perfflow.jobs.bisect.bisect import bisect
     from perfflow.jobs.bisect.endpoints import BisectRequest
     from perfflow.model.errors import UserError
-    from perfflow.session.opening import open_workflow
+    from perfflow.session.open_workflow import open_workflow
     from perfflow.store.folder import find
 
     if resume and (out or seed is not None):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from perfflow.jobs.calibrate.calibrate import Calibration
     from perfflow.jobs.cluster.placed_run import Placement
-    from perfflow.session.opening import Opened
+    from perfflow.session.open_workflow import Opened
     from perfflow.store.run_calibration import Entry
 
 
@@ -55,7 +55,7 @@ def command(
     """
     from perfflow.cli.progress import shown
     from perfflow.jobs.calibrate.calibrate import CalibrateRequest, calibrate
-    from perfflow.session.opening import open_workflow
+    from perfflow.session.open_workflow import open_workflow
 
     total = seconds(f"--budget {budget}", budget, "write 20s or 5m")
     patience = seconds("--lock-timeout", lock_timeout)

@@ -38,7 +38,7 @@ def command(kinds: tuple[str, ...], days: float, keep: int, everywhere: bool, dr
     Exit: 0 done, 3 something could not be removed.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.clean.clean import KINDS, CleanRequest, clean
+    from perfflow.jobs.clean.clean import IN_USE, KINDS, CleanRequest, clean
     from perfflow.model.units import Dimension, format_quantity
     from perfflow.report.sanitize import visible
     from perfflow.trees import project
@@ -49,7 +49,7 @@ def command(kinds: tuple[str, ...], days: float, keep: int, everywhere: bool, dr
     for item in clean(project.root_of(here) or here, request):
         size = format_quantity(float(item.size), Dimension.BYTES)
         if item.kept:
-            left = left or item.kept != "a run uses them"
+            left = left or item.kept != IN_USE
             say(f"kept     {size:>10}  {visible(item.what)}: {visible(item.kept)}")
             continue
         total += item.size

@@ -17,7 +17,7 @@ from perfflow.model.errors import Exit, UserError
 if TYPE_CHECKING:
     from perfflow.jobs.compare.compare_commands import Question
     from perfflow.jobs.run.run import FinishedRun, RunRequest
-    from perfflow.session.opening import Opened
+    from perfflow.session.open_workflow import Opened
     from perfflow.store.history.stored import Stored
 
 _MARK = "perfflow.compare.after-dashes"
@@ -140,7 +140,7 @@ def command(
 
 def _are_stored(words: tuple[str, str]) -> bool:
     """Return whether both words are stored results. Raises UserError if only one is, and names the other."""
-    from perfflow.store.history.finding import names_stored, not_found
+    from perfflow.store.history.find_stored import names_stored, not_found
     from perfflow.trees import project
 
     here = Path.cwd()
@@ -159,7 +159,7 @@ def _refuse_misspelt(words: tuple[str, str]) -> None:
         return
     missing = [word for word in words if shutil.which(word) is None]
     if missing:
-        from perfflow.store.history.finding import not_found
+        from perfflow.store.history.find_stored import not_found
         from perfflow.trees import project
 
         here = Path.cwd()
@@ -210,7 +210,7 @@ def _facts(where: tuple[str, ...]) -> dict[str, str]:
 def _find(root: Path, word: str, where: dict[str, str]) -> Stored:
     from perfflow.cli.output import tell
     from perfflow.report.sanitize import visible
-    from perfflow.store.history.finding import find, passed_over
+    from perfflow.store.history.find_stored import find, passed_over
 
     try:
         found = find(root, word, where)

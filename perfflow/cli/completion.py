@@ -90,7 +90,7 @@ def _names(context: click.Context) -> Iterator[str]:
 
 def _plan(context: click.Context) -> Plan | None:
     """Return the plan of the workflow on the line, or None if there is none."""
-    from perfflow.session.opening import open_workflow
+    from perfflow.session.open_workflow import open_workflow
 
     # If the last option still lacks its value, click has parsed no arguments.
     unread = (word for word in context.args if not word.startswith("-"))

@@ -10,7 +10,7 @@ import click
 from perfflow.cli.output import say, say_page
 
 if TYPE_CHECKING:
-    from perfflow.machine.findings import Finding
+    from perfflow.machine.noise_findings import Finding
 
 
 @click.command("doctor")

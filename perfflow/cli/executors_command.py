@@ -11,7 +11,7 @@ from perfflow.model.errors import Exit
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perfflow.jobs.cluster.checking import Checked
+    from perfflow.jobs.cluster.check_executors import Checked
     from perfflow.report.table import Table
 
 
@@ -29,7 +29,7 @@ def command(as_json: bool) -> int:
 
     from perfflow.cli.output import say, say_page
     from perfflow.cli.style import style_of
-    from perfflow.jobs.cluster.checking import executors
+    from perfflow.jobs.cluster.check_executors import executors
     from perfflow.report.text_table import laid_out
 
     found = list(executors())

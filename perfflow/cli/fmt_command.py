@@ -18,6 +18,6 @@ def command(workflows: tuple[str, ...], check: bool) -> int:
     Exit: 0 done or nothing to do, 1 with --check if a file would change, 2 if a file is not YAML.
     """
     from perfflow.cli.rewrite import rewrite
-    from perfflow.jobs.start.formatting import laid_out
+    from perfflow.jobs.start.format_workflow import laid_out
 
     return max(rewrite(name, laid_out, check=check) for name in workflows)

@@ -13,8 +13,8 @@ from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit, UserError
 
 if TYPE_CHECKING:
-    from perfflow.jobs.history.changing import LocatedChange
-    from perfflow.jobs.history.suspecting import Suspicion
+    from perfflow.jobs.history.change_report import LocatedChange
+    from perfflow.jobs.history.suspicion_report import Suspicion
     from perfflow.jobs.history.trends import HistoryFilter
 
 
@@ -60,14 +60,14 @@ def command(context: click.Context, /, **options: Any) -> None:
 
 def _index(*, regressions: bool, flaky: bool, as_json: bool, as_csv: bool, **filters: str) -> None:
     from perfflow.cli.output import say
-    from perfflow.jobs.history import reading
+    from perfflow.jobs.history import overview
 
-    found = reading.index(_root(), _asked(**filters), _note)
-    rows = [row for row in (reading.regressions(found) if regressions else found) if row.is_flaky or not flaky]
+    found = overview.index(_root(), _asked(**filters), _note)
+    rows = [row for row in (overview.regressions(found) if regressions else found) if row.is_flaky or not flaky]
     if as_json:
-        say(_json([reading.row_as_json(row) for row in rows]))
+        say(_json([overview.row_as_json(row) for row in rows]))
     elif as_csv:
-        say(reading.csv_of(_root(), _asked(**filters), _note), end="")
+        say(overview.csv_of(_root(), _asked(**filters), _note), end="")
     elif not found:
         say(
             "no runs yet; `perfflow run WORKFLOW` adds one, `perfflow history import FILE...` adds those of other tools"
@@ -75,7 +75,7 @@ def _index(*, regressions: bool, flaky: bool, as_json: bool, as_csv: bool, **fil
     elif not rows:
         say(f"none of {len(found)} series is {'flaky' if flaky else 'worse than before'}")
     else:
-        _show(reading.index_table(rows))
+        _show(overview.index_table(rows))
 
 
 @command.command("show", short_help="Show the runs of a benchmark.")
@@ -89,21 +89,21 @@ def show(benchmark: str, as_json: bool, as_csv: bool, **filters: str) -> None:
     Exit: 0 shown, 2 no such benchmark or bad usage, 3 the store cannot be reached.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.history import reading
+    from perfflow.jobs.history import overview
 
     asked = _asked(benchmark=benchmark, **filters)
     if as_csv:
-        say(reading.csv_of(_root(), asked, _note), end="")
+        say(overview.csv_of(_root(), asked, _note), end="")
         return
-    found = reading.chosen(_root(), asked, _note)
+    found = overview.chosen(_root(), asked, _note)
     if as_json:
-        say(_json([reading.trend_as_json(trend) for trend in found]))
+        say(_json([overview.trend_as_json(trend) for trend in found]))
         return
     for number, trend in enumerate(found):
         if number:
             say("")
-        say(reading.heading(trend, found))
-        _show(reading.runs_table(trend))
+        say(overview.heading(trend, found))
+        _show(overview.runs_table(trend))
 
 
 @command.command("changes", short_help="Show when benchmarks changed.")
@@ -127,7 +127,7 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
     Exit: 0 shown, 2 bad usage, 3 the store cannot be reached or a suspicion could not be measured, 130 interrupted.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.history import changing, reading
+    from perfflow.jobs.history import change_report, overview
 
     filters = {name: value for name, value in options.items() if name not in _MEASURING_OPTIONS}
     aside = [f"--{name}" for name in ("set", "budget", "trust") if options["settings" if name == "set" else name]]
@@ -143,11 +143,11 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
     if suspicions:
         _show_suspicions(found, as_json=as_json)
         return status
-    changed = changing.all_changes(_root(), _asked(**filters), _note)
+    changed = change_report.all_changes(_root(), _asked(**filters), _note)
     if as_json:
         say(_json([item.as_json() for item in changed]))
     elif as_csv:
-        say(reading.changes_csv(changed), end="")
+        say(overview.changes_csv(changed), end="")
     else:
         _show_changes(changed, found)
     return status
@@ -156,11 +156,11 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
 def _show_changes(changed: Sequence[LocatedChange], found: Sequence[Suspicion]) -> None:
     """Print the changes, then the open and the new suspicions about the newest runs."""
     from perfflow.cli.output import say
-    from perfflow.jobs.history import reading
+    from perfflow.jobs.history import overview
 
     others = [item for item in changed if not any(one.is_about(item.trend.series.id, item.change.at) for one in found)]
     if others:
-        _show(reading.changes_table(others))
+        _show(overview.changes_table(others))
     else:
         say("no change: the values of each series are consistent with a single level")
     told = [item for item in found if item.is_news or item.kept.state == "open"]
@@ -185,11 +185,11 @@ def _suspicions(asked: HistoryFilter, workflow: str | None, options: Mapping[str
     """Return the suspicions and an exit status. If ``workflow`` is given, first measure its open ones in pairs."""
     from perfflow.cli.durations import seconds
     from perfflow.cli.progress import shown
-    from perfflow.jobs.history import suspecting
+    from perfflow.jobs.history import suspicion_report
     from perfflow.session.clock import now
 
     if workflow is None:
-        return suspecting.suspicions(_root(), asked, _note, now()), 0
+        return suspicion_report.suspicions(_root(), asked, _note, now()), 0
     from perfflow.cli.run_command import usable
     from perfflow.jobs.against.confirm import Pairs, confirm
     from perfflow.jobs.run.run import FinishedRun, RunRequest, run
@@ -198,14 +198,14 @@ def _suspicions(asked: HistoryFilter, workflow: str | None, options: Mapping[str
     total = None if budget is None else seconds("--budget", budget)
     pairs = Pairs(workflow, seconds("--lock-timeout", options["lock_timeout"]), settings, total, budget or "")
     opened = usable(workflow, settings, to_run=True, trust=options["trust"])
-    found = suspecting.suspicions(opened.root, asked, _note, now())
+    found = suspicion_report.suspicions(opened.root, asked, _note, now())
 
     def measure(request: RunRequest) -> FinishedRun:
         with shown(None, opened, list(request.command), budget=total) as told:
             return run(opened, request, told)
 
     done = confirm(opened, found, pairs, measure)
-    suspecting.keep(opened.root, [item for item in done.suspicions if item.is_news], _note)
+    suspicion_report.keep(opened.root, [item for item in done.suspicions if item.is_news], _note)
     if not done.measured:
         _note(f"{opened.plan.workflow.name} has no open suspicion that this machine can measure in pairs")
     for run_id in done.failed:
@@ -240,9 +240,9 @@ def add(results: tuple[str, ...]) -> None:
     Exit: 0 the runs were added, 2 a file is not a perfflow result. If the store cannot be reached, the runs are kept
     here and sent later (exit 0).
     """
-    from perfflow.jobs.history import collect, importing
+    from perfflow.jobs.history import collect, import_files
 
-    _added(collect.add(_root(), importing.own(_root(), results), _note), len(results), "run")
+    _added(collect.add(_root(), import_files.own(_root(), results), _note), len(results), "run")
 
 
 @command.command("import", short_help="Add result files of other tools.")
@@ -255,9 +255,9 @@ def import_(files: tuple[str, ...]) -> None:
 
     Exit: 0 added, 2 a file cannot be read, 3 the store cannot be reached.
     """
-    from perfflow.jobs.history import collect, importing
+    from perfflow.jobs.history import collect, import_files
 
-    found = list(importing.summaries(_root(), list(files), _note))
+    found = list(import_files.summaries(_root(), list(files), _note))
     _added(collect.add(_root(), found, _note), len(found), "set")
 
 

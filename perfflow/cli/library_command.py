@@ -10,8 +10,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfflow.jobs.library.checking import ItemState
-    from perfflow.jobs.library.pinning import Pinned
+    from perfflow.jobs.library.lock_state import ItemState
+    from perfflow.jobs.library.pin_references import Pinned
 
 
 @click.group("library")
@@ -32,9 +32,9 @@ def add(references: tuple[str, ...]) -> int:
     Exit: 0 done, 2 bad usage or item, 3 git is missing, or the repository cannot be reached.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.library import pinning
+    from perfflow.jobs.library import pin_references
 
-    done = pinning.add(_root(), references)
+    done = pin_references.add(_root(), references)
     _finish(done)
     say(f"{len(done.touched)} item{'' if len(done.touched) == 1 else 's'} pinned and fetched")
     return 0
@@ -49,10 +49,10 @@ def update(references: tuple[str, ...], allow_moved: bool) -> int:
     Exit: 0 done, 1 a tag was moved and keeps its old pin, 2 bad usage or item, 3 the repository cannot be reached.
     """
     from perfflow.cli.output import say, tell
-    from perfflow.jobs.library import pinning
+    from perfflow.jobs.library import pin_references
     from perfflow.report.sanitize import visible
 
-    done = pinning.update(_root(), references, allow_moved=allow_moved)
+    done = pin_references.update(_root(), references, allow_moved=allow_moved)
     for text in done.notes:
         say(visible(text))
     _finish(done)
@@ -69,10 +69,10 @@ def vendor(references: tuple[str, ...]) -> int:
     Exit: 0 done, 2 bad usage or item, 3 the repository cannot be reached.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.library import pinning
+    from perfflow.jobs.library import pin_references
     from perfflow.report.sanitize import visible
 
-    done = pinning.vendor(_root(), references)
+    done = pin_references.vendor(_root(), references)
     _finish(done)
     for text in done.notes:
         say(visible(text))
@@ -87,14 +87,14 @@ def remove(references: tuple[str, ...]) -> int:
     Exit: 0 done, 2 bad usage, not pinned, or still used by a workflow in workflows/ or by another item.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.library import removing
+    from perfflow.jobs.library import remove_references
     from perfflow.library import lock_file
     from perfflow.report.sanitize import visible
 
-    done = removing.remove(_root(), references)
+    done = remove_references.remove(_root(), references)
     # Write the lock first: a copy without a pin is harmless, a pin without its copy is not.
     lock_file.write(done.root, done.after)
-    removing.sweep(done)
+    remove_references.sweep(done)
     for text in done.notes:
         say(visible(text))
     return 0
@@ -109,7 +109,7 @@ def list_(as_json: bool) -> None:
 
     from perfflow.cli.output import say, say_page
     from perfflow.cli.style import style_of
-    from perfflow.jobs.library.checking import item_states
+    from perfflow.jobs.library.lock_state import item_states
     from perfflow.report.table import mark, name, table
     from perfflow.report.text_table import laid_out
 
@@ -142,7 +142,7 @@ def verify() -> int:
     Exit: 0 all files match, 1 a file was changed or is missing, 2 perfflow.lock cannot be read.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.library.checking import item_states
+    from perfflow.jobs.library.lock_state import item_states
     from perfflow.report.sanitize import visible
 
     rows = item_states(_root())
@@ -174,7 +174,7 @@ def test(folder: Path) -> int:
     Exit: 0 all passed, 1 some failed, 2 bad usage or test file.
     """
     from perfflow.cli.output import say
-    from perfflow.jobs.library.testing import tested
+    from perfflow.jobs.library.library_tests import tested
     from perfflow.report.sanitize import visible
 
     passed, failed = 0, 0
@@ -223,7 +223,7 @@ def _commands(done: Pinned, name: str) -> Iterator[str]:
     from perfflow.plan.parameters import MISSING
     from perfflow.report import plan_page
     from perfflow.report.sanitize import visible
-    from perfflow.session.opening import open_workflow
+    from perfflow.session.open_workflow import open_workflow
 
     pin = done.after[name]
     yield f"{visible(name)}: commit {pin.commit[:12]}, sha256 {pin.sha256[:12]}"

@@ -44,7 +44,7 @@ class Screen:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownRun:
     """The run to show: the workflow's name, the command line that started it, and estimates of step durations."""
 
     name: str
@@ -56,7 +56,7 @@ class Shown:
 class Live(ProgressDisplay):
     """Redraws at most once a second. Before a timed step it draws once more, then not until its next pause."""
 
-    def __init__(self, style: Style, shown: Shown, screen: Screen) -> None:
+    def __init__(self, style: Style, shown: ShownRun, screen: Screen) -> None:
         self._style, self._shown, self._screen = style, shown, screen
         self._folder, self._steps = Path(), dict[str, Planned]()
         self._estimates: Mapping[str, Expected | None] = {}

@@ -16,6 +16,6 @@ def command(workflows: tuple[str, ...], check: bool) -> int:
     Exit: 0 done or nothing to do, 1 with --check if a file would change, 2 if a file has other mistakes.
     """
     from perfflow.cli.rewrite import rewrite
-    from perfflow.jobs.start.migrating import migrated
+    from perfflow.jobs.start.migrate_workflow import migrated
 
     return max(rewrite(name, migrated, check=check) for name in workflows)

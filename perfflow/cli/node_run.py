@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perfflow.jobs.cluster.builds import Built
     from perfflow.jobs.cluster.job_folder import JobFolder, Work
     from perfflow.jobs.run.run import RunRequest
-    from perfflow.session.opening import Opened
+    from perfflow.session.open_workflow import Opened
 
 
 def main() -> int:
@@ -49,7 +49,7 @@ def _measure(job: JobFolder) -> int:
     from perfflow.jobs.run.run import RunPart, RunRequest, run
     from perfflow.model.errors import Exit, UserError
     from perfflow.session.first_event import digest
-    from perfflow.session.opening import open_workflow
+    from perfflow.session.open_workflow import open_workflow
     from perfflow.session.progress import NoProgress
     from perfflow.trees.bundles import BASE, CLONES_OF, HEAD, clone_of, share, write_kept
 
@@ -92,7 +92,7 @@ def _built(work: Work, opened: Opened, clone: Path, request: RunRequest, out: Pa
     """Return the outputs of the build steps, after this job or another one on the same kind of machine ran them."""
     from perfflow.jobs.cluster.builds import Builds, Built, outputs_of
     from perfflow.jobs.run.run import run
-    from perfflow.plan.building import building_steps
+    from perfflow.plan.build_steps import building_steps
     from perfflow.session.progress import NoProgress
 
     before = ("setup", *(item.stage for item in opened.plan.steps if item.id in building_steps(opened.plan)))

@@ -53,10 +53,10 @@ def placed(name: str | None, resume: Path | None, settings: Sequence[str], *, de
     """
     if name is None and resume is None and not detach:
         return None
-    from perfflow.jobs.cluster import placing, site
+    from perfflow.jobs.cluster import place_groups, site
     from perfflow.jobs.cluster.placed_run import Placement
 
-    earlier = placing.partition(resume) if resume else None
+    earlier = place_groups.partition(resume) if resume else None
     if earlier and name not in (None, earlier.executor):
         text = f"the run was started on executor {earlier.executor}, not on {name}"
         raise UserError.of(text, "leave out --executor, or start a new run without --resume")

@@ -12,7 +12,7 @@ from perfflow.cli.output import say, say_page
 from perfflow.model.errors import Exit, Severity
 
 if TYPE_CHECKING:
-    from perfflow.session.opening import Opened
+    from perfflow.session.open_workflow import Opened
 
 
 @click.command("plan")
@@ -38,7 +38,7 @@ def command(
     form: str,
 ) -> int:
     """Show the steps of WORKFLOW in order, with their commands and what is missing. Executes nothing."""
-    from perfflow.session.opening import open_workflow
+    from perfflow.session.open_workflow import open_workflow
 
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=False)
@@ -63,22 +63,22 @@ def print_plan(
     from dataclasses import replace
 
     from perfflow.cli.style import style_of
-    from perfflow.jobs.catalog import expecting
+    from perfflow.jobs.catalog import duration_estimate
     from perfflow.jobs.catalog.preview import LEFT_OUT, SKIPPED, preview
     from perfflow.report import plan_page
     from perfflow.session.compared_trees import problems_of
-    from perfflow.session.opening import select
+    from perfflow.session.open_workflow import select
 
     selected = select(opened.plan, stages, only, start)
     if in_trees:
         from perfflow.jobs.run.tree_jobs import with_builds
 
         selected = with_builds(opened, selected)
-    expected = expecting.expected(opened, selected, in_trees=in_trees, budget=budget)
+    expected = duration_estimate.expected(opened, selected, in_trees=in_trees, budget=budget)
     steps = preview(opened, selected, expected)
     idle = {step["id"] for step in steps if step["outcome"] in (LEFT_OUT, SKIPPED)}
     counted = {name: item for name, item in expected.items() if name not in idle}
-    time = expecting.in_all(opened.plan, counted, budget)
+    time = duration_estimate.in_all(opened.plan, counted, budget)
     if form == "json":
         data = {"workflow": opened.plan.workflow.name, "steps": steps, "expected": time.to_json()}
         say(json.dumps(data, ensure_ascii=False, indent=1))

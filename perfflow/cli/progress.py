@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from perfflow.cli.live import Live
     from perfflow.plan.plan import Planned
     from perfflow.report.expected import Expected
-    from perfflow.session.opening import Opened
+    from perfflow.session.open_workflow import Opened
 
 LIVE, PLAIN, OFF = "live", "plain", "off"
 
@@ -64,12 +64,12 @@ def shown(
     from perfflow.cli import job, live
 
     def estimates(steps: Sequence[Planned]) -> Mapping[str, Expected | None]:
-        from perfflow.jobs.catalog.expecting import expected
+        from perfflow.jobs.catalog.duration_estimate import expected
 
         in_trees = list(typed[1:2]) == ["gate"] and not any(word.startswith("--base-results") for word in typed)
         ids = [item.id for item in steps]
         return expected(opened, ids, in_trees=in_trees, budget=budget, ask_server=True)
 
-    about = live.Shown(opened.plan.workflow.name, typed, estimates, serial=jobs == 1)
+    about = live.ShownRun(opened.plan.workflow.name, typed, estimates, serial=jobs == 1)
     screen = live.Screen(size=lambda: size_of(sys.stderr), in_front=lambda: job.in_front(sys.stderr))
     return live.Live(style, about, screen)

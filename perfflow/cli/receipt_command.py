@@ -58,7 +58,7 @@ def verify(run: str, against: str | None, expected: str | None, as_json: bool) -
 def _other(root: Path, word: str) -> Result:
     from perfflow.model.errors import UserError
     from perfflow.model.result import Result
-    from perfflow.store.history.finding import open_source
+    from perfflow.store.history.find_stored import open_source
 
     found, _ = open_source(root, word)
     if not isinstance(found, Result):

@@ -17,7 +17,7 @@ from perfflow.model.errors import Exit
 if TYPE_CHECKING:
     from perfflow.jobs.optimize.write_settings import Target
     from perfflow.jobs.run.run import FinishedRun
-    from perfflow.session.opening import Opened
+    from perfflow.session.open_workflow import Opened
 
 
 @click.command("run")
@@ -101,7 +101,7 @@ def command(
     from perfflow.cli.progress import shown
     from perfflow.cli.verdict import print_verdict
     from perfflow.jobs.run.run import RunRequest, run
-    from perfflow.session.opening import select
+    from perfflow.session.open_workflow import select
     from perfflow.store.folder import REPORT, find
 
     require_fitting(alone=bool(out) or seed is not None, resume=bool(resume), base=base, head=head, apply=apply)
@@ -132,7 +132,7 @@ def command(
 
 def usable(workflow: str, settings: Sequence[str], *, to_run: bool, trust: bool) -> Opened:
     """Return a workflow without errors. Raises UserError with all errors of the workflow."""
-    from perfflow.session.opening import open_workflow
+    from perfflow.session.open_workflow import open_workflow
 
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=to_run, trust=trust)
@@ -144,7 +144,7 @@ def _require_appliable(
 ) -> None:
     if apply:
         from perfflow.jobs.optimize.write_settings import require_appliable
-        from perfflow.session.opening import select
+        from perfflow.session.open_workflow import select
 
         require_appliable(opened, select(opened.plan, stages, only, start))
 
@@ -186,13 +186,13 @@ def _base(
 
 
 def _missing(opened: Opened, selected: frozenset[str]) -> str:
-    from perfflow.jobs.catalog.ability import lacking
+    from perfflow.jobs.catalog.runnable import lacking
 
     return lacking(opened, selected)
 
 
 def _failed_for_lack(finished: FinishedRun) -> str:
-    from perfflow.jobs.catalog.ability import said_unable
+    from perfflow.jobs.catalog.runnable import said_unable
 
     return said_unable(finished.result)
 

@@ -27,7 +27,7 @@ def command(name: str | None, tool: bool, raw: bool, resolved: bool, for_agents:
     import sys
 
     from perfflow.cli.style import style_of
-    from perfflow.jobs.catalog import showing
+    from perfflow.jobs.catalog import descriptions
     from perfflow.report import show_page
 
     if for_agents:
@@ -37,15 +37,15 @@ def command(name: str | None, tool: bool, raw: bool, resolved: bool, for_agents:
         return
     if name is None:
         raise UserError.of("no workflow or tool is named", "`perfflow list` lists their names")
-    kind = showing.kind_of_name(name, tool=tool)
+    kind = descriptions.kind_of_name(name, tool=tool)
     if raw:
         say(_text(name, kind), end="")
         return
     if resolved:
         _print_resolved(name, as_json=as_json)
         return
-    facts = showing.workflow(name) if kind == showing.WORKFLOW else showing.tool(name)
-    page = show_page.workflow if kind == showing.WORKFLOW else show_page.tool
+    facts = descriptions.workflow(name) if kind == descriptions.WORKFLOW else descriptions.tool(name)
+    page = show_page.workflow if kind == descriptions.WORKFLOW else show_page.tool
     if as_json:
         say(json.dumps(facts, ensure_ascii=False, indent=1))
     else:
@@ -54,7 +54,7 @@ def command(name: str | None, tool: bool, raw: bool, resolved: bool, for_agents:
 
 def _print_resolved(name: str, *, as_json: bool) -> None:
     """Print the whole workflow as YAML or JSON. Raises UserError with its mistakes."""
-    from perfflow.jobs.catalog.showing import merged
+    from perfflow.jobs.catalog.descriptions import merged
     from perfflow.workflow import resolved
 
     document, data, shown = merged(name)
@@ -67,13 +67,13 @@ def _print_resolved(name: str, *, as_json: bool) -> None:
 
 def _text(name: str, kind: str) -> str:
     """Return the text of the file. Raises UserError for a tool without a file, or a file that cannot be read."""
-    from perfflow.jobs.catalog import showing
+    from perfflow.jobs.catalog import descriptions
     from perfflow.library import search_path
     from perfflow.workflow.tool_definitions import is_tool_file
     from perfflow.workflow.yaml_text import read_file
 
-    if kind == showing.TOOL and not is_tool_file(name):
+    if kind == descriptions.TOOL and not is_tool_file(name):
         raise UserError.of(f"the tool {name!r} is not a YAML file", "leave out --raw")
-    path = showing.path_of(name)
+    path = descriptions.path_of(name)
     document = read_file(path, search_path.readable(path))
     return "\n".join(document.lines[document.file])

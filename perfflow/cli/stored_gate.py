@@ -14,7 +14,7 @@ from perfflow.model.errors import Exit, UserError
 
 if TYPE_CHECKING:
     from perfflow.jobs.run.run import FinishedRun, RunRequest
-    from perfflow.session.opening import Opened
+    from perfflow.session.open_workflow import Opened
 
 _FIRST = (Exit.FAIL, Exit.UNMEASURED, Exit.UNPROVEN)
 """Exit statuses by priority: the first that occurs is returned."""
@@ -36,7 +36,7 @@ def gate(asked: StoredBaseOptions, options: dict[str, Any]) -> int:
     from perfflow.jobs.against.stored_base import StoredBase, measured_steps, require_usable
     from perfflow.jobs.run.run import run
     from perfflow.model.secrets import masked, secrets_in
-    from perfflow.session.opening import select
+    from perfflow.session.open_workflow import select
 
     if options["head"]:
         text = "--base-results measures the working tree, so --head does not apply"
@@ -62,7 +62,7 @@ def gate(asked: StoredBaseOptions, options: dict[str, Any]) -> int:
 def _stored(opened: Opened, name: str) -> Any:
     from perfflow.cli.output import tell
     from perfflow.report.sanitize import visible
-    from perfflow.store.history.finding import find, passed_over
+    from perfflow.store.history.find_stored import find, passed_over
 
     found = find(opened.root, name)
     if other := passed_over(opened.root, name, found.label):

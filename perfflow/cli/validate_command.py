@@ -64,7 +64,7 @@ def _checked(name: str, settings: tuple[str, ...]) -> Checked:
 
     from perfflow.plan.parameters import MISSING
     from perfflow.session.compared_trees import problems_of
-    from perfflow.session.opening import open_workflow
+    from perfflow.session.open_workflow import open_workflow
 
     try:
         opened = open_workflow(name, settings)

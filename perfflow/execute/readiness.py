@@ -11,7 +11,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from perfflow.model.later import dataclass, late_pattern
-from perfflow.tools.pattern_search import Found, search
+from perfflow.tools.pattern_search import PatternMatch, search
 
 LOOPBACK = ("127.0.0.1", "::1")
 _ANSWER = 2.0
@@ -107,7 +107,7 @@ class MatchedLine:
     files: Sequence[Path]
     seconds: float | None = None
     _read: dict[Path, int] = field(default_factory=dict)
-    _match: Found | None = None
+    _match: PatternMatch | None = None
 
     @property
     def waits_for(self) -> str:

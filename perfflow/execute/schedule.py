@@ -13,7 +13,7 @@ from perfflow.execute.states import UNABLE, StepStatus
 from perfflow.model.later import dataclass
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan, Planned
-from perfflow.store.run_facts import NOTHING, Found
+from perfflow.store.run_facts import NOTHING, StepFindings
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.workflow.expression_text import ExpressionError
 
@@ -53,7 +53,7 @@ class StepRun:
     """Whether both sides executed the same files."""
     readings: dict[Side, list[Reading]] = field(default_factory=dict)
     """The figures of a profile."""
-    found: Found = NOTHING
+    found: StepFindings = NOTHING
 
     @property
     def blocks(self) -> bool:

@@ -87,11 +87,11 @@ def _shown(reference: Reference, name: str) -> str:
 
 def _text(raw: bytes, said: str) -> str:
     if len(raw) > LARGEST:
-        raise UserError.of(f"{said} is larger than 1 MiB", "a workflow is a short text; is this the right file?")
+        raise UserError.of(f"{said} is larger than 1 MiB", "check that this is a workflow file")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError.of(f"{said} is not UTF-8 text", "is this the right file?") from error
+        raise UserError.of(f"{said} is not UTF-8 text", "check that this is a workflow file") from error
 
 
 def _is_yaml(path: str) -> bool:

@@ -18,8 +18,8 @@ from perfflow.model.later import dataclass, late_pattern
 from perfflow.tools.python_command import is_interpreter
 from perfflow.trees.build_folders import ENVIRONMENTS
 from perfflow.trees.ignored import tops
-from perfflow.trees.own_copies import Prepared, faults, is_installed
 from perfflow.trees.python_layout import import_folders
+from perfflow.trees.shared_installs import Prepared, faults, is_installed
 
 
 @dataclass(frozen=True)

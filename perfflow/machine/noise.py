@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from perfflow.machine.findings import Finding, State, is_virtual, read, unknown
+from perfflow.machine.noise_findings import Finding, State, is_virtual, read, unknown
 from perfflow.machine.settings import cgroup_folder, settings
 from perfflow.model.later import dataclass
 from perfflow.stats.paired_test import quantile

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from perfflow.machine.findings import Finding, State, chosen, expected, is_virtual, read, unknown
+from perfflow.machine.noise_findings import Finding, State, chosen, expected, is_virtual, read, unknown
 
 _CPUS = "sys/devices/system/cpu"
 _PAGES = "sys/kernel/mm/transparent_hugepage/enabled"

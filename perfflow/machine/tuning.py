@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from perfflow.machine.findings import chosen, read
+from perfflow.machine.noise_findings import chosen, read
 from perfflow.model.errors import UserError
 
 WANTED: Mapping[str, str] = {

@@ -132,7 +132,7 @@ METRICS: Mapping[str, Metric] = dict(
 """Built-in metrics by name; ``parse`` steps may add others with their own units."""
 
 
-def of_perfflow(*names: str) -> Mapping[str, Metric]:
+def builtin_metrics(*names: str) -> Mapping[str, Metric]:
     """Return built-in metrics by name, for an adapter's declaration. Raises KeyError for other names."""
     return {name: METRICS[name] for name in names}
 

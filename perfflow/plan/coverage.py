@@ -10,7 +10,7 @@ from perfflow.model.targets import Target, crossing_hint, matches, read_key
 from perfflow.model.units import UnitError
 from perfflow.plan import requirements, runs_on
 from perfflow.plan.cell_globs import confirmed_by, expected_of
-from perfflow.plan.doubt import is_in_doubt
+from perfflow.plan.follow_up_errors import is_in_doubt
 from perfflow.plan.hierarchy import COMPUTE_FIRST, ORDER, check_hierarchy
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.scaling import scaling_of

@@ -15,7 +15,7 @@ from perfflow.model.errors import Problem
 from perfflow.model.later import dataclass
 from perfflow.model.targets import matches
 from perfflow.plan import matrix
-from perfflow.plan.doubt import is_in_doubt
+from perfflow.plan.follow_up_errors import is_in_doubt
 from perfflow.plan.matrix import Cell
 from perfflow.tools.adapter import Adapter, Role
 from perfflow.workflow.checks import each_step

@@ -13,7 +13,7 @@ from perfflow.report.regressions import not_run, worst_first
 from perfflow.report.requirements import target_name
 from perfflow.report.truncate import Truncated, truncated
 from perfflow.verdict.remaining import by_cpu, remaining
-from perfflow.verdict.told import estimate_of, judged, percent
+from perfflow.verdict.row_text import estimate_of, judged, percent
 from perfflow.verdict.tradeoffs import taken
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from perfflow.model.later import dataclass
-from perfflow.report.table import Kind, Span, Table, Text
+from perfflow.report.table import Span, Table, Text, TextKind
 
 
 @dataclass(frozen=True)
@@ -60,17 +60,17 @@ Block = Prose | Bullets | Code | Fold | Table
 
 def named(text: str) -> Span:
     """Return a name given by a user or a tool."""
-    return Span(text, Kind.NAME)
+    return Span(text, TextKind.NAME)
 
 
 def quoted(text: str) -> Span:
     """Return words that may include text of tools and files."""
-    return Span(text, Kind.WORDS)
+    return Span(text, TextKind.WORDS)
 
 
 def strong(text: str) -> Span:
     """Return emphasized words of perfflow's own."""
-    return Span(text, Kind.STRONG)
+    return Span(text, TextKind.STRONG)
 
 
 def quotes(texts: Iterable[str]) -> tuple[Block, ...]:

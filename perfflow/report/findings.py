@@ -10,7 +10,7 @@ from perfflow.model.later import dataclass
 from perfflow.model.result import Attribution, Benchmark, Recommendation, Result
 from perfflow.report.regressions import Summary, is_gate, summary_of
 from perfflow.report.truncate import Truncated, truncated
-from perfflow.verdict.told import estimate_of, failure
+from perfflow.verdict.row_text import estimate_of, failure
 
 if TYPE_CHECKING:
     from perfflow.report.advice import Action, Routed

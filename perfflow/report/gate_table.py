@@ -13,8 +13,8 @@ from perfflow.report.regressions import not_run
 from perfflow.report.requirements import Requirement, requirement_of
 from perfflow.report.truncate import Truncated, truncated
 from perfflow.tools.adapter import OPTIONAL_ROLES
-from perfflow.verdict.one_measurement import told_once
-from perfflow.verdict.told import judged
+from perfflow.verdict.one_measurement import without_inverse_rates
+from perfflow.verdict.row_text import judged
 from perfflow.verdict.tradeoffs import taken
 
 MOST_NAMED = 4
@@ -102,7 +102,7 @@ def _correctness(result: Result) -> Iterator[GateLine]:
 def _regressions(result: Result, criteria: Criteria) -> Iterator[GateLine]:
     """Yield one gate for the common thresholds, and one for each glob with its own thresholds."""
     groups: dict[str, list[Benchmark]] = {}
-    for row in told_once(result.benchmarks):
+    for row in without_inverse_rates(result.benchmarks):
         if row.gating and row.change is not None and row.decision not in (None, "new", "removed"):
             groups.setdefault(_group(row.name, criteria), []).append(row)
     for glob in ("", *criteria.per_glob):

@@ -13,7 +13,7 @@ from perfflow.model.later import dataclass
 from perfflow.model.metrics import METRICS, is_exact
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.drawings import sparkline
-from perfflow.report.table import NOTHING, Column, Kind, Table, Tone, mark, name, table, value, words
+from perfflow.report.table import NOTHING, Column, Table, TextKind, Tone, mark, name, table, value, words
 from perfflow.store.history.database import Measured, Series
 from perfflow.verdict.decide import IDENTICAL_FLOOR
 
@@ -113,12 +113,12 @@ def suspicions(rows: Sequence[SuspicionRow]) -> Table:
     """Return a row for each suspicion."""
     columns = [
         name("Benchmark"),
-        Column("Metric", Kind.NAME),
+        Column("Metric", TextKind.NAME),
         mark("Suspicion"),
         value("Before", rank=1),
         value("Change"),
         mark("Since"),
-        Column("Commits", Kind.NAME, rank=2),
+        Column("Commits", TextKind.NAME, rank=2),
         words("To settle it"),
     ]
     return table(columns, map(_suspicion_cells, rows))
@@ -141,11 +141,11 @@ def changes(rows: Sequence[ChangeRow], *, of_one: bool = False) -> Table:
     """Return a row for each change, the newest first. ``of_one``: all belong to one series, named above the table."""
     columns = [
         name("Benchmark"),
-        Column("Metric", Kind.NAME),
+        Column("Metric", TextKind.NAME),
         value("Before → after", rank=1),
         value("Change"),
         mark("Since"),
-        Column("Commits", Kind.NAME, rank=2),
+        Column("Commits", TextKind.NAME, rank=2),
         words("To find the commit"),
     ]
     first = 2 if of_one else 0
@@ -186,7 +186,7 @@ class Followed:
 def site_index(rows: Sequence[Followed]) -> Table:
     """Return a row for each series with its newest value and last change, without the column of names and trends."""
     columns = [
-        Column("Metric", Kind.NAME),
+        Column("Metric", TextKind.NAME),
         value("Runs"),
         value("Last"),
         mark("Last shift"),
@@ -236,7 +236,7 @@ def index(rows: Sequence[IndexRow]) -> Table:
     """Return a row for each series with its trend, newest value and last change."""
     columns = [
         name("Benchmark"),
-        Column("Metric", Kind.NAME),
+        Column("Metric", TextKind.NAME),
         Column("Trend", rank=2),
         value("Runs", rank=3),
         value("Last"),
@@ -267,8 +267,8 @@ def runs(series: Series, points: Sequence[Measured], marks: Sequence[str]) -> Ta
     """Return a row for each run of a series, the newest first; ``marks`` are remarks on the points, '' for none."""
     columns = [
         mark("Measured"),
-        Column("Revision", Kind.NAME),
-        Column("Branch", Kind.NAME, rank=3),
+        Column("Revision", TextKind.NAME),
+        Column("Branch", TextKind.NAME, rank=3),
         value("Value"),
         mark("95% interval", rank=1),
         value("Samples", rank=2),

@@ -13,7 +13,7 @@ from perfflow.report.bounds import bound_of
 from perfflow.report.regressions import worst_first
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import Truncated, truncated
-from perfflow.verdict.told import with_interval
+from perfflow.verdict.row_text import with_interval
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from perfflow.report.documents import report_of
 from perfflow.report.drawings import BLANK, LETTERS, drawn
 from perfflow.report.page import page_of
 from perfflow.report.sanitize import shortened, visible
-from perfflow.report.table import Bar, Cell, Column, Density, Kind, Span, Table, Text
+from perfflow.report.table import Bar, Cell, Column, Density, Span, Table, Text, TextKind
 
 _SPECIAL = late_pattern(r"([\\`*_{}\[\]()<>#+!|~$^])")
 _LINKED = late_pattern(r"\b(www(?=\.)|gh(?=-\d))", re.IGNORECASE)
@@ -121,14 +121,14 @@ def _strong(words: str) -> str:
     return f"**{words}**"
 
 
-_IN_PROSE: Mapping[Kind, Callable[[str], str]] = {
-    Kind.NAME: code,
-    Kind.WORDS: text,
-    Kind.VALUE: str,
-    Kind.STRONG: _strong,
-    Kind.ASIDE: str,
-    Kind.DRAWN: str,
+_IN_PROSE: Mapping[TextKind, Callable[[str], str]] = {
+    TextKind.NAME: code,
+    TextKind.WORDS: text,
+    TextKind.VALUE: str,
+    TextKind.STRONG: _strong,
+    TextKind.ASIDE: str,
+    TextKind.DRAWN: str,
 }
 """How text of each kind is written."""
-_IN_CELL: Mapping[Kind, Callable[[str], str]] = {**_IN_PROSE, Kind.NAME: cell}
+_IN_CELL: Mapping[TextKind, Callable[[str], str]] = {**_IN_PROSE, TextKind.NAME: cell}
 """The same inside a table cell."""

@@ -20,7 +20,7 @@ from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requiremen
 from perfflow.report.rows import Comparison, Figure, comparison_of, figures_of, grown_memory
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import MOST_ROWS, Truncated, rank_of_row, rank_of_target, truncated
-from perfflow.verdict.one_measurement import told_once
+from perfflow.verdict.one_measurement import without_inverse_rates
 
 if TYPE_CHECKING:
     from perfflow.report.function_table import Joined
@@ -256,7 +256,7 @@ def _tables(
     few = len({row.name for row in rows}) <= MANY
     first = [
         row
-        for row in told_once(rows)
+        for row in without_inverse_rates(rows)
         if row.decision and (row.gating or (few and row.metric == "time") or id(row) in whole)
     ]
     single = [row for row in rows if not row.decision and row.better != "none" and id(row) not in whole]
@@ -316,7 +316,7 @@ def _troubles(result: Result) -> Iterator[tuple[str, str, str]]:
 def _headline(result: Result, criteria: Criteria) -> str:
     """Return one line: targets by status, decisions by kind, and memory that grew."""
     targets = [item.status for item in result.targets]
-    rows = told_once(result.benchmarks)
+    rows = without_inverse_rates(result.benchmarks)
     decisions = [row.decision for row in rows if (row.gating or row.leading) and row.decision]
     parts = [f"{targets.count(status)} {status}" for status in STATUS_SYMBOLS if status in targets]
     found = [f"{decisions.count(word)} {word}" for word in dict.fromkeys(decisions)]

@@ -13,8 +13,8 @@ from perfflow.model.targets import Names
 from perfflow.model.tree_facts import KEPT, STORED, tree_of
 from perfflow.report.rows import values_of
 from perfflow.report.truncate import Truncated, rank_of_row, truncated
-from perfflow.verdict.one_measurement import told_once
-from perfflow.verdict.told import change_of, percent
+from perfflow.verdict.one_measurement import without_inverse_rates
+from perfflow.verdict.row_text import change_of, percent
 from perfflow.verdict.tradeoffs import taken
 
 _COUNTED = ("improved", "same", "concern", "action", "unproven", "not run", "new", "removed")
@@ -59,7 +59,7 @@ def is_gate(result: Result) -> bool:
 
 def summary_of(result: Result, criteria: Criteria) -> Summary:
     """Count the rows that the verdict rests on, including expected benchmarks that were not measured."""
-    rows = [row for row in told_once(result.benchmarks) if row.gating]
+    rows = [row for row in without_inverse_rates(result.benchmarks) if row.gating]
     confirmed = {(item.get("benchmark"), item.get("metric")): item for item in result.confirmations}
     passing = {id(row): item for row in rows if (item := taken(row, criteria))}
     counted = [_kind(row, accepted=id(row) in passing) for row in rows] + ["not run" for _ in not_run(result)]
@@ -84,7 +84,7 @@ def summary_of(result: Result, criteria: Criteria) -> Summary:
 
 def worst_first(rows: Sequence[Benchmark]) -> list[Benchmark]:
     """Return the proven regressions of gating rows: failures first, then the largest change."""
-    worse = [row for row in told_once(rows) if row.gating and row.decision == "regressed"]
+    worse = [row for row in without_inverse_rates(rows) if row.gating and row.decision == "regressed"]
     return sorted(worse, key=lambda row: (rank_of_row(row), -(worst_of(row) or 0.0)))
 
 

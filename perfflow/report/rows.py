@@ -17,7 +17,7 @@ from perfflow.verdict import memory
 from perfflow.verdict.decide import ACCIDENT
 from perfflow.verdict.expectation import detectable_change
 from perfflow.verdict.remaining import remaining
-from perfflow.verdict.told import change_of, estimate_of, percent
+from perfflow.verdict.row_text import change_of, estimate_of, percent
 from perfflow.verdict.tradeoffs import taken
 
 MOST_GROWN = 3

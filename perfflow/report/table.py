@@ -10,7 +10,7 @@ NOTHING = "–"
 """Text of a cell without a value."""
 
 
-class Kind(Enum):
+class TextKind(Enum):
     """The kind of a text. It decides how a format escapes and sets the text."""
 
     NAME = "name"
@@ -42,7 +42,7 @@ class Span:
     """A part of a cell whose kind differs from its column's."""
 
     text: str
-    kind: Kind
+    kind: TextKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Column:
     """
 
     title: str | Span
-    kind: Kind = Kind.VALUE
+    kind: TextKind = TextKind.VALUE
     right: bool = False
     rank: int = 0
 
@@ -119,12 +119,12 @@ def table(
 
 def name(title: str) -> Column:
     """Return a column of names."""
-    return Column(title, Kind.NAME)
+    return Column(title, TextKind.NAME)
 
 
 def words(title: str) -> Column:
     """Return a column of words."""
-    return Column(title, Kind.WORDS)
+    return Column(title, TextKind.WORDS)
 
 
 def value(title: str, rank: int = 0) -> Column:
@@ -139,15 +139,15 @@ def mark(title: str, rank: int = 0) -> Column:
 
 def drawn(title: str, cells: Iterable[Cell], rank: int = 1) -> Column | None:
     """Return a column of drawings, or None if all its cells are empty."""
-    return Column(title, Kind.DRAWN, rank=rank) if any(cells) else None
+    return Column(title, TextKind.DRAWN, rank=rank) if any(cells) else None
 
 
 def with_aside(text: str) -> Text:
     """Return a text such as ``1.62x [1.55x, 1.70x]`` with the interval marked as an aside."""
     estimate, bracket, rest = text.partition(" [")
-    return (estimate, Span(bracket + rest, Kind.ASIDE)) if bracket else text
+    return (estimate, Span(bracket + rest, TextKind.ASIDE)) if bracket else text
 
 
-def optional(text: str, kind: Kind = Kind.NAME) -> Text:
+def optional(text: str, kind: TextKind = TextKind.NAME) -> Text:
     """Return a name, or a dash if it is ''."""
-    return (Span(text, kind),) if text else (Span(NOTHING, Kind.VALUE),)
+    return (Span(text, kind),) if text else (Span(NOTHING, TextKind.VALUE),)

@@ -16,9 +16,9 @@ from perfflow.report.table import (
     NOTHING,
     Cell,
     Column,
-    Kind,
     Span,
     Table,
+    TextKind,
     Tone,
     drawn,
     mark,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from perfflow.report.roofs import Roofline
 
 BENCHMARK, METRIC, LOCATION = name("Benchmark"), name("Metric"), name("Location")
-ADDED, ADDED_BY_ALL = (Column(title, Kind.WORDS, right=True) for title in ("Absolute change", "Cost added"))
+ADDED, ADDED_BY_ALL = (Column(title, TextKind.WORDS, right=True) for title in ("Absolute change", "Cost added"))
 
 
 def sides(page: Page) -> Table:
@@ -64,7 +64,7 @@ def comparisons(page: Page, rows: Iterable[Comparison], *, short: bool = False, 
     cells = (
         (
             () if short and row.operation == before else row.operation,
-            row.metric if row.first else (row.metric, Span(" (shown only)", Kind.VALUE)),
+            row.metric if row.first else (row.metric, Span(" (shown only)", TextKind.VALUE)),
             row.baseline,
             row.candidate,
             with_aside(row.change if page.gated else row.speedup),
@@ -107,7 +107,7 @@ def distributions(row: Benchmark, dimension: Dimension, names: Sequence[str], ti
     axis, pictures = found
     outside = [len(side.samples) - len(picture.places) for side, picture in zip(sides, pictures, strict=True)]
     columns = [
-        Column(title, Kind.NAME),
+        Column(title, TextKind.NAME),
         drawn(axis, pictures, rank=0),
         *(value(title, rank) for title, rank in (("Lowest", 1), ("Median", 0), ("Highest", 1), ("Samples", 3))),
         value("Off the axis") if any(outside) else None,
@@ -186,7 +186,7 @@ def gates(rows: Iterable[GateLine], *, short: bool = False, left_out: int = 0) -
     """Return the status of each gate. ``short``: without names of rows, for a page whose other tables show them."""
     cells = (
         (
-            (row.gate, *((Span(" ", Kind.VALUE), Span(row.group, Kind.NAME)) if row.group else ())),
+            (row.gate, *((Span(" ", TextKind.VALUE), Span(row.group, TextKind.NAME)) if row.group else ())),
             f"{row.symbol} {row.status}",
             row.counted if short else row.evidence,
         )
@@ -234,7 +234,7 @@ def blamed(found: Blame, left_out: int = 0) -> Table:
         LOCATION,
         name("Crate") if found.has_crates else None,
         name("Region") if found.has_regions else None,
-        Column("Cost base → head", Kind.WORDS, right=True),
+        Column("Cost base → head", TextKind.WORDS, right=True),
         value("Share"),
         name("Tool"),
         words("Commits"),
@@ -262,11 +262,11 @@ def blamed(found: Blame, left_out: int = 0) -> Table:
 def _commits(row: Blamed) -> Cell:
     found: list[str | Span] = []
     for number, (revision, subject) in enumerate(row.commits):
-        found += [Span(", ", Kind.VALUE)] if number else []
-        found += [Span(revision, Kind.NAME), Span(" ", Kind.VALUE)] if revision else []
+        found += [Span(", ", TextKind.VALUE)] if number else []
+        found += [Span(revision, TextKind.NAME), Span(" ", TextKind.VALUE)] if revision else []
         found.append(subject)
-    found += [] if row.commits else [Span("–", Kind.VALUE)]
-    return (*found, Span(f" and {row.more} more", Kind.VALUE)) if row.more else tuple(found)
+    found += [] if row.commits else [Span("–", TextKind.VALUE)]
+    return (*found, Span(f" and {row.more} more", TextKind.VALUE)) if row.more else tuple(found)
 
 
 def impact(rows: Iterable[Impact], left_out: int = 0) -> Table:
@@ -278,8 +278,8 @@ def impact(rows: Iterable[Impact], left_out: int = 0) -> Table:
 def _headroom(row: Impact) -> Cell:
     found: list[str | Span] = []
     for number, (required, left) in enumerate(row.headroom):
-        found += [Span("; ", Kind.VALUE)] if number else []
-        found += [Span(required, Kind.NAME), Span(f": {left}", Kind.VALUE)]
+        found += [Span("; ", TextKind.VALUE)] if number else []
+        found += [Span(required, TextKind.NAME), Span(f": {left}", TextKind.VALUE)]
     return tuple(found) or "–"
 
 
@@ -290,11 +290,11 @@ def areas(rows: Iterable[Area], left_out: int = 0) -> Table:
         METRIC,
         value("Functions"),
         value("Benchmarks"),
-        Column("Cost added", Kind.WORDS, right=True),
+        Column("Cost added", TextKind.WORDS, right=True),
     ]
     cells = (
         (
-            (f"{row.kind} ", Span(row.name, Kind.NAME)),
+            (f"{row.kind} ", Span(row.name, TextKind.NAME)),
             row.metric,
             str(row.functions),
             str(len(row.benchmarks)),
@@ -384,7 +384,7 @@ def roofline(found: Roofline, left_out: int = 0) -> Table:
             row.attained,
             row.attainable,
             row.share,
-            (row.bound, Span(", ", Kind.VALUE), Span(row.note, Kind.WORDS)) if row.note else row.bound,
+            (row.bound, Span(", ", TextKind.VALUE), Span(row.note, TextKind.WORDS)) if row.note else row.bound,
         )
         for row in found.rows.shown
     )
@@ -405,10 +405,10 @@ def plan(rows: Iterable[Planned]) -> Table:
 
 def _change(row: Planned) -> Cell:
     found: list[str | Span] = [row.technique]
-    found += [Span(": ", Kind.VALUE)] if row.technique and row.name else []
-    found += [Span(row.name, Kind.NAME)] if row.name else []
-    found += [Span(", ", Kind.VALUE), row.why] if row.why else []
-    return (*found, Span(f" ({row.remark})", Kind.VALUE)) if row.remark else tuple(found)
+    found += [Span(": ", TextKind.VALUE)] if row.technique and row.name else []
+    found += [Span(row.name, TextKind.NAME)] if row.name else []
+    found += [Span(", ", TextKind.VALUE), row.why] if row.why else []
+    return (*found, Span(f" ({row.remark})", TextKind.VALUE)) if row.remark else tuple(found)
 
 
 def tries(rows: Iterable[Try], left_out: int = 0) -> Table:
@@ -418,7 +418,7 @@ def tries(rows: Iterable[Try], left_out: int = 0) -> Table:
         mark(""),
         name("Change"),
         value("Effect"),
-        Column("Judged by", Kind.NAME, rank=1),
+        Column("Judged by", TextKind.NAME, rank=1),
         value("Before → after", rank=2),
         value("Pairs", rank=3),
         words("Reason"),
@@ -440,7 +440,11 @@ def tries(rows: Iterable[Try], left_out: int = 0) -> Table:
 
 def functions(found: Joined) -> Table:
     """Return each function's own share in each profile."""
-    columns = [name("Function"), LOCATION, *(Column(Span(title, Kind.WORDS), right=True) for title in found.columns)]
+    columns = [
+        name("Function"),
+        LOCATION,
+        *(Column(Span(title, TextKind.WORDS), right=True) for title in found.columns),
+    ]
     return table(columns, ((row.function, optional(row.place), *row.cells) for row in found.rows), found.others)
 
 

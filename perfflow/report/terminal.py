@@ -14,7 +14,7 @@ from perfflow.report.fit_rows import Line, RowGroup, folded
 from perfflow.report.page import Page, ProfileTable, page_of
 from perfflow.report.requirements import without_repeated_reasons
 from perfflow.report.sanitize import MARKS, NO_EDGE, ascii_text, cells, fitted, shortened, visible, wrapped
-from perfflow.report.table import Kind, Span, Table, Tone
+from perfflow.report.table import Span, Table, TextKind, Tone
 from perfflow.report.text_table import LONGEST_NAME, LONGEST_NOTE, laid_out
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def _samples(page: Page, width: int) -> RowGroup:
         for row in page.comparisons
         if page.sides and row.first
         for table in tables.distributions(
-            row.source, row.dimension, tuple(_SIDES), Span(f"{row.operation} {row.metric}", Kind.NAME)
+            row.source, row.dimension, tuple(_SIDES), Span(f"{row.operation} {row.metric}", TextKind.NAME)
         )
     )
     entries = []

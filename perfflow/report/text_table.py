@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from perfflow.model.later import dataclass, late_pattern
 from perfflow.report.drawings import drawn
 from perfflow.report.sanitize import MARKS, NO_EDGE, cells, fitted, padded, shortened, visible, wrapped
-from perfflow.report.table import AXIS, NOTHING, Bar, Cell, Column, Density, Kind, Span, Table
+from perfflow.report.table import AXIS, NOTHING, Bar, Cell, Column, Density, Span, Table, TextKind
 
 LONGEST_NAME = 36
 LEAST_NAME, HALF_A_NAME = 12, 18
@@ -39,7 +39,7 @@ class _Laid:
 
     @property
     def is_drawn(self) -> bool:
-        return self.column.kind is Kind.DRAWN
+        return self.column.kind is TextKind.DRAWN
 
     def shorter(self) -> _Laid:
         """Return the column without asides."""
@@ -48,7 +48,7 @@ class _Laid:
     @property
     def gives_way(self) -> bool:
         """Whether its texts may be cut in the middle."""
-        return self.column.kind in (Kind.NAME, Kind.WORDS)
+        return self.column.kind in (TextKind.NAME, TextKind.WORDS)
 
 
 def laid_out(table: Table, width: int = NO_EDGE, *, titles: bool = True) -> TextTable:
@@ -64,7 +64,7 @@ def laid_out(table: Table, width: int = NO_EDGE, *, titles: bool = True) -> Text
     columns = [_laid(column, [row[at] for row in table.rows], width) for at, column in enumerate(table.columns)]
     marks = columns.pop(0).texts if len(columns) > 1 and _has_marks(columns[0]) else ()
     notes: Sequence[str] = [""] * len(table.rows)
-    if len(columns) > 1 and columns[-1].column.kind is Kind.WORDS:
+    if len(columns) > 1 and columns[-1].column.kind is TextKind.WORDS:
         notes = columns.pop().texts
     starts = [f"{mark[:1]:1} " for mark in marks] if marks else [_INDENT] * len(table.rows)
     filled = [item for item in columns if _has_content(item)] or columns[:1]
@@ -101,7 +101,7 @@ def _laid(column: Column, content: Sequence[Cell], width: int) -> _Laid:
         ["" if isinstance(cell, Bar | Density) else _text(cell, whole=whole) for cell in content]
         for whole in (True, False)
     )
-    if column.kind is Kind.NAME and width != NO_EDGE:
+    if column.kind is TextKind.NAME and width != NO_EDGE:
         most = max(LONGEST_NAME, width // 3)
         title = shortened(title, most)
         texts, short = ([shortened(text, most) for text in item] for item in (texts, short))
@@ -118,7 +118,7 @@ def _text(cell: str | tuple[str | Span, ...], *, whole: bool) -> str:
 
 
 def _is_aside(part: str | Span) -> bool:
-    return isinstance(part, Span) and part.kind is Kind.ASIDE
+    return isinstance(part, Span) and part.kind is TextKind.ASIDE
 
 
 def _has_marks(item: _Laid) -> bool:
@@ -181,7 +181,7 @@ def _widths(shown: Sequence[_Laid], width: int, least: int, *, titled: bool) -> 
     widths = [_least_width(item, titled=titled) for item in shown]
     excess = _total(widths) - width
     names = [at for at, item in enumerate(shown) if item.gives_way]
-    marks = [at for at, item in enumerate(shown) if item.column.kind is Kind.VALUE and not item.column.right]
+    marks = [at for at, item in enumerate(shown) if item.column.kind is TextKind.VALUE and not item.column.right]
     for columns in (names, marks) if least == LEAST_NAME else (names,):
         while excess > 0 and columns:
             widest = max(columns, key=lambda at: widths[at])

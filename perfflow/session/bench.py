@@ -24,13 +24,13 @@ from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import SCREENED, Design, LostError, Sampled, Sampler, Subject, Take
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
+from perfflow.session.benchmark_durations import Paces
 from perfflow.session.benchmark_names import benchmark_name, named
 from perfflow.session.evidence import Evidence
 from perfflow.session.figures import per_operation, with_work
+from perfflow.session.missing_side import missing_side
 from perfflow.session.own_code import OwnCode
-from perfflow.session.paces import Paces
-from perfflow.session.presence import missing_side
-from perfflow.session.python_luck import runs_python, with_random_state
+from perfflow.session.python_random_state import runs_python, with_random_state
 from perfflow.session.session import RunSession
 from perfflow.session.unread_output import UnreadOutput
 from perfflow.session.variants import Suite, subjects_of
@@ -41,7 +41,7 @@ from perfflow.workflow.model import Parse
 from perfflow.workflow.roles import figures_in
 
 if TYPE_CHECKING:
-    from perfflow.session.code_layouts.drawing import Drawn
+    from perfflow.session.code_layouts.layout_sets import Drawn
 
 WARMUP = 1
 STOPPED = "perfflow was stopped (^Z) during a sample, so the sample was repeated"

@@ -17,9 +17,9 @@ from perfflow.execute.prepare import BASH, PreparationError, first_count, ready
 from perfflow.model.errors import Problem, Severity, ToolOutputError, UserError, in_file_order
 from perfflow.model.later import dataclass, late_pattern
 from perfflow.model.readings import Side
-from perfflow.plan.building import building_steps
+from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Planned, profiles_several
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.trees.build_folders import ENVIRONMENTS, is_build_folder
 from perfflow.trees.ignored import tops
@@ -71,18 +71,18 @@ def _of_shared(opened: Opened) -> Iterator[Problem]:
     if not share:
         return
     # Imported on use: few workflows share paths.
-    from perfflow.trees import own_copies, sharing
+    from perfflow.trees import shared_installs, sharing
 
     layers = [plan.workflow.env, plan.workflow.defaults.env]
     layers += [stage.env for stage in plan.workflow.stages.values()] + [item.step.env for item in plan.steps]
-    prepared = own_copies.Prepared(bool(building_steps(plan)), any("PYTHONPATH" in layer for layer in layers))
+    prepared = shared_installs.Prepared(bool(building_steps(plan)), any("PYTHONPATH" in layer for layer in layers))
     has_setup = any(item.stage == "setup" for item in plan.steps)
     for index, path in enumerate(share):
         place = opened.draft.document.place(("worktree", "share", index))
         if has_setup and not os.path.lexists(root / path):
             continue
         wrong = list(sharing.problems_of(root, path))
-        for problem in wrong or own_copies.faults(root, path, share, prepared):
+        for problem in wrong or shared_installs.faults(root, path, share, prepared):
             yield replace(problem, place=place)
 
 

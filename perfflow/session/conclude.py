@@ -75,4 +75,4 @@ def readable(source: Path) -> Iterator[None]:
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         # perfflow's own files do not cause this: the file was changed, or another version wrote it.
         text = f"{source}: not what this version of perfflow writes ({type(error).__name__}: {error})"
-        raise UserError.of(text, "the file was changed by hand, or by another version?") from error
+        raise UserError.of(text, "was the file changed by hand or written by another version?") from error

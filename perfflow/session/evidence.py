@@ -15,7 +15,7 @@ from perfflow.session.benchmark_names import benchmark_of_kernel
 from perfflow.session.session import RunSession
 from perfflow.session.source_files import SourceFiles
 from perfflow.store.receipts.files import sha256
-from perfflow.store.run_facts import Found, FoundHotspot, StoredProfile
+from perfflow.store.run_facts import FoundHotspot, StepFindings, StoredProfile
 
 
 class Evidence:
@@ -34,14 +34,14 @@ class Evidence:
         if parsed.hotspots or parsed.profiles or parsed.kernels:
             self._found[prepared.side] = (prepared, parsed)
 
-    def found(self) -> Found:
+    def found(self) -> StepFindings:
         """Return the results of both sides."""
-        found = Found(devices=self._gpus())
+        found = StepFindings(devices=self._gpus())
         for side in (side for side in Side if side in self._found):
             prepared, parsed = self._found[side]
             sources = sources_of(self._session, prepared)
             spots = (replace(sources.placed(spot), benchmark=self._benchmark) for spot in parsed.hotspots)
-            found += Found(
+            found += StepFindings(
                 profiles=tuple(self._profiles(side, prepared, parsed)),
                 hotspots=tuple(FoundHotspot(spot, side, sources.place_of(spot)) for spot in spots),
                 kernels=tuple(KernelOf(facts, self._whose(facts), side.value) for facts in parsed.kernels),

@@ -16,7 +16,7 @@ from perfflow.plan.cell_globs import confirmed_by, expected_of
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.scaling import scaling_of
 from perfflow.session.clock import now
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.store.receipts import files as receipt_files
 from perfflow.store.record import SCHEMA
 from perfflow.store.run_facts import PlannedStep

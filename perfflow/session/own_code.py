@@ -76,7 +76,7 @@ def watching(prepared: Ready, run: StepRun) -> Iterator[tuple[Ready, dict[str, s
         yield prepared, files
         return
     # Imported on use: most runs need no trees.
-    from perfflow.execute.loaded import UNSEEN, require_own, watched
+    from perfflow.execute.loaded_code import UNSEEN, require_own, watched
 
     with watched(prepared, slot) as (changed, loaded):
         yield changed, files

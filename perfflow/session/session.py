@@ -20,11 +20,11 @@ from perfflow.model.later import dataclass
 from perfflow.model.readings import Side
 from perfflow.plan.groups import Benchmarks
 from perfflow.plan.plan import Planned
+from perfflow.session.earlier_run import Earlier
 from perfflow.session.progress import Progress
-from perfflow.session.resuming import Earlier
 from perfflow.session.services import Services
 from perfflow.session.total_budget import TotalBudget
-from perfflow.session.waits import Waits
+from perfflow.session.wait_times import Waits
 from perfflow.session.watched_links import watched
 from perfflow.store.subrun import Keeper
 from perfflow.tools.pacing import Pace

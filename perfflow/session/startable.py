@@ -28,7 +28,7 @@ def require_startable(session: RunSession, planned: Planned, run: StepRun) -> No
     if planned.role not in (Role.MEASURE, Role.PROFILE) or built_first or profiles_several(planned):
         return
     # Imported on use: few runs measure, and fewer in other trees.
-    from perfflow.session.presence import missing_side
+    from perfflow.session.missing_side import missing_side
 
     absent = missing_side(session, planned)
     ops = first_count(session.context, planned)

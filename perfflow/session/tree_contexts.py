@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from perfflow.execute.context import Settings, TreeContext
 from perfflow.machine.facts import facts
 from perfflow.plan.layouts import draws_layouts
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.store.folder import RunFolder
 from perfflow.trees import project
 

@@ -56,7 +56,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundChanges:
     """The result of ``changes``."""
 
     changes: tuple[Change, ...] = ()
@@ -72,7 +72,7 @@ class Found:
         return self.rho > DEPENDENT
 
 
-def changes(values: Sequence[float], errors: Sequence[float]) -> Found:
+def changes(values: Sequence[float], errors: Sequence[float]) -> FoundChanges:
     """Return the changes and drifts of a series, in order.
 
     values: n natural logarithms of one estimate per run, in order of the commits; within +-1000.
@@ -82,7 +82,7 @@ def changes(values: Sequence[float], errors: Sequence[float]) -> Found:
     """
     series_noise.check(values, errors)
     if len(values) < FEWEST:
-        return Found()
+        return FoundChanges()
     noise = series_noise.estimate(values, errors)
     cut = _Cut.of(values, noise, partition(noise.clipped, noise.weights()))
     drifts, replaced = _drifts(cut)
@@ -92,7 +92,7 @@ def changes(values: Sequence[float], errors: Sequence[float]) -> Found:
         for number, place in enumerate(cut.boundaries)
         if number not in replaced and FEWEST_AFTER <= place <= n - FEWEST_AFTER
     )
-    return Found(kept, drifts, noise.rho, tuple(cut.found.outliers))
+    return FoundChanges(kept, drifts, noise.rho, tuple(cut.found.outliers))
 
 
 @dataclass(frozen=True, slots=True)

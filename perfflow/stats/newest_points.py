@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from perfflow.stats import series_noise
-from perfflow.stats.change_points import Found
+from perfflow.stats.change_points import FoundChanges
 from perfflow.stats.partition import SHORT, Sums
 
 TOLD = 4.0
@@ -44,7 +44,7 @@ class Suspicion:
     """The size in standard errors, corrected for dependence and for few points."""
 
 
-class Standing(StrEnum):
+class SuspicionStatus(StrEnum):
     """Status of a suspicion after later points."""
 
     OPEN = "open"
@@ -74,7 +74,9 @@ def fresh(values: Sequence[float], errors: Sequence[float], start: int = 0) -> S
     return Suspicion(since + at, since, ends.center + ends.sums.mean(0, at), ends.size(at), z)
 
 
-def review(suspicion: Suspicion, found: Found, values: Sequence[float], errors: Sequence[float]) -> Standing:
+def review(
+    suspicion: Suspicion, found: FoundChanges, values: Sequence[float], errors: Sequence[float]
+) -> SuspicionStatus:
     """Return the status of a suspicion for a series with more points.
 
     values, errors: as for ``changes``, whose result for them is ``found``.
@@ -85,15 +87,15 @@ def review(suspicion: Suspicion, found: Found, values: Sequence[float], errors: 
     up, at = suspicion.size > 0, suspicion.at
     steps = any((one.size > 0) == up and abs(one.at - at) <= SAME for one in found.changes)
     if steps or any((one.size > 0) == up and one.begin <= at <= one.end for one in found.drifts):
-        return Standing.CONFIRMED
+        return SuspicionStatus.CONFIRMED
     since = len(values) - at
     if since > _MOST_SHIFT or any(begin - SHORT < at < end for begin, end in found.outliers):
-        return Standing.WITHDRAWN
+        return SuspicionStatus.WITHDRAWN
     if since < SHORT:
-        return Standing.OPEN
+        return SuspicionStatus.OPEN
     first = suspicion.since
     ends = _Ends.of(values[first:], errors[first:])
-    return Standing.WITHDRAWN if ends.z(since) < _GONE else Standing.OPEN
+    return SuspicionStatus.WITHDRAWN if ends.z(since) < _GONE else SuspicionStatus.OPEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from perfflow.model.later import dataclass
 from perfflow.model.plain_data import to_json
-from perfflow.store.run_facts import Found, StepRecord
+from perfflow.store.run_facts import StepFindings, StepRecord
 
 GROUP = "group"
 _OF_THE_JOB = ("run", "resumed", "interrupted", "end", GROUP)
@@ -99,7 +99,7 @@ def _move(item: dict[str, Any], keys: Sequence[str], folder: str) -> None:
 def merged(one: StepRecord, other: StepRecord) -> StepRecord:
     """Merge the records of a step that two groups performed in parts."""
     worst = min(one, other, key=lambda step: _WORST.index(step.status) if step.status in _WORST else len(_WORST))
-    both = {name: getattr(one, name) + getattr(other, name) for name in Found.__dataclass_fields__}
+    both = {name: getattr(one, name) + getattr(other, name) for name in StepFindings.__dataclass_fields__}
     like_it = [step for step in (one, other) if step.status == worst.status]
     both["devices"] = tuple(dict.fromkeys(both["devices"]))
     return replace(

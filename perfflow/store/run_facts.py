@@ -286,7 +286,7 @@ class Try:
 
 
 @dataclass(frozen=True)
-class Found:
+class StepFindings:
     """The findings of a step besides its samples; ``devices`` are the GPUs that it used."""
 
     devices: tuple[str, ...] = field(default=(), metadata=SPARSE)
@@ -298,12 +298,12 @@ class Found:
     optimizations: tuple[Try, ...] = field(default=(), metadata=SPARSE)
     memory: tuple[MemoryCurveOf, ...] = field(default=(), metadata=SPARSE)
 
-    def __add__(self, other: Found) -> Found:
+    def __add__(self, other: StepFindings) -> StepFindings:
         both = {about.name: getattr(self, about.name) + getattr(other, about.name) for about in fields(self)}
-        return Found(**both)
+        return StepFindings(**both)
 
 
-NOTHING = Found()
+NOTHING = StepFindings()
 
 
 @dataclass(frozen=True)

@@ -286,7 +286,7 @@ class Adapter:
     program: Program = THE_COMMAND
     """The executable that it starts."""
     metrics: Mapping[str, Metric] = field(default_factory=dict)
-    """Every metric that ``parse`` can yield: ``of_perfflow("time")``, or its own metric with unit and direction."""
+    """Every metric that ``parse`` can yield: ``builtin_metrics("time")``, or its own metric with unit and direction."""
     counters: bool = False
     """Besides ``metrics``, it can yield counters that the authors of benchmarks define."""
     deterministic: bool = False

@@ -30,7 +30,7 @@ class PatternTimeoutError(ToolOutputError):
     """The search for a pattern did not end within its time limit."""
 
 
-class Found(NamedTuple):
+class PatternMatch(NamedTuple):
     """One match: its start, in characters from 0, and the texts of its named groups."""
 
     start: int
@@ -39,21 +39,21 @@ class Found(NamedTuple):
 
 def search(
     pattern: str, texts: Sequence[str], seconds: float | None = None, flags: int | re.RegexFlag = re.MULTILINE
-) -> list[Found]:
+) -> list[PatternMatch]:
     """Return every match of a valid pattern in each of the texts.
 
     ``seconds`` is the time limit, by default PATIENCE. Raises PatternTimeoutError.
     """
     if _is_quick(pattern, max(map(len, texts), default=0)):
         compiled = re.compile(pattern, flags)
-        return [Found(match.start(), match.groupdict()) for text in texts for match in compiled.finditer(text)]
+        return [PatternMatch(match.start(), match.groupdict()) for text in texts for match in compiled.finditer(text)]
     limit = PATIENCE if seconds is None else seconds
     request = {"pattern": pattern, "flags": int(flags), "texts": list(texts), "seconds": limit}
     answer = _answer_to(json.dumps(request).encode() + b"\n")
     if answer is None:
         text = f"the search for the pattern {pattern[:80]!r} did not end within {limit:g} s"
         raise PatternTimeoutError(f"{text}: it has too many ways to match; avoid nested repetition such as (a+)+")
-    return [Found(start, groups) for start, groups in json.loads(answer)]
+    return [PatternMatch(start, groups) for start, groups in json.loads(answer)]
 
 
 def time_left(timeout: float | None, used: float) -> float | None:

@@ -69,7 +69,7 @@ class Snapshot:
             hint = "name a regular file; perfflow does not follow links or fetch submodules"
             raise UserError.of(f"{path} of {self.url} is {file.kind}", hint)
         if file.size > largest:
-            hint = "a workflow is a short text; is this the right file?"
+            hint = "check that this is a workflow file"
             raise UserError.of(f"{path} of {self.url} has {file.size:,} bytes, more than {largest:,}", hint)
         return self.git.run("cat-file", "blob", file.oid, what=f"reading {path}")
 

@@ -20,9 +20,9 @@ from perfflow.model.errors import Exit, UserError
 from perfflow.model.later import dataclass
 from perfflow.trees import ignored, sharing, slot_repository
 from perfflow.trees.git import Git, half_written, lines, names
-from perfflow.trees.in_place import ASIDE, InPlace
 from perfflow.trees.repository import Repository, writing
 from perfflow.trees.rmtree import make_writable, remove_tree
+from perfflow.trees.swap_files import ASIDE, InPlace
 from perfflow.trees.write_tree import Recorded, exactly, record
 
 PAIRS = 9

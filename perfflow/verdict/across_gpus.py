@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from perfflow.model.gpu.across import OnDevice
-from perfflow.model.gpu.across import rows as lined_up
+from perfflow.model.gpu.gpu_comparison import OnDevice
+from perfflow.model.gpu.gpu_comparison import rows as lined_up
 from perfflow.model.peaks import Peaks
 from perfflow.model.readings import Side
 from perfflow.model.result import Benchmark, RooflinePoint

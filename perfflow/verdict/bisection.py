@@ -75,7 +75,7 @@ class Regression:
 
 
 @dataclass(frozen=True)
-class Standing:
+class JudgedRow:
     """One row of good against bad, and its decision."""
 
     comparison: Comparison
@@ -87,7 +87,7 @@ class Standing:
         return self.comparison.benchmark, self.comparison.metric.name
 
 
-def standings(record: Record, criteria: Criteria, benchmark: str, metric: str) -> list[Standing]:
+def judged_rows(record: Record, criteria: Criteria, benchmark: str, metric: str) -> list[JudgedRow]:
     """Return the requested rows of good against bad: the gating rows of each benchmark, or those of ``metric``.
 
     ``benchmark`` is a glob, '' for all.
@@ -97,12 +97,12 @@ def standings(record: Record, criteria: Criteria, benchmark: str, metric: str) -
     wanted = [key for key in rows if (key[1] == metric if metric else key in gating)]
     named = [key for key in wanted if not benchmark or key[0] == benchmark or matches(benchmark, key[0])]
     return [
-        Standing(rows[key], rule(rows[key], criteria.thresholds_of(*key), identical=_identical(record, rows[key])))
+        JudgedRow(rows[key], rule(rows[key], criteria.thresholds_of(*key), identical=_identical(record, rows[key])))
         for key in named
     ]
 
 
-def regressions(found: list[Standing], *, any_level: bool) -> list[Regression]:
+def regressions(found: list[JudgedRow], *, any_level: bool) -> list[Regression]:
     """Return the proven regressions, the worst first; of at least level concern unless ``any_level``."""
     proven = []
     for item in found:
@@ -114,7 +114,7 @@ def regressions(found: list[Standing], *, any_level: bool) -> list[Regression]:
     return sorted(proven, key=lambda each: -each.size)
 
 
-def nothing_proven(record: Record, rows: list[Standing], wanted: str) -> tuple[str, str]:
+def nothing_proven(record: Record, rows: list[JudgedRow], wanted: str) -> tuple[str, str]:
     """Return ``not measured``, ``unproven`` or ``same`` with the reason, if no regression is proven.
 
     ``wanted`` names the requested rows.
@@ -134,18 +134,18 @@ def nothing_proven(record: Record, rows: list[Standing], wanted: str) -> tuple[s
     return "same", "bad is not worse than good in any deciding metric"
 
 
-def undecided(rows: list[Standing]) -> list[Standing]:
+def undecided(rows: list[JudgedRow]) -> list[JudgedRow]:
     """Return the unproven rows, the one with the worst estimate first."""
     found = [item for item in rows if item.ruling.decision == "unproven"]
     return sorted(found, key=lambda item: -(_worse(item.comparison) or Interval(-math.inf, 0, 0)).estimate)
 
 
-def what_to_raise(record: Record, rows: list[Standing]) -> list[str]:
+def what_to_raise(record: Record, rows: list[JudgedRow]) -> list[str]:
     """Return a line for each unproven row: its change, and how to get more pairs."""
     return [_raise(record, item) for item in undecided(rows)[:_MOST_TOLD]]
 
 
-def _raise(record: Record, item: Standing) -> str:
+def _raise(record: Record, item: JudgedRow) -> str:
     row, ruling = item.comparison, item.ruling
     remedies = {
         "total budget": "give a larger --budget",
@@ -171,7 +171,7 @@ def change_text(change: Interval | None) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def _names(rows: list[Standing]) -> str:
+def _names(rows: list[JudgedRow]) -> str:
     return ", ".join(" ".join(item.key) for item in rows)
 
 

@@ -17,7 +17,7 @@ from perfflow.model.units import format_quantity
 from perfflow.verdict.attribution import loss_share_text
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import thresholds_for, two_trees
-from perfflow.verdict.told import judged, percent
+from perfflow.verdict.row_text import judged, percent
 
 _MOST_HOTSPOTS = 5
 _SHORT = 12

@@ -13,7 +13,7 @@ from perfflow.model.later import dataclass
 from perfflow.model.metrics import QUANTILES, Better, Metric, default_statistic, is_exact
 from perfflow.model.readings import CAPPED, MEAN, Reading, Side, is_rate
 from perfflow.model.rules import Rules
-from perfflow.model.serial import serial_factor
+from perfflow.model.serial_dependence import serial_factor
 from perfflow.model.summaries import log_mean_of
 from perfflow.model.ticks import tick_of
 from perfflow.model.units import format_quantity

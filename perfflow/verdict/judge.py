@@ -30,14 +30,13 @@ from perfflow.stats.paired_test import Interval
 from perfflow.store.record import FEW_LAYOUTS, TWICE, Record, Series, reading_to_json
 from perfflow.store.run_facts import PlannedStep, StepRecord
 from perfflow.tools.adapter import OPTIONAL_ROLES
-from perfflow.verdict import evidence, expectation, few_have, roofs, scenarios, targets, tradeoffs
-from perfflow.verdict import told as words
+from perfflow.verdict import evidence, expectation, optional_parts, roofs, row_text, scenarios, targets, tradeoffs
 from perfflow.verdict.comparison import Comparison, Summary, speedup
 from perfflow.verdict.decide import Ruling, percent, rule
 from perfflow.verdict.device import known_peaks
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import Choice, choose_rows, thresholds_for, two_stored
-from perfflow.verdict.one_measurement import told_once
+from perfflow.verdict.one_measurement import without_inverse_rates
 from perfflow.verdict.remaining import by_cpu, not_settled, remaining
 from perfflow.verdict.routing import routes_taken
 from perfflow.verdict.sharing import compared
@@ -58,20 +57,20 @@ def judge(record: Record, criteria: Criteria) -> Result:
     choice = choose_rows(record, comparisons, criteria)
     plain = (_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons)
     rows = [tradeoffs.marked(record, row, criteria) for row in plain]
-    rows = few_have.on_one_gpu(record, rows)
+    rows = optional_parts.on_one_gpu(record, rows)
     rows, confirmed = scenarios.confirmed(record, rows)
-    grown, concerns = few_have.growth(record, rows, criteria)
+    grown, concerns = optional_parts.growth(record, rows, criteria)
     verification = list(_verification(record))
-    once = told_once(rows)
+    once = without_inverse_rates(rows)
     verdict, reasons = _verdict(record, once, judged, verification, criteria)
     stored = not criteria.rules.judges_stored and two_stored(record)
-    blamed = few_have.attributions(record, once)
+    blamed = optional_parts.attributions(record, once)
     peaks = known_peaks(record, criteria)
     points = list(roofs.points(record, rows, peaks))
-    kernels = few_have.kernels(record, points, peaks)
+    kernels = optional_parts.kernels(record, points, peaks)
     found = Findings(record, criteria, verdict, once, judged, verification, blamed, list(_hotspots(record)))
     found = replace(found, kernels=kernels)
-    found = replace(found, advice=few_have.advice(found))
+    found = replace(found, advice=optional_parts.advice(found))
     # All parts are validated already, and building a validator for the whole result takes time.
     return Result.model_construct(
         schema_=SCHEMA,
@@ -81,7 +80,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
         evidence=list(_evidence(rows, criteria)),
         reasons=[*reasons, *concerns],
         machine=record.machine,
-        nodes=few_have.nodes(record),
+        nodes=optional_parts.nodes(record),
         trees={**record.trees, "candidate": _kept_tree(record) or record.trees.get("candidate")},
         steps=[_step(record, step_id) for step_id in record.planned],
         benchmarks=rows,
@@ -90,11 +89,11 @@ def judge(record: Record, criteria: Criteria) -> Result:
         peaks=list(roofs.peak_results(record, criteria, peaks)),
         roofline=points,
         kernels=kernels,
-        across_gpus=few_have.across_gpus(kernels, rows, points, peaks),
+        across_gpus=optional_parts.across_gpus(kernels, rows, points, peaks),
         profiles=list(_profiles(record)),
         hotspots=list(found.hotspots),
         memory=list(_memory(record)),
-        optimizations=few_have.optimizations(record),
+        optimizations=optional_parts.optimizations(record),
         verification=verification,
         attributions=blamed,
         recommendations=list(found.advice),
@@ -364,7 +363,7 @@ def _failures(
             yield f"target not met: {_name(target)} {target.requirement}"
     for row in rows:
         if row.gating and row.decision == "regressed" and row.level == "action":
-            yield words.failure(row, criteria)
+            yield row_text.failure(row, criteria)
             yield from tradeoffs.lapsed(record, row, criteria)
     for check in checks:
         step = record.outcome_of(check.id)
@@ -410,7 +409,7 @@ def _measured_twice(record: Record) -> Iterator[str]:
     for step_id, step in record.ended_steps():
         for text in dict.fromkeys([*step.warnings, *record.warnings.get(step_id, [])]):
             if text.startswith(TWICE):
-                yield f"step {step_id}: {text}; leave one of them out, or give it another `benchmark`"
+                yield f"step {step_id}: {text}; remove one of them, or give it another `benchmark`"
 
 
 def _about(step_id: str, planned: PlannedStep, reason: str) -> str:

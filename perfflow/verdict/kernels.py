@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfflow.model.errors import UserError
-from perfflow.model.gpu.lifting import lifts
 from perfflow.model.gpu.limits import Limits, limits_of
 from perfflow.model.gpu.occupancy import Launch, Occupancy, occupancy
+from perfflow.model.gpu.occupancy_advice import lifts
 from perfflow.model.gpu.roof import Bound, bound_under, bound_without_roof
 from perfflow.model.gpu.stalls import pressing, ranked
 from perfflow.model.kernels import KernelFacts, KernelOf, by_benchmark

@@ -30,7 +30,7 @@ def _are_one(record: Record, benchmark: str, time: str, rate: str) -> bool:
     return bool(work) and min(work) > 0 and max(work) <= min(work) * (1 + _CONSTANT)
 
 
-def told_once(rows: Sequence[Benchmark]) -> list[Benchmark]:
+def without_inverse_rates(rows: Sequence[Benchmark]) -> list[Benchmark]:
     """Return the rows without rates whose time metric gates and has the same decision."""
     decisions = {(row.name, row.metric): row for row in rows if row.gating}
     return [row for row in rows if not _is_repeated(row, decisions.get((row.name, row.same_as)))]

@@ -13,7 +13,7 @@ from perfflow.model.units import format_change
 from perfflow.store.record import Record
 from perfflow.tools.adapter import OPTIONAL_ROLES
 from perfflow.verdict import memory
-from perfflow.verdict.told import judged, percent
+from perfflow.verdict.row_text import judged, percent
 from perfflow.verdict.tradeoffs import trade_off, worst
 
 _MEASURING = ("measure", "candidate", "compare")

@@ -13,16 +13,16 @@ from perfflow.workflow.document import Document, Loc
 _PLAIN = late_pattern(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 """Words that are not strings in YAML 1.2, or in YAML 1.1, which other programs use."""
-Shown = Callable[[str], str]
+DisplayName = Callable[[str], str]
 """Converts the name of a file to the name that is shown."""
 
 
-def origins(document: Document, shown: Shown) -> dict[str, str]:
+def origins(document: Document, shown: DisplayName) -> dict[str, str]:
     """Return the ``FILE:LINE`` of each value by its path in the data, such as ``stages.baseline.0.run``."""
     return {".".join(map(str, loc)): _origin(document, node, shown) for loc, node in _leaves(document.root, ())}
 
 
-def lines(document: Document, shown: Shown) -> Iterator[str]:
+def lines(document: Document, shown: DisplayName) -> Iterator[str]:
     """Yield the lines of an equivalent YAML file without ``extends``; a comment gives the origin of each value."""
     yield from _Text(document, shown).lines()
 
@@ -39,13 +39,13 @@ def _leaves(node: Node, loc: Loc) -> Iterator[tuple[Loc, Node]]:
         yield loc, node
 
 
-def _origin(document: Document, node: Node, shown: Shown) -> str:
+def _origin(document: Document, node: Node, shown: DisplayName) -> str:
     place = document.place_of(node)
     return f"{shown(place.file)}:{place.line}"
 
 
 class _Text:
-    def __init__(self, document: Document, shown: Shown) -> None:
+    def __init__(self, document: Document, shown: DisplayName) -> None:
         self._document, self._shown = document, shown
 
     def lines(self) -> Iterator[str]:

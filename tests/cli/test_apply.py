@@ -13,7 +13,7 @@ from perfflow.cli import kept_settings
 from perfflow.jobs.optimize import write_settings
 from perfflow.model.errors import UserError
 from perfflow.model.result import Optimization
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 from tests.cli.shell import perfflow
 from tests.report.optimized import nothing_kept, optimized
 
@@ -160,5 +160,5 @@ def test_nothing_is_written_where_nothing_was_kept_or_a_check_failed(
     checks = [item.model_copy(update={"status": "failed"}) for item in optimized().verification]
     result = optimized().model_copy(update={"verification": checks, "optimizations": [_entry({"nap": "1"})]})
     assert kept_settings.report_settings(result, file, apply=True) == 0
-    assert "--apply: nothing is written: tests failed with the accepted changes" in capsys.readouterr().err
+    assert "--apply: nothing is written: tests failed on the kept changes" in capsys.readouterr().err
     assert (project / "flow.yaml").read_text() == FLOW

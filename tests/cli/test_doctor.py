@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from perfflow.machine import tuning
-from perfflow.machine.findings import Finding, State
 from perfflow.machine.noise import NoiseClass, SelfTest, classify, examine, quick_check, self_test
+from perfflow.machine.noise_findings import Finding, State
 from perfflow.machine.settings import timer_step
 from perfflow.model.errors import UserError
 from tests.cli.shell import perfflow

@@ -14,7 +14,7 @@ import pytest
 
 from perfflow.cli.console import Lines, SignsOfLife, Silence
 from perfflow.cli.failure_block import failure_block
-from perfflow.cli.live import Live, Screen, Shown
+from perfflow.cli.live import Live, Screen, ShownRun
 from perfflow.cli.live_block import View, block_lines, rows_of
 from perfflow.cli.progress import OFF, mode_of
 from perfflow.cli.pulse import Pulse
@@ -58,7 +58,7 @@ def done(planned: Planned, seconds: float = 1.5) -> StepRun:
 
 def live(clock: Clock, write: Callable[[str], None], width: int = 80, **shown: Any) -> Live:
     screen = Screen(write, lambda: os.terminal_size((width, 24)), clock, lambda: "06:11:58")
-    return Live(STYLE, Shown("decode", **shown), screen)
+    return Live(STYLE, ShownRun("decode", **shown), screen)
 
 
 def test_finished_steps_scroll_up_and_the_block_stays_below_them() -> None:

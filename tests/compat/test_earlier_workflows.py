@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.jobs.start.migrating import migrated
+from perfflow.jobs.start.migrate_workflow import migrated
 from perfflow.jobs.start.rewritten_file import write
 from perfflow.model.errors import Problem, Severity
 from perfflow.plan.parameters import MISSING
-from perfflow.session.opening import Opened, open_workflow
+from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.workflow.step_checks import MIGRATE
 from tests.cli.shell import ROOT
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 from tests.cli.shell import perfflow
 from tests.examples.mojo import MOJO, PATCHES, ROOT, copy_example, needs_mojo
 from tests.repositories import git

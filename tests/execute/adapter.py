@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role
 
@@ -32,7 +32,7 @@ def bash_tool(*texts: str, python: bool = False) -> Adapter:
     return Adapter(
         name="figures",
         role=Role.MEASURE,
-        metrics=of_perfflow("time"),
+        metrics=builtin_metrics("time"),
         python=python,
         invocations=invocations,
         outputs=outputs,

@@ -12,7 +12,7 @@ import pytest
 
 from perfflow.model.secret_names import is_harmless, is_secret
 from perfflow.model.secrets import MASK, Secrets, masked, secrets_in
-from perfflow.store.run_facts import Found, Try
+from perfflow.store.run_facts import StepFindings, Try
 
 SECRET = re.findall(
     r"\S+",
@@ -100,7 +100,9 @@ def test_one_inside_or_across_another_leaves_no_part_of_it() -> None:
 
 
 def test_typed_findings_are_masked_field_by_field() -> None:
-    found = Found(optimizations=(Try("a", "memory", "for 23456789x", "skipped", "no 23456789x"),), devices=("A100",))
+    found = StepFindings(
+        optimizations=(Try("a", "memory", "for 23456789x", "skipped", "no 23456789x"),), devices=("A100",)
+    )
     (tried,) = masked(found, secrets_in({"A_TOKEN": "23456789x"})).optimizations
     assert (tried.why, tried.reason) == ("for ***", "no ***")
     assert masked(found, secrets_in({})) == found

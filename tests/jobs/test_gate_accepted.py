@@ -8,7 +8,7 @@ import pytest
 
 from perfflow.jobs.run.run import RunRequest, run
 from perfflow.model.result import Result
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 from perfflow.workflow.load import load
 from tests.repositories import git
 from tests.session.project import Project, row

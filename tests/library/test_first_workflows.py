@@ -20,7 +20,7 @@ from perfflow.library.project_files import ProjectFiles
 from perfflow.library.starter_for import Start, start
 from perfflow.model.errors import Severity, UserError
 from perfflow.session.compared_trees import problems_of
-from perfflow.session.opening import Opened, open_workflow
+from perfflow.session.open_workflow import Opened, open_workflow
 from tests.cli.shell import perfflow
 from tests.repositories import git
 

@@ -303,7 +303,7 @@ def test_a_ticket_that_is_removed_while_it_waits_is_not_held_twice(place: Path, 
 
 
 def test_a_stopped_run_keeps_nobody_waiting(others: Callable[..., Other]) -> None:
-    """^Z: `session.pausing` calls this before the process stops."""
+    """^Z: `session.pause` calls this before the process stops."""
     first = others("first")
     first.says("held")
     behind: list[Other] = []

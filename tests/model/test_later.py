@@ -112,12 +112,12 @@ def test_a_pattern_is_compiled_with_its_first_use() -> None:
 
 
 def test_a_run_imports_nothing_that_it_does_not_use() -> None:
-    probe = "import sys, perfflow.session.opening, perfflow.jobs.run.run; print(*sys.modules)"
+    probe = "import sys, perfflow.session.open_workflow, perfflow.jobs.run.run; print(*sys.modules)"
     loaded = set(
         subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout.split()
     )
     assert not loaded & {
         *("networkx", "jinja2", "psutil", "ruamel", "sqlite3"),
         *("perfflow.workflow.declared_tool", "perfflow.tools.parsed_output"),
-        *("perfflow.session.attribution.profiled", "perfflow.plan.optimize_stage"),
+        *("perfflow.session.attribution.choose_profilers", "perfflow.plan.optimize_stage"),
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from perfflow.model.errors import Problem, Severity, UserError
-from perfflow.session.opening import Opened, open_workflow
+from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.testing.mutations import SECONDS, HangError, Judged, Outcome, Tally, time_limit
 from tests.mutate.workflow_texts import MARKER, MUTATIONS, NEUTRAL, TOOL, USES_TOOL, extend, sources
 

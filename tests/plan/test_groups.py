@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, groups
-from perfflow.session.opening import Opened, open_workflow
+from perfflow.session.open_workflow import Opened, open_workflow
 
 HEAD = "perfflow: 1\nname: w\nstages:\n  build:\n    - {id: build, run: make}\n"
 COMMAND = "uses: command, with: {command: 'true'}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.errors import Exit, UserError
-from perfflow.session.opening import Opened, select
+from perfflow.session.open_workflow import Opened, select
 from tests.workflow.drafts import opened, said
 
 

@@ -22,7 +22,7 @@ from perfflow.report import markdown, terminal
 from perfflow.report.blocks import quoted
 from perfflow.report.html import charts, document, elements
 from perfflow.report.html.svg import Scale
-from perfflow.report.table import Kind, Span
+from perfflow.report.table import Span, TextKind
 from perfflow.store.sample_order import TakingOrder, taking_order
 from tests.report.exported import large
 from tests.report.gated import gated, hostile_gate
@@ -168,7 +168,7 @@ def test_it_says_what_the_other_formats_say(kind: str) -> None:
 )
 def test_what_stands_between_backticks_is_code(words: str, html: str) -> None:
     assert elements.prose_html((quoted(words),)) == html
-    assert elements.prose_html((Span("`a`", Kind.VALUE),)) == "`a`"
+    assert elements.prose_html((Span("`a`", TextKind.VALUE),)) == "`a`"
 
 
 def test_the_same_result_gives_the_same_bytes() -> None:

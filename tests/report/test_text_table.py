@@ -15,7 +15,7 @@ from perfflow.report import tables
 from perfflow.report.drawings import drawn
 from perfflow.report.page import page_of
 from perfflow.report.sanitize import NO_EDGE, ascii_text, cells
-from perfflow.report.table import Bar, Cell, Column, Density, Kind, Table, Tone, mark, name, table, value, words
+from perfflow.report.table import Bar, Cell, Column, Density, Table, TextKind, Tone, mark, name, table, value, words
 from perfflow.report.text_table import LEAST_DRAWN, TextTable, laid_out
 from tests.report.exported import large
 from tests.report.gated import gated, hostile_gate
@@ -71,7 +71,7 @@ def test_a_row_is_one_line_with_its_decision_whatever_its_name_is(text: str) -> 
 @given(st.text(max_size=60), WIDTHS)
 def test_any_name_in_any_width(text: str, width: int) -> None:
     row: list[Cell] = [text, text, "12.3 ms ±0.5%", Bar(0.2, 0.8, Tone.GOOD, 0.5), "regressed (action)", text]
-    columns = [name("Name"), name("Metric"), value("Value", rank=2), Column("-13% … +15%", Kind.DRAWN, rank=1)]
+    columns = [name("Name"), name("Metric"), value("Value", rank=2), Column("-13% … +15%", TextKind.DRAWN, rank=1)]
     found = table([*columns, mark("Decision"), words("Note")], [row, ["b", "c", "1 s", "", "same", ""]])
     laid = laid_out(found, width)
     assert all(cells(line) <= width and line.isprintable() for line in lines_of(laid))
@@ -100,7 +100,7 @@ def test_what_is_compared_has_its_estimate_and_its_decision(width: int, result: 
 
 def test_columns_go_before_names_and_names_before_bars() -> None:
     bar = Bar(0.2, 0.6, Tone.GOOD, 0.4)
-    columns = [name("Name"), value("Value"), Column("0.5x … 2x", Kind.DRAWN, rank=1), value("Pairs", rank=3)]
+    columns = [name("Name"), value("Value"), Column("0.5x … 2x", TextKind.DRAWN, rank=1), value("Pairs", rank=3)]
     found = table(columns, [["a-name-of-thirty-five-letters-or-so", "1.25x", bar, "14"]])
     wide, narrow, narrower, narrowest = (laid_out(found, width).entries[0][0] for width in (90, 60, 45, 30))
     assert wide.split()[0] == narrow.split()[0] == "a-name-of-thirty-five-letters-or-so"

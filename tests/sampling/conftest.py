@@ -8,7 +8,7 @@ import pytest
 
 from perfflow.jobs.compare.compare_commands import Question, workflow_of
 from perfflow.plan.plan import Plan
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ from perfflow.machine.lock import Queue
 from perfflow.model.result import Benchmark, Result, StepResult
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import Sampled
-from perfflow.session.opening import Opened, open_workflow
+from perfflow.session.open_workflow import Opened, open_workflow
 
 
 @dataclass
-class Told:
+class ProgressRecorder:
     """Records progress calls."""
 
     waited_for: list[Queue] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Project:
     """``folder``: the current folder of the test."""
 
     folder: Path
-    told: Told = field(default_factory=Told)
+    told: ProgressRecorder = field(default_factory=ProgressRecorder)
 
     def write(self, name: str, text: str, *, executable: bool = False) -> Path:
         path = self.folder / name

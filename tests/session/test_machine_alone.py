@@ -15,7 +15,7 @@ import pytest
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.machine.lock import machine_alone
 from perfflow.model.errors import UserError
-from perfflow.session.waits import Waits
+from perfflow.session.wait_times import Waits
 from perfflow.store.history.durations import RunKind, seen
 from tests.session.project import Project, row, step
 
@@ -226,5 +226,5 @@ def test_what_two_steps_measure_is_an_error_that_names_both(project: Project) ->
     result = finished.result
     assert result.verdict == "error"
     said = "measured twice: `time` of `b` was already measured by step `one`"
-    assert result.reasons == [f"step two: {said}; leave one of them out, or give it another `benchmark`"]
+    assert result.reasons == [f"step two: {said}; remove one of them, or give it another `benchmark`"]
     assert rejudge(finished.folder / "result.json", (), None).result == result

@@ -11,8 +11,8 @@ from perfflow.jobs.compare.compare_commands import Question, as_run
 from perfflow.jobs.run.run import RunRequest, run
 from perfflow.machine import noise
 from perfflow.machine.facts import facts
-from perfflow.machine.findings import Finding, State
 from perfflow.machine.noise import Noise, NoiseClass, SelfTest
+from perfflow.machine.noise_findings import Finding, State
 from perfflow.model.result import Result
 from perfflow.report.markdown import render
 from perfflow.sampling.stop_rule import BUDGET, StopRule

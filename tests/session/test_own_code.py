@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.execute.loaded import UNSEEN
+from perfflow.execute.loaded_code import UNSEEN
 from perfflow.model.result import Result
 from perfflow.session.own_code import SAME_CODE
 from tests.repositories import git

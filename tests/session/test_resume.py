@@ -21,7 +21,7 @@ from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import SCREENED, Sampler, Subject, Take
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 from perfflow.store.folder import find, reopen
 from tests.session.project import Project, samples, step
 

@@ -20,7 +20,7 @@ from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import Sampler, Subject, Take
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import StopRule
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 from perfflow.stats.designs import CONFIRMING, SCREENING
 from perfflow.verdict.comparison import compare
 from perfflow.verdict.decide import rule

@@ -12,7 +12,7 @@ import pytest
 from perfflow.execute.child import Spawner
 from perfflow.jobs.run.run import RunRequest, run
 from perfflow.model.errors import UserError
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 from tests.repositories import git
 from tests.session.project import Project, row, step
 

@@ -22,7 +22,7 @@ from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import Design, Sampler, Subject
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import ALONE, Stop, StopRule
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 from perfflow.store.record import Record
 from perfflow.verdict import targets
 from perfflow.verdict.comparison import compare

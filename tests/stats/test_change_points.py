@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from perfflow.stats import series_noise
 from perfflow.stats.change_points import Change, changes
 from perfflow.stats.innovations import further_changes
-from perfflow.stats.newest_points import Standing, fresh, review
+from perfflow.stats.newest_points import SuspicionStatus, fresh, review
 from perfflow.stats.partition import Partition, Sums, cut, penalty
 
 ROOT = Path(__file__).parents[2]
@@ -252,7 +252,7 @@ def test_a_shift_at_the_end_is_suspected_and_confirmed() -> None:
         told = fresh(values[:108], [0.0] * 108)
         assert told is not None
         assert abs(told.at - 100) <= 5
-        confirmed += review(told, changes(values, [0.0] * 140), values, [0.0] * 140) is Standing.CONFIRMED
+        confirmed += review(told, changes(values, [0.0] * 140), values, [0.0] * 140) is SuspicionStatus.CONFIRMED
     assert confirmed == 10
 
 
@@ -262,7 +262,7 @@ def test_a_spike_at_the_end_is_suspected_and_withdrawn() -> None:
         values = shifted(noisy(seed, 130), 100, 0.15, 105)
         told = fresh(values[:105], [0.0] * 105)
         assert told is not None
-        withdrawn += review(told, changes(values, [0.0] * 130), values, [0.0] * 130) is Standing.WITHDRAWN
+        withdrawn += review(told, changes(values, [0.0] * 130), values, [0.0] * 130) is SuspicionStatus.WITHDRAWN
     assert withdrawn >= 9
 
 

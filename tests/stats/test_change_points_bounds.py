@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from perfflow.stats import change_points, drift, innovations, noise_level, partition, series_noise
-from perfflow.stats.change_points import Found, changes
+from perfflow.stats.change_points import FoundChanges, changes
 from perfflow.stats.drift import Fitted, Steps, drift_instead
 from perfflow.stats.partition import Sums
 from perfflow.stats.series_noise import Noise
@@ -87,7 +87,7 @@ def test_a_change_is_told_from_four_points_on_either_side() -> None:
 
 
 def test_too_few_points_say_nothing_at_all() -> None:
-    assert changes([0.0] * 11, [0.0] * 11) == Found((), (), 0.0, ())
+    assert changes([0.0] * 11, [0.0] * 11) == FoundChanges((), (), 0.0, ())
 
 
 def test_errors_that_are_not_known_are_those_of_the_point_in_the_middle() -> None:

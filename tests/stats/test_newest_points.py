@@ -7,9 +7,9 @@ import math
 import pytest
 
 from perfflow.stats import newest_points
-from perfflow.stats.change_points import Change, Found
+from perfflow.stats.change_points import Change, FoundChanges
 from perfflow.stats.drift import Drift
-from perfflow.stats.newest_points import Standing, Suspicion, fresh, review
+from perfflow.stats.newest_points import Suspicion, SuspicionStatus, fresh, review
 from perfflow.stats.partition import Sums
 from tests.stats.test_change_points import noisy, shifted
 from tests.stats.test_change_points_bounds import zigzag
@@ -66,44 +66,44 @@ LATER = zigzag(100) + [0.5] * 30
 
 
 @pytest.mark.parametrize(
-    ("found", "count", "standing"),
+    ("found", "count", "status"),
     [
-        (Found((change(115, 0.5),)), 108, Standing.CONFIRMED),
-        (Found((change(85, 0.5),)), 108, Standing.CONFIRMED),
-        (Found((change(116, 0.5),)), 108, Standing.OPEN),
-        (Found((change(84, 0.5),)), 108, Standing.OPEN),
-        (Found((change(100, -0.5),)), 108, Standing.OPEN),
-        (Found((change(100, -0.5), change(101, 0.5))), 108, Standing.CONFIRMED),
-        (Found((), (Drift(100, 120, 0.5),)), 108, Standing.CONFIRMED),
-        (Found((), (Drift(80, 100, 0.5),)), 108, Standing.CONFIRMED),
-        (Found((), (Drift(80, 99, 0.5), Drift(101, 120, 0.5))), 108, Standing.OPEN),
-        (Found((), (Drift(80, 120, -0.5),)), 108, Standing.OPEN),
-        (Found(outliers=((100, 103),)), 108, Standing.WITHDRAWN),
-        (Found(outliers=((107, 109),)), 109, Standing.WITHDRAWN),
-        (Found(outliers=((90, 100), (108, 110))), 110, Standing.OPEN),
-        (Found(), 130, Standing.OPEN),
+        (FoundChanges((change(115, 0.5),)), 108, SuspicionStatus.CONFIRMED),
+        (FoundChanges((change(85, 0.5),)), 108, SuspicionStatus.CONFIRMED),
+        (FoundChanges((change(116, 0.5),)), 108, SuspicionStatus.OPEN),
+        (FoundChanges((change(84, 0.5),)), 108, SuspicionStatus.OPEN),
+        (FoundChanges((change(100, -0.5),)), 108, SuspicionStatus.OPEN),
+        (FoundChanges((change(100, -0.5), change(101, 0.5))), 108, SuspicionStatus.CONFIRMED),
+        (FoundChanges((), (Drift(100, 120, 0.5),)), 108, SuspicionStatus.CONFIRMED),
+        (FoundChanges((), (Drift(80, 100, 0.5),)), 108, SuspicionStatus.CONFIRMED),
+        (FoundChanges((), (Drift(80, 99, 0.5), Drift(101, 120, 0.5))), 108, SuspicionStatus.OPEN),
+        (FoundChanges((), (Drift(80, 120, -0.5),)), 108, SuspicionStatus.OPEN),
+        (FoundChanges(outliers=((100, 103),)), 108, SuspicionStatus.WITHDRAWN),
+        (FoundChanges(outliers=((107, 109),)), 109, SuspicionStatus.WITHDRAWN),
+        (FoundChanges(outliers=((90, 100), (108, 110))), 110, SuspicionStatus.OPEN),
+        (FoundChanges(), 130, SuspicionStatus.OPEN),
     ],
 )
-def test_what_becomes_of_a_suspicion(found: Found, count: int, standing: Standing) -> None:
+def test_what_becomes_of_a_suspicion(found: FoundChanges, count: int, status: SuspicionStatus) -> None:
     suspicion = Suspicion(100, 0, 0.0, 0.5, 9.0)
-    assert review(suspicion, found, LATER[:count], [0.0] * count) is standing
+    assert review(suspicion, found, LATER[:count], [0.0] * count) is status
 
 
 def test_a_suspicion_is_withdrawn_after_eight_points_at_the_old_level_or_after_sixty() -> None:
     suspicion = Suspicion(100, 20, 0.0, 0.5, 9.0)
     quiet = zigzag(160)
-    for count, standing in ((107, Standing.OPEN), (108, Standing.WITHDRAWN)):
-        assert review(suspicion, Found(), quiet[:count], [0.0] * count) is standing
+    for count, status in ((107, SuspicionStatus.OPEN), (108, SuspicionStatus.WITHDRAWN)):
+        assert review(suspicion, FoundChanges(), quiet[:count], [0.0] * count) is status
     late = shifted(zigzag(161), 100, 0.5)
-    for count, standing in ((160, Standing.OPEN), (161, Standing.WITHDRAWN)):
-        assert review(suspicion, Found(), late[:count], [0.0] * count) is standing
+    for count, status in ((160, SuspicionStatus.OPEN), (161, SuspicionStatus.WITHDRAWN)):
+        assert review(suspicion, FoundChanges(), late[:count], [0.0] * count) is status
     # Points before the reference do not count, and two standard errors are enough to stay open.
     past = shifted(zigzag(140), 0, 0.5, 20)
-    assert review(suspicion, Found(), past, [0.0] * 140) is Standing.WITHDRAWN
+    assert review(suspicion, FoundChanges(), past, [0.0] * 140) is SuspicionStatus.WITHDRAWN
     noise = noisy(2, 120)
     reviewed = [shifted(noise, 100, size / 1000) for size in range(-60, 40)]
     z = [newest_points._Ends.of(one[20:], [0.0] * 100).z(20) for one in reviewed]
-    assert [review(suspicion, Found(), one, [0.0] * 120) is Standing.OPEN for one in reviewed] == [
+    assert [review(suspicion, FoundChanges(), one, [0.0] * 120) is SuspicionStatus.OPEN for one in reviewed] == [
         one >= 2 for one in z
     ]
     assert min(z) < 1.9

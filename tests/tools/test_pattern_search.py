@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from perfflow.model.errors import ToolOutputError
 from perfflow.tools import pattern_search
 from perfflow.tools.parsed_output import from_regex
-from perfflow.tools.pattern_search import Found, PatternTimeoutError, search, time_left
+from perfflow.tools.pattern_search import PatternMatch, PatternTimeoutError, search, time_left
 
 ENDLESS = "(?P<x>(a+)+)$"
 TEXT = "a" * 40 + "b"
@@ -23,16 +23,16 @@ TEXT = "a" * 40 + "b"
 
 def test_matches_are_the_same_here_and_elsewhere() -> None:
     pattern, text = r"^(?P<name>\w+)(?: took)? (?P<time>[\d.]+) ms$", "one took 1.5 ms\ntwo 3 ms\n\udcffé\n"
-    here = [Found(match.start(), match.groupdict()) for match in re.finditer(pattern, text, re.MULTILINE)]
+    here = [PatternMatch(match.start(), match.groupdict()) for match in re.finditer(pattern, text, re.MULTILINE)]
     assert search(pattern, [text]) == here
     assert [found.groups["time"] for found in here] == ["1.5", "3"]
-    assert search("a", ["ba", "", "aa"]) == [Found(1, {}), Found(0, {}), Found(1, {})]
+    assert search("a", ["ba", "", "aa"]) == [PatternMatch(1, {}), PatternMatch(0, {}), PatternMatch(1, {})]
     assert search("^b", ["a\nb"], flags=0) == []
 
 
 @given(st.text(st.sampled_from("ab\n"), max_size=30), st.sampled_from(["(a|b)*", "(?P<x>a+b?)+", "^(?:ab)*$", "a*|b"]))
 def test_any_text_is_searched_as_python_does(text: str, pattern: str) -> None:
-    here = [Found(match.start(), match.groupdict()) for match in re.finditer(pattern, text, re.MULTILINE)]
+    here = [PatternMatch(match.start(), match.groupdict()) for match in re.finditer(pattern, text, re.MULTILINE)]
     assert search(pattern, [text]) == here
 
 
@@ -44,7 +44,7 @@ def test_a_pattern_that_backtracks_ends_with_the_time(pattern: str) -> None:
     with pytest.raises(PatternTimeoutError, match=r"did not end within 0\.3 s: it has too many ways"):
         search(pattern, ["a" * 60 + "b"], 0.3)
     assert time.monotonic() - began < 20
-    assert search("(a)+", ["aa"], 10) == [Found(0, {})]
+    assert search("(a)+", ["aa"], 10) == [PatternMatch(0, {})]
 
 
 def test_figures_end_with_the_time_too() -> None:
@@ -56,7 +56,7 @@ def test_a_searching_process_that_was_ended_is_replaced() -> None:
     assert search("(a)+", ["aa"])
     for child in pattern_search._idle:
         os.kill(child.pid, signal.SIGKILL)
-    assert search("(a)+", ["aa"]) == [Found(0, {})]
+    assert search("(a)+", ["aa"]) == [PatternMatch(0, {})]
 
 
 def test_searches_beside_each_other_do_not_wait_for_each_other() -> None:

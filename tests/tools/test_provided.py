@@ -180,7 +180,7 @@ HIDES = 'Invocation(("sh", "-c", "\\"$@\\" || true", "sh", *call.command), stdou
         ({READ: "data = {'time': 1.0}"}, ("missing_output", "cut_output", "nonsense")),
         ({READ: "data = json.loads((call.folder / 'out.json').read_text())"}, ("nonsense", "cut_output")),
         ({KEPT: "Invocation(call.command)"}, ("real_run",)),
-        ({'of_perfflow("time")': "{}"}, ("sample_parses", "real_run")),
+        ({'builtin_metrics("time")': "{}"}, ("sample_parses", "real_run")),
     ],
 )
 def test_bad_adapters_do_not(changes: dict[str, str], fails: tuple[str, ...], site: Path) -> None:

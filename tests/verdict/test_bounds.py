@@ -17,7 +17,7 @@ from perfflow.stats.paired_test import Interval
 from perfflow.verdict import memory, targets, tradeoffs
 from perfflow.verdict.clocks import Clocks, contradiction, timing_metric, witnesses, worse_by
 from perfflow.verdict.comparison import Comparison, Summary, speedup
-from perfflow.verdict.one_measurement import told_once
+from perfflow.verdict.one_measurement import without_inverse_rates
 from tests.verdict.records import record
 
 THRESHOLDS = Thresholds()
@@ -333,12 +333,12 @@ def test_memory_matters_beyond_a_mebibyte(grown: int, *, matters: bool) -> None:
 def test_a_rate_is_left_out_where_its_time_says_the_same() -> None:
     time = row("regressed", "concern", 0.2, 0.1, 0.3)
     rate = row("regressed", "concern", -0.2, -0.3, -0.1, metric="throughput", better="higher", same_as="time")
-    assert told_once([time, rate]) == [time]
+    assert without_inverse_rates([time, rate]) == [time]
     for other in (time.model_copy(update={"gating": False}), time.model_copy(update={"decision": "same"})):
-        assert told_once([other, rate]) == [other, rate]
+        assert without_inverse_rates([other, rate]) == [other, rate]
     alone = rate.model_copy(update={"same_as": ""})
-    assert told_once([time, alone]) == [time, alone]
+    assert without_inverse_rates([time, alone]) == [time, alone]
     worse = rate.model_copy(update={"level": None})
-    assert told_once([time, worse]) == [time, worse]
+    assert without_inverse_rates([time, worse]) == [time, worse]
     unknown = time.model_copy(update={"level": None})
-    assert told_once([unknown, worse]) == [unknown]
+    assert without_inverse_rates([unknown, worse]) == [unknown]

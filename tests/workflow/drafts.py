@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfflow.model.errors import Place
-from perfflow.session.opening import Opened, open_workflow
+from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.workflow.document import Document
 from perfflow.workflow.yaml_text import read_text
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.errors import UserError
-from perfflow.session.opening import Opened, open_workflow
+from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.workflow.extends import merge
 from tests.workflow.drafts import document
 

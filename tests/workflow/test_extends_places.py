@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.errors import Severity
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 
 Key = tuple[str, ...]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.errors import Severity, UserError
-from perfflow.session.opening import Opened, open_workflow
+from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.workflow import resolved
 from perfflow.workflow.yaml_text import read_text
 from tests.cli.shell import perfflow

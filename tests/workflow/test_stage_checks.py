@@ -73,7 +73,7 @@ def test_a_failing_check_in_a_stage_for_checks_is_a_failed_check(tmp_path: Path)
 
 
 def test_a_gate_builds_what_stands_before_a_stage_that_measures(tmp_path: Path) -> None:
-    from perfflow.plan.building import building_steps
+    from perfflow.plan.build_steps import building_steps
 
     text = (
         f"stages:\n  build: [{{id: make, run: make}}]\n  race: {{role: measure, steps: [{{id: get, run: x}}, {ONE}]}}\n"

@@ -303,7 +303,7 @@ def test_outputs_that_cannot_be_are_refused(files: Mapping[str, str], reason: st
 
 def test_a_run_is_not_gone_on_with_once_its_tool_file_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from perfflow.session.first_event import digest
-    from perfflow.session.opening import open_workflow
+    from perfflow.session.open_workflow import open_workflow
 
     project(tmp_path, WORDS, "{id: count, uses: ./tools/mine.yaml, with: {file: a}}")
     monkeypatch.chdir(tmp_path)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perfflow.model.errors import UserError
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(

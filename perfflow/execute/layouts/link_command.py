@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from perfflow.execute.layouts import driver_arguments
 from perfflow.execute.layouts.recorded_link import RecordedLink
-from perfflow.execute.layouts.refused import LayoutsRefusedError
+from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.model.later import dataclass
 
 _LONGEST = 100_000

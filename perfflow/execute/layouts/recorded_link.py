@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perfflow.execute.layouts import driver_arguments
 from perfflow.execute.layouts.file_digest import digest
-from perfflow.execute.layouts.refused import LayoutsRefusedError
+from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.model.later import dataclass
 
 _FORGOTTEN = (

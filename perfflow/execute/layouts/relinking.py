@@ -11,11 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from perfflow.execute.layouts import driver_arguments, padding
+from perfflow.execute.layouts.fixed_layouts import require_fit
 from perfflow.execute.layouts.link_command import LinkCommand, LinkFailedError, prepared
 from perfflow.execute.layouts.linkers import Linker, candidates
 from perfflow.execute.layouts.recorded_link import Input, find
-from perfflow.execute.layouts.refused import LayoutsRefusedError
-from perfflow.execute.layouts.unfit import require_fit
+from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.model.later import dataclass
 
 _MACHINE = ("-m32", "-m64", "-mx32", "-mabi=", "--target=", "-march=", "--sysroot=")

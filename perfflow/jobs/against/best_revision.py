@@ -21,7 +21,7 @@ from perfflow.model.metrics import is_exact
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
 from perfflow.report.history_tables import quantity
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.stats.levels import levels
 from perfflow.stats.paired_test import quantile
 from perfflow.store.history.database import Measured, Series

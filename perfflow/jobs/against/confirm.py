@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from perfflow.jobs.against.best_revision import may_measure
-from perfflow.jobs.history.suspecting import Suspicion
+from perfflow.jobs.history.suspicion_report import Suspicion
 from perfflow.jobs.run.run import FinishedRun, RunRequest
 from perfflow.machine.facts import facts
 from perfflow.model.later import dataclass
 from perfflow.model.result import Result
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.store.history.summary import params_text
 from perfflow.store.history.suspicions import CONFIRMED, OPEN, WITHDRAWN
 from perfflow.tools.adapter import Role

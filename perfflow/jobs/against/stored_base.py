@@ -11,7 +11,7 @@ from perfflow.jobs.run.run import FinishedRun
 from perfflow.machine.facts import facts
 from perfflow.model.later import dataclass
 from perfflow.model.version import VERSION
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.store.history.stored import OWN, Stored, ending_of, stored_of
 from perfflow.store.receipts import files as receipt_files
 from perfflow.tools.adapter import Role

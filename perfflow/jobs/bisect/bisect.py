@@ -19,8 +19,8 @@ from perfflow.session.clock import now
 from perfflow.session.compared_trees import require_complete
 from perfflow.session.first_event import opening_event
 from perfflow.session.guard_run_folder import kept
-from perfflow.session.opening import Opened
-from perfflow.session.pausing import pausing
+from perfflow.session.open_workflow import Opened
+from perfflow.session.pause import pausing
 from perfflow.session.perform import perform_all
 from perfflow.session.progress import Progress
 from perfflow.session.session import RunSession
@@ -41,10 +41,10 @@ from perfflow.verdict.bisect_result import Bisected, Outcome, Tried, about_size
 from perfflow.verdict.bisection import (
     Holds,
     Regression,
+    judged_rows,
     nothing_proven,
     regressions,
     row_of,
-    standings,
     undecided,
     what_to_raise,
 )
@@ -198,7 +198,7 @@ class _Bisection:
             seconds = None if self.asked.budget is None else self.asked.budget * FOR_THE_ENDS
             trees.compare(context, bad, folder, self.steps.measuring, Limits(criteria, seconds=seconds))
         record = record_of(rundir.events(folder.path))
-        rows = standings(record, criteria, self.asked.benchmark, self.asked.metric)
+        rows = judged_rows(record, criteria, self.asked.benchmark, self.asked.metric)
         proven = regressions(rows, any_level=bool(self.asked.benchmark))
         took = worked()
         if not proven:

@@ -9,9 +9,9 @@ from pathlib import Path
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.model.metrics import METRICS
-from perfflow.plan.building import building_steps
+from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Plan, Planned
-from perfflow.session.opening import select
+from perfflow.session.open_workflow import select
 from perfflow.tools.adapter import Role
 from perfflow.trees.bisection import Described, described
 from perfflow.trees.repository import Repository

@@ -33,7 +33,7 @@ def show_again(folder: Path) -> FinishedBisection:
         raise UserError.of(f"{path}: {error.strerror}", "this file is needed to show the bisection") from error
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         text = f"{path}: not what this version of perfflow writes ({type(error).__name__}: {error})"
-        raise UserError.of(text, "was the file changed by hand, or by another version?") from error
+        raise UserError.of(text, "was the file changed by hand or written by another version?") from error
     try:
         write_pages(found, folder)
     except OSError:

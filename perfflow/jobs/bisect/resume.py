@@ -12,7 +12,7 @@ from perfflow.model.readings import Side
 from perfflow.model.tree_facts import tree_of
 from perfflow.session.conclude import readable
 from perfflow.session.first_event import digest
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.store import folder as rundir
 from perfflow.store.record import Record, record_of
 from perfflow.store.run_facts import BisectQuestion

@@ -23,8 +23,8 @@ from perfflow.plan.plan import Plan, Planned
 from perfflow.sampling.pairs import Subject
 from perfflow.session.bench import Bench
 from perfflow.session.guard_run_folder import calibration_kept
-from perfflow.session.opening import Opened, select
-from perfflow.session.pausing import pausing
+from perfflow.session.open_workflow import Opened, select
+from perfflow.session.pause import pausing
 from perfflow.session.perform import schedule
 from perfflow.session.progress import Progress
 from perfflow.session.session import Perform, RunSession

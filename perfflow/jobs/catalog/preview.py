@@ -18,8 +18,8 @@ from perfflow.plan.plan import Planned, profiles_several
 from perfflow.plan.requirements import requires_of
 from perfflow.plan.runs_on import place_of
 from perfflow.report.expected import Expected
-from perfflow.session.opening import Opened
-from perfflow.session.within_time import within_time
+from perfflow.session.open_workflow import Opened
+from perfflow.session.reading_limit import within_time
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.trees import project
 from perfflow.workflow.expression_text import ExpressionError

@@ -15,6 +15,8 @@ from perfflow.trees.cleaning import Home
 
 DAY = 86400.0
 KINDS = ("runs", "comparisons", "trees")
+IN_USE = "a run uses them"
+"""Reason for keeping trees that does not count as a failure."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def _tree(home: Home, *, dry: bool) -> Removed:
     size = run_folders.size_of(home.path)
     with tree_folders.held(home) as free:
         if not free:
-            return Removed(what, home.path, size, "a run uses them")
+            return Removed(what, home.path, size, IN_USE)
         return _removed(what, home.path, size, dry=dry)
 
 

@@ -7,18 +7,18 @@ import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from perfflow.jobs.cluster import placing
+from perfflow.jobs.cluster import place_groups
 from perfflow.jobs.cluster.executor import EngineError
 from perfflow.jobs.cluster.job_folder import LOG, RUN, STDOUT, JobFolder, Work
+from perfflow.jobs.cluster.place_groups import Placing
 from perfflow.jobs.cluster.placed_run import Placement, source_of, where_of
-from perfflow.jobs.cluster.placing import Placing
 from perfflow.jobs.cluster.slurm import why_unsuitable
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.later import dataclass
 from perfflow.model.version import VERSION
 from perfflow.plan.groups import ConflictError, Group, place_of_all
 from perfflow.session.first_event import digest
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.store import folder as rundir
 from perfflow.tools.adapter import Role
 from perfflow.trees.bundles import HEAD, commit_of
@@ -68,7 +68,7 @@ def perform(
     place.mkdir(exist_ok=True)
     with rundir.create(opened.root, place / rundir.new_id()) as folder:
         site = placement.site
-        home = Path(site.folder).expanduser() / folder.id if site.folder else folder.path / placing.GROUPS
+        home = Path(site.folder).expanduser() / folder.id if site.folder else folder.path / place_groups.GROUPS
         home.mkdir(parents=True, exist_ok=True)
         source, _ = source_of(repository, home.resolve(), states, bundle=site.trees == "bundle")
         work = Work(
@@ -85,7 +85,7 @@ def perform(
         where = where_of(placement, home.resolve())
         jobs = Placing(folder, [group], where, tell)
         try:
-            ((_, why),) = jobs.measure(functools.partial(placing.with_part, work, group.seconds))
+            ((_, why),) = jobs.measure(functools.partial(place_groups.with_part, work, group.seconds))
         except KeyboardInterrupt:
             jobs.cancel()
             raise
@@ -116,7 +116,7 @@ def _group(opened: Opened, placement: Placement, only: Collection[str]) -> Group
 
 
 def _performed(folder: Path, why: str) -> CommandResult:
-    job = max((folder / placing.GROUPS / "g1").iterdir(), key=lambda path: int(path.name))
+    job = max((folder / place_groups.GROUPS / "g1").iterdir(), key=lambda path: int(path.name))
     ended = JobFolder(job).ended()
     if ended is None or ended.status is None or not (job / STDOUT).is_file():
         text = f"the job did not finish: {why or 'it left no result'}"

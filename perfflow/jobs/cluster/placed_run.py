@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
-from perfflow.jobs.cluster import placing
+from perfflow.jobs.cluster import place_groups
 from perfflow.jobs.cluster.executor import EngineError, Executor
 from perfflow.jobs.cluster.job_folder import BUILD, KEPT, RUN, Work
 from perfflow.jobs.cluster.outcome import Limits
-from perfflow.jobs.cluster.placing import Placing, Where
+from perfflow.jobs.cluster.place_groups import Placing, Where
 from perfflow.jobs.cluster.site import Site
 from perfflow.jobs.cluster.slurm import Slurm, why_unsuitable
 from perfflow.machine.facts import facts
@@ -27,7 +27,7 @@ from perfflow.model.version import VERSION
 from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, groups
 from perfflow.plan.runs_on import Place
 from perfflow.session.first_event import digest
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.session.run_events import step_event
 from perfflow.session.session import RunSession
 from perfflow.store import folder as rundir
@@ -116,7 +116,7 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
     folder = session.folder
     assert isinstance(folder, RunFolder)  # noqa: S101 (a run's own, as its session was begun)
     site = placement.site
-    home = Path(site.folder).expanduser() / folder.id if site.folder else folder.path / placing.GROUPS
+    home = Path(site.folder).expanduser() / folder.id if site.folder else folder.path / place_groups.GROUPS
     home.mkdir(parents=True, exist_ok=True)
     where = where_of(placement, home.resolve())
     states: Mapping[str, str] = {HEAD: commit_of(code.repository, code.head)}
@@ -126,13 +126,13 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
     place = Placing(folder, shared, where, session.progress.placed)
     session.progress.placed(_said(shared, placement))
     told = set[str]()
-    work_of = functools.partial(placing.with_part, work, sum(group.seconds for group in shared))
+    work_of = functools.partial(place_groups.with_part, work, sum(group.seconds for group in shared))
     try:
         for group, why in place.measure(work_of, detach=placement.detach):
-            job = placing.folder_of(folder.path, group.id)
+            job = place_groups.folder_of(folder.path, group.id)
             _tell(session, group, job, why, told)
             _take_kept(session, job)
-    except placing.SubmittedError:
+    except place_groups.SubmittedError:
         raise DetachedError(folder.path) from None
     except KeyboardInterrupt:
         if place.open and placement.leaves_jobs():

@@ -15,7 +15,7 @@ from perfflow.execute.prepare import DISCARD
 from perfflow.jobs.run.run import RunRequest
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass, late_pattern
-from perfflow.session.opening import Opened, open_workflow
+from perfflow.session.open_workflow import Opened, open_workflow
 
 STEP = "compare"
 MOST_SEED = 2**63 - 1

@@ -23,12 +23,12 @@ from perfflow.session.guard_run_folder import kept
 from perfflow.store import folder as rundir
 from perfflow.store.folder import RunFolder
 from perfflow.store.history import machines
-from perfflow.store.history.naming import listed
 from perfflow.store.history.same_statistic import with_same_statistic
 from perfflow.store.history.stored import OWN, Key, Stored
+from perfflow.store.history.suggestions import listed
 from perfflow.store.record import SCHEMA, UNPAIRED, reading_to_json, record_of
 from perfflow.tools.tool_files import clean_name
-from perfflow.verdict import told
+from perfflow.verdict import row_text
 from perfflow.verdict.judge import judge
 
 STEP = "compare"
@@ -98,11 +98,11 @@ def proven_regressions(result: Result) -> list[str]:
     """Return a line for each row whose whole interval is beyond the action threshold: these would fail a gate."""
     criteria = criteria_from_json(result.criteria)
     return [
-        told.failure(row, criteria)
+        row_text.failure(row, criteria)
         for row in result.benchmarks
         if (row.leading or row.gating)
         and row.decision == "regressed"
-        and told.least_worse(row) > criteria.thresholds_of(row.name, row.metric).action
+        and row_text.least_worse(row) > criteria.thresholds_of(row.name, row.metric).action
     ]
 
 

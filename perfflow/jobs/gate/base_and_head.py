@@ -12,12 +12,12 @@ from perfflow.execute.prepare import sides_of
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Side
 from perfflow.model.targets import matches
-from perfflow.plan.building import building_steps
+from perfflow.plan.build_steps import building_steps
 from perfflow.plan.coverage import metrics_of
 from perfflow.plan.plan import Planned
-from perfflow.session.attribution.blaming import blame
+from perfflow.session.attribution.blame_commits import blame
+from perfflow.session.missing_side import absent
 from perfflow.session.perform import failure_of, perform_all
-from perfflow.session.presence import absent
 from perfflow.session.progress import Nested
 from perfflow.session.session import RunSession
 from perfflow.session.tree_contexts import built_with, context_in

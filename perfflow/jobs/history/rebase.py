@@ -15,7 +15,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.stats.paired_test import mean_interval, quantile
 from perfflow.store.history.database import Measured, Series
-from perfflow.store.history.naming import listed
+from perfflow.store.history.suggestions import listed
 
 FEWEST = 4
 """Revisions that both machines must have measured. With fewer, the interval is too wide to be useful."""

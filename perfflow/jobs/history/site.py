@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from perfflow.jobs.history.changing import Change, changes_of
+from perfflow.jobs.history.change_report import Change, changes_of
+from perfflow.jobs.history.overview import change_row, followed_trends
 from perfflow.jobs.history.parallel import in_parallel
-from perfflow.jobs.history.reading import change_row, followed_trends
 from perfflow.jobs.history.trends import HistoryFilter, Trend, parameters_of
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import Followed

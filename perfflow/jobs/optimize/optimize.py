@@ -40,7 +40,7 @@ from perfflow.session.tree_contexts import context_in
 from perfflow.store import folder as rundir
 from perfflow.store.folder import write_text
 from perfflow.store.record import Record, record_of
-from perfflow.store.run_facts import Branch, Found, LastWords, TriedChange, Try
+from perfflow.store.run_facts import Branch, LastWords, StepFindings, TriedChange, Try
 from perfflow.store.subrun import Section
 from perfflow.tools.adapter import Role
 from perfflow.trees import commits, patches
@@ -131,7 +131,7 @@ class Optimizer(TreeWork):
             entries.append(ledger.entry(planned, planned.id, "skipped", failure.reason))
             raise
         finally:
-            run.found = Found(optimizations=tuple(entries))
+            run.found = StepFindings(optimizations=tuple(entries))
         run.exit_code = 0
 
     def _try_as_often_as_asked(self, planned: Planned, run: StepRun, entries: list[Try]) -> None:

@@ -12,7 +12,7 @@ from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import Problem, UserError
 from perfflow.model.later import dataclass
 from perfflow.model.result import Result
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
@@ -107,7 +107,7 @@ def why_not_applied(result: Result) -> str:
     failed = [item.id for item in result.verification if item.status == "failed"]
     if result.run.interrupted:
         return "the run was interrupted"
-    return f"{', '.join(failed)} failed with the accepted changes" if failed else ""
+    return f"{', '.join(failed)} failed on the kept changes" if failed else ""
 
 
 def apply(file: Target, params: Mapping[str, Any], env: Mapping[str, str]) -> list[Written]:

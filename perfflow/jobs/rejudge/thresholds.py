@@ -12,7 +12,7 @@ from perfflow.model.errors import Place, Problem, Severity, UserError
 from perfflow.model.later import dataclass
 from perfflow.model.targets import matches
 from perfflow.model.units import UnitError
-from perfflow.store.history.naming import nearest
+from perfflow.store.history.suggestions import nearest
 from perfflow.trees import project
 from perfflow.workflow.extends import read_with_parents
 from perfflow.workflow.yaml_hints import for_unknown_key

@@ -21,16 +21,16 @@ from perfflow.model.result import Result
 from perfflow.plan.groups import Benchmarks, Group
 from perfflow.plan.layouts import draws_layouts
 from perfflow.plan.plan import Planned
-from perfflow.session import resuming
+from perfflow.session import earlier_run
 from perfflow.session.clock import now
 from perfflow.session.conclude import write, write_profiles
+from perfflow.session.earlier_run import Earlier
 from perfflow.session.first_event import digest, opening_event
 from perfflow.session.guard_run_folder import kept
-from perfflow.session.opening import Opened, select
-from perfflow.session.pausing import pausing
+from perfflow.session.open_workflow import Opened, select
+from perfflow.session.pause import pausing
 from perfflow.session.perform import schedule
 from perfflow.session.progress import Progress
-from perfflow.session.resuming import Earlier
 from perfflow.session.run_events import step_event
 from perfflow.session.session import RunSession
 from perfflow.session.startable import not_startable
@@ -45,7 +45,7 @@ from perfflow.store.receipts import manifest
 from perfflow.store.record import record_of
 from perfflow.store.run_facts import Expectation
 from perfflow.tools.adapter import Role
-from perfflow.trees.in_place import ASIDE, restore
+from perfflow.trees.swap_files import ASIDE, restore
 from perfflow.verdict.judge import judge
 
 if TYPE_CHECKING:
@@ -176,10 +176,10 @@ def _placed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: R
     placement, trees = request.placement, chosen.trees
     if placement is None or trees.repository is None or trees.head is None:
         return False
-    from perfflow.jobs.cluster import placed_run, placing
+    from perfflow.jobs.cluster import place_groups, placed_run
 
     if not request.resume:
-        folder.append(placing.Partition(placement.name, trees.head.tree, tuple(chosen.groups)).event())
+        folder.append(place_groups.Partition(placement.name, trees.head.tree, tuple(chosen.groups)).event())
     keep_going = request.keep_going or chosen.is_gate
     work = placed_run.work_of(session, chosen.opened, placement, request.budget, keep_going=keep_going)
     code = placed_run.Code(trees.repository, trees.head, trees.base)
@@ -220,7 +220,7 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
     expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:
-        from perfflow.jobs.gate.spent import without_spent
+        from perfflow.jobs.gate.merged_acceptances import without_spent
 
         steps = tree_jobs.with_builds(opened, steps)
         opened, unsure = without_spent(opened, trees.repository, trees.base)
@@ -231,12 +231,12 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
 
 def _groups(chosen: _Chosen, request: RunRequest) -> list[Group]:
     """Return the groups for other machines; for a resumed run, the groups it had. Raises UserError."""
-    from perfflow.jobs.cluster import placed_run, placing
+    from perfflow.jobs.cluster import place_groups, placed_run
 
     if request.placement is None:
         return []
     if request.resume:
-        earlier = placing.partition(request.resume)
+        earlier = place_groups.partition(request.resume)
         if earlier and chosen.trees.head and earlier.tree != chosen.trees.head.tree:
             raise UserError.of(
                 "the code has changed since the run began", "undo the change, or start a new run without --resume"
@@ -259,7 +259,9 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     """Start a run and store its first event, or resume it; return its session."""
     opened, steps = chosen.opened, chosen.steps
     elsewhere = request.placement is not None
-    earlier = resuming.earlier(folder.path, digest(opened), steps, elsewhere=elsewhere) if request.resume else Earlier()
+    earlier = (
+        earlier_run.earlier(folder.path, digest(opened), steps, elsewhere=elsewhere) if request.resume else Earlier()
+    )
     context = users_tree(opened, folder, earlier.seed if request.resume else request.seed, typed=request.typed)
     context.layouts = _layouts(opened)
     if request.resume:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
-from perfflow.session import resuming
-from perfflow.session.opening import Opened
+from perfflow.session import earlier_run
+from perfflow.session.open_workflow import Opened
 from perfflow.session.session import RunSession
 from perfflow.tools.adapter import Role
 
@@ -47,7 +47,7 @@ def with_builds(opened: Opened, selected: frozenset[str]) -> frozenset[str]:
 
     The slot of a tree could otherwise contain an earlier run's build of other code.
     """
-    from perfflow.plan.building import building_steps
+    from perfflow.plan.build_steps import building_steps
 
     in_trees = any(item.stage != "setup" for item in opened.plan.steps if item.id in selected)
     return selected.union(building_steps(opened.plan)) if in_trees else selected
@@ -89,7 +89,7 @@ def run_trees(
     Raises UserError if there is no repository or no such revision, if a tree would lack a file that a step starts, and
     if ``base`` is given for a resumed run that does not compare trees.
     """
-    before = resuming.trees(resume) if resume else {}
+    before = earlier_run.trees(resume) if resume else {}
     if _are_two(before):
         return _resumed_trees(opened, before, base)
     if base is not None and resume is not None:

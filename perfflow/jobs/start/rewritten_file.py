@@ -9,7 +9,7 @@ from pathlib import Path
 from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.workflow.readable import LARGEST
 from perfflow.workflow.replace_file import replace_file
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from perfflow.library import search_path
 from perfflow.library.starter_for import Start
 from perfflow.model.errors import UserError
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 
 
 def write(begun: Start, root: Path) -> Path:

@@ -15,7 +15,7 @@ from perfflow.report import bisect_page, sections, tables
 from perfflow.report.blocks import Block, Fold, Section
 from perfflow.report.html import charts
 from perfflow.report.html.elements import Drawings, Drawn, Filter
-from perfflow.report.html.whole import Head, Part, whole
+from perfflow.report.html.html_page import Head, PagePart, page_html
 from perfflow.report.page import Page, page_of
 from perfflow.report.sanitize import visible
 from perfflow.report.table import Table, mark, name, table
@@ -59,7 +59,7 @@ def render(result: Result, order: TakingOrder, profiles: Sequence[StackProfile] 
         _RUN,
     )
     shown = [section for section in _sections(page, result, criteria, order, profiles) if section[1]]
-    return whole(head, shown, ("page.js", "flame.js") if profiles else ("page.js",))
+    return page_html(head, shown, ("page.js", "flame.js") if profiles else ("page.js",))
 
 
 def render_bisection(found: Bisected) -> str:
@@ -68,7 +68,7 @@ def render_bisection(found: Bisected) -> str:
     opening, *others = document.sections
     verdict = {Outcome.FOUND: "fail", Outcome.SAME: "pass"}.get(found.outcome, "unproven")
     head = Head("Bisection", found.workflow, found.outcome.value, verdict, opening.blocks, _BISECTED)
-    return whole(head, [(section.title, section.blocks) for section in others])
+    return page_html(head, [(section.title, section.blocks) for section in others])
 
 
 def render_calibration(entries: Sequence[Entry], identity: str) -> str:
@@ -79,7 +79,7 @@ def render_calibration(entries: Sequence[Entry], identity: str) -> str:
     opening, *others = calibration_page.document(entries).sections
     span = calibration_span(calibration_page.noisy_of(entries))
 
-    def with_bars(title: str, part: Block) -> Part:
+    def with_bars(title: str, part: Block) -> PagePart:
         if not isinstance(part, Table):
             return part
         rows = calibration_page.noisy_of(
@@ -90,14 +90,14 @@ def render_calibration(entries: Sequence[Entry], identity: str) -> str:
     head = Head(
         "Calibration", f"machine {identity}", "each step compared with itself", "none", opening.blocks, _CALIBRATED
     )
-    return whole(
+    return page_html(
         head, [(section.title, tuple(with_bars(section.title, part) for part in section.blocks)) for section in others]
     )
 
 
 def _sections(
     page: Page, result: Result, criteria: Criteria, order: TakingOrder, profiles: Sequence[StackProfile]
-) -> Iterator[tuple[str, tuple[Part, ...]]]:
+) -> Iterator[tuple[str, tuple[PagePart, ...]]]:
     """Yield the sections by importance: reasons, requirements, changes, then their explanation."""
     yield from _plain(sections.reasons(page))
     yield "Requirements Met", tuple(_requirements(page))
@@ -147,21 +147,21 @@ def _profile_files(result: Result) -> Iterator[Section]:
         yield Section("", (Fold("Files of profilers", (table(columns, rows[:MOST_ROWS], left_out),)),))
 
 
-def _plain(found: Iterator[Section] | tuple[()]) -> Iterator[tuple[str, tuple[Part, ...]]]:
+def _plain(found: Iterator[Section] | tuple[()]) -> Iterator[tuple[str, tuple[PagePart, ...]]]:
     for section in found:
         yield section.title, section.blocks
 
 
-def _requirements(page: Page) -> Iterator[Part]:
+def _requirements(page: Page) -> Iterator[PagePart]:
     if page.requirements:
         table = tables.requirements(page.requirements, page.others.get("requirements", 0))
         yield Drawn(table, filter=Filter("Only unmet", [row.status != "met" for row in page.requirements]))
 
 
-def _benchmarks(page: Page) -> Iterator[Part]:
+def _benchmarks(page: Page) -> Iterator[PagePart]:
     """Yield the section of benchmarks, with a filter for changed rows."""
     for section in sections.benchmarks(page):
-        parts: tuple[Part, ...] = section.blocks
+        parts: tuple[PagePart, ...] = section.blocks
         if section.title == "Benchmarks":
             changed = Filter("Only changed", [row.source.decision != "same" for row in page.comparisons])
             left_out = page.others.get("comparisons", 0)
@@ -171,7 +171,7 @@ def _benchmarks(page: Page) -> Iterator[Part]:
         yield from parts
 
 
-def _samples(result: Result, criteria: Criteria, order: TakingOrder) -> Iterator[Part]:
+def _samples(result: Result, criteria: Criteria, order: TakingOrder) -> Iterator[PagePart]:
     """Yield pictures of the rows that the verdict rests on: regressions, then unproven rows, then improvements."""
     ranks = {"regressed": 0, "unproven": 1, "improved": 2}
     rows = [row for row in result.benchmarks if (row.gating or row.leading) and row.baseline and row.candidate]
@@ -231,7 +231,7 @@ def _ladders(result: Result, criteria: Criteria) -> Iterator[Markup]:
     yield from map(ladder_figure, ladders_of(result, criteria))
 
 
-def _with_shares(parts: Sequence[Part], page: Page) -> Iterator[Part]:
+def _with_shares(parts: Sequence[PagePart], page: Page) -> Iterator[PagePart]:
     """Yield the parts, with a bar for each share in the tables of profiles."""
     known = {tables.hotspots(each): each for each in page.profiles}
     for part in parts:
@@ -244,7 +244,7 @@ def _with_shares(parts: Sequence[Part], page: Page) -> Iterator[Part]:
             yield part
 
 
-def _with_effects(parts: Sequence[Part], page: Page, result: Result) -> Iterator[Part]:
+def _with_effects(parts: Sequence[PagePart], page: Page, result: Result) -> Iterator[PagePart]:
     """Yield the parts, with bars of effect and threshold in the table of candidates."""
     ledger = page.ledger
     tried = tables.tries(ledger.tries, ledger.others) if ledger and ledger.tries else None
@@ -256,7 +256,7 @@ def _with_effects(parts: Sequence[Part], page: Page, result: Result) -> Iterator
             yield part
 
 
-def _flame_graphs(result: Result, profiles: Sequence[StackProfile]) -> Iterator[Part]:
+def _flame_graphs(result: Result, profiles: Sequence[StackProfile]) -> Iterator[PagePart]:
     """Yield the flame graphs, those of changed benchmarks first."""
     if profiles:
         from perfflow.report.html.flame import flame_graphs

@@ -12,7 +12,7 @@ from perfflow.report.blocks import Block, Bullets, Code, Fold, Prose
 from perfflow.report.drawings import BLANK, LETTERS, drawn
 from perfflow.report.html import charts
 from perfflow.report.sanitize import MARKS, shortened, visible
-from perfflow.report.table import Bar, Cell, Column, Density, Kind, Span, Table, Text
+from perfflow.report.table import Bar, Cell, Column, Density, Span, Table, Text, TextKind
 
 LONGEST_NAME = 120
 _NO_BREAK = "&nbsp;"
@@ -22,7 +22,7 @@ MOST_UNFILTERED = 200
 """Rows of a table above which its filter is on from the start, if scripts run."""
 _REPEATED = 4096
 """Cells whose HTML is cached, since the pages of a site share many dates, revisions and branches."""
-_OWN_WORDS = Kind.VALUE
+_OWN_WORDS = TextKind.VALUE
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def block_html(block: Block | Drawn | Markup) -> Markup:
             return table_html(block)
 
 
-def prose_html(content: Text, kind: Kind = _OWN_WORDS) -> Markup:
+def prose_html(content: Text, kind: TextKind = _OWN_WORDS) -> Markup:
     """Return a text as HTML. A part that is not a Span is of ``kind``."""
     parts = (content,) if isinstance(content, str) else content
     spans = (Span(part, kind) if isinstance(part, str) else part for part in parts)
@@ -89,7 +89,7 @@ def prose_html(content: Text, kind: Kind = _OWN_WORDS) -> Markup:
 def _span_html(span: Span) -> Markup:
     """Return one part of a text. In words, text between backticks is code."""
     shown = _shown(span)
-    pieces = shown.split("`") if span.kind is Kind.WORDS else [shown]
+    pieces = shown.split("`") if span.kind is TextKind.WORDS else [shown]
     if len(pieces) % 2 == 0:
         return _SET[span.kind].format(shown)
     return Markup("").join(
@@ -98,19 +98,19 @@ def _span_html(span: Span) -> Markup:
     )
 
 
-_SET: Mapping[Kind, Markup] = {
-    Kind.NAME: Markup("<code>{}</code>"),
-    Kind.WORDS: Markup("{}"),
-    Kind.VALUE: Markup("{}"),
-    Kind.STRONG: Markup("<strong>{}</strong>"),
-    Kind.ASIDE: Markup("{}"),
-    Kind.DRAWN: Markup("{}"),
+_SET: Mapping[TextKind, Markup] = {
+    TextKind.NAME: Markup("<code>{}</code>"),
+    TextKind.WORDS: Markup("{}"),
+    TextKind.VALUE: Markup("{}"),
+    TextKind.STRONG: Markup("<strong>{}</strong>"),
+    TextKind.ASIDE: Markup("{}"),
+    TextKind.DRAWN: Markup("{}"),
 }
 
 
 def _shown(span: Span) -> str:
     """Return a text for display; a symbol of the page becomes a mark that any font has."""
-    if span.kind is Kind.NAME:
+    if span.kind is TextKind.NAME:
         return shortened(span.text, LONGEST_NAME)
     shown = visible(span.text)
     return MARKS[shown[0]][0] + shown[1:] if shown[:1] in MARKS else shown
@@ -186,20 +186,20 @@ def _value_cell(content: str) -> str:
 @lru_cache(_REPEATED)
 def _words_cell(content: str) -> str:
     # Text between backticks is code.
-    shown = prose_html(content, Kind.WORDS) if "`" in content else _escaped(content)
+    shown = prose_html(content, TextKind.WORDS) if "`" in content else _escaped(content)
     return f'<td class="words">{shown}</td>'
 
 
 def _escaped(content: str) -> str:
     """Return a text escaped for HTML, as str: adding a str to Markup would escape that str again."""
-    return str(escape(_shown(Span(content, Kind.VALUE))))
+    return str(escape(_shown(Span(content, TextKind.VALUE))))
 
 
-_PLAIN: Mapping[tuple[Kind, bool], Callable[[str], str]] = {
-    (Kind.NAME, False): _name_cell,
-    (Kind.VALUE, True): _number_cell,
-    (Kind.VALUE, False): _value_cell,
-    (Kind.WORDS, False): _words_cell,
+_PLAIN: Mapping[tuple[TextKind, bool], Callable[[str], str]] = {
+    (TextKind.NAME, False): _name_cell,
+    (TextKind.VALUE, True): _number_cell,
+    (TextKind.VALUE, False): _value_cell,
+    (TextKind.WORDS, False): _words_cell,
 }
 
 
@@ -220,7 +220,7 @@ def _in_few_lines(value: str) -> str:
 def _class_of(column: Column) -> Markup:
     if column.right:
         return Markup(' class="number"')
-    kind = {Kind.WORDS: "words", Kind.DRAWN: "drawn"}.get(column.kind)
+    kind = {TextKind.WORDS: "words", TextKind.DRAWN: "drawn"}.get(column.kind)
     return Markup(' class="{}"').format(kind) if kind else Markup("")
 
 

@@ -14,10 +14,10 @@ from perfflow.report.history_tables import Followed, dimension_of
 from perfflow.report.html import svg
 from perfflow.report.html.charts import BOTTOM, CHART_HEIGHT, CHART_WIDTH, LEFT, below_axis, value_grid
 from perfflow.report.html.elements import Drawings, Drawn, Filter
+from perfflow.report.html.html_page import Head, PagePart, page_html
 from perfflow.report.html.svg import Scale
-from perfflow.report.html.whole import Head, Part, whole
 from perfflow.report.sanitize import visible
-from perfflow.report.table import Kind, Span
+from perfflow.report.table import Span, TextKind
 from perfflow.store.history.database import Measured
 
 INDEX, FOLDER = "index.html", "benchmarks"
@@ -34,7 +34,7 @@ def render_index(project: str, found: Sequence[Followed]) -> tuple[str, str]:
     """Return path and text of the index page. Equal arguments give equal bytes."""
     number = len({item.series.benchmark for item in found})
     head = Head("Benchmark history", project, f"{number} benchmarks", "none", (), _BESIDE)
-    return INDEX, whole(head, _index(found))
+    return INDEX, page_html(head, _index(found))
 
 
 def render_benchmark(project: str, own: Sequence[Followed]) -> tuple[str, str]:
@@ -42,7 +42,7 @@ def render_benchmark(project: str, own: Sequence[Followed]) -> tuple[str, str]:
     name = own[0].series.benchmark
     back = (Markup('<p><a href="../{}">All benchmarks</a></p>').format(INDEX),)
     head = Head("Benchmark", name, f"of {project}", "none", back, _BESIDE)
-    return path_of(name), whole(head, [(_title(item, own), tuple(_series(item))) for item in own])
+    return path_of(name), page_html(head, [(_title(item, own), tuple(_series(item))) for item in own])
 
 
 def path_of(benchmark: str) -> str:
@@ -58,7 +58,7 @@ def _title(item: Followed, others: Sequence[Followed]) -> str:
     return visible(", ".join(filter(None, (item.series.metric, item.apart, machine))))
 
 
-def _index(found: Sequence[Followed]) -> Sequence[tuple[str, tuple[Part, ...]]]:
+def _index(found: Sequence[Followed]) -> Sequence[tuple[str, tuple[PagePart, ...]]]:
     if not found:
         return (("Benchmarks", (Prose("No run is stored yet."),)),)
     links = [
@@ -84,7 +84,7 @@ def _spark(item: Followed) -> Markup:
     return svg.picture(_SPARK_WIDTH, _SPARK_HEIGHT, "", [line], kind="bar")
 
 
-def _series(item: Followed) -> Iterator[Part]:
+def _series(item: Followed) -> Iterator[PagePart]:
     yield _chart(item)
     if item.shifts:
         yield Drawn(history_tables.changes(item.shifts[::-1], of_one=True))
@@ -95,7 +95,7 @@ def _series(item: Followed) -> Iterator[Part]:
     remarks = [marks.get(number, "") for number in range(len(newest))]
     yield Drawn(history_tables.runs(item.series, newest, remarks))
     if older:
-        shown_by = Span("perfflow history show", Kind.NAME)
+        shown_by = Span("perfflow history show", TextKind.NAME)
         yield Prose((f"{older} older runs are left out; ", shown_by, " lists all."))
 
 

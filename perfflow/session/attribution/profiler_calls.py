@@ -21,13 +21,13 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.later import dataclass
 from perfflow.model.readings import Cost, Parsed, Side, Usage
 from perfflow.plan.plan import Planned, has_command
+from perfflow.session.attribution.choose_profilers import Choice, Subject, step_of
 from perfflow.session.attribution.function_costs import FunctionCosts
-from perfflow.session.attribution.profiled import Choice, Subject, step_of
 from perfflow.session.attribution.profiled_builds import ProfiledBuilds
 from perfflow.session.evidence import Evidence, flatness
 from perfflow.session.session import RunSession
 from perfflow.store.folder import file_name
-from perfflow.store.run_facts import Found
+from perfflow.store.run_facts import StepFindings
 from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Way
 
 SAMPLES = 2000
@@ -264,6 +264,6 @@ class ProfilerCalls:
             said.append(f"{self.costs.samples(prepared.side):,.0f} samples")
         self._run.warnings += [f"{self._subject.benchmark}, {prepared.side.value}: {text}" for text in said]
 
-    def found(self) -> Found:
+    def found(self) -> StepFindings:
         """Return the facts to store for the step: profiles, hotspots, and the function costs of both sides."""
         return replace(self.evidence.found(), costs=self.costs.both_sides())

@@ -16,21 +16,21 @@ from typing import Protocol
 from perfflow.execute.child import find_program
 from perfflow.execute.invoke import Failure
 from perfflow.execute.layouts.recording import forget
-from perfflow.execute.layouts.refused import LayoutsRefusedError
+from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.execute.layouts.relinking import Relinker, relinker
 from perfflow.execute.prepare import Ready
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
 from perfflow.model.later import dataclass
 from perfflow.model.readings import Side
-from perfflow.plan.building import building_steps
+from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Planned
 from perfflow.session.perform import allows
 from perfflow.session.progress import Nested
 from perfflow.session.session import RunSession
 from perfflow.session.watched_links import RECORDINGS
 from perfflow.store.subrun import Keeper
-from perfflow.trees.in_place import InPlace
+from perfflow.trees.swap_files import InPlace
 from perfflow.workflow.layout_checks import SEED_VARIABLE, uses_seed
 
 _ELF = b"\x7fELF"

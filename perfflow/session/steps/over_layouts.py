@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import field
 
-from perfflow.execute.layouts.refused import LayoutsRefusedError
+from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.execute.prepare import Ready, first_count, ready
 from perfflow.model.later import dataclass
 from perfflow.model.readings import Side
@@ -15,7 +15,7 @@ from perfflow.model.units import Dimension, format_quantity
 from perfflow.sampling.pairs import Design, Subject
 from perfflow.sampling.stop_rule import Stop
 from perfflow.session.bench import Bench
-from perfflow.session.code_layouts.drawing import Drawn
+from perfflow.session.code_layouts.layout_sets import Drawn
 from perfflow.session.code_layouts.sources import Build
 from perfflow.workflow.layout_checks import AUTO
 

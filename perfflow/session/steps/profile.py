@@ -12,8 +12,8 @@ from perfflow.execute.schedule import StepRun
 from perfflow.model.readings import Parsed, Peak, Reading, Side
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned, profiles_several
+from perfflow.session.attribution.choose_profilers import Subject, choices, subjects
 from perfflow.session.attribution.function_costs import FunctionCosts
-from perfflow.session.attribution.profiled import Subject, choices, subjects
 from perfflow.session.attribution.profiled_builds import ProfiledBuilds
 from perfflow.session.attribution.profiler_calls import ProfilerCalls
 from perfflow.session.benchmark_names import named

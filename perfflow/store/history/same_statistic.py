@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from perfflow.model.readings import CAPPED, MEAN, Reading, is_rate
 from perfflow.model.summaries import is_summary
-from perfflow.store.history.naming import listed
 from perfflow.store.history.stored import Key, Stored
+from perfflow.store.history.suggestions import listed
 from perfflow.tools.tool_files import clean_name
 
 _MEDIAN = "p50"

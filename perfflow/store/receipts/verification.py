@@ -15,14 +15,14 @@ from perfflow.store.receipts.files import names, sha256
 from perfflow.store.receipts.manifest import SCHEMA, SEAL, seal
 from perfflow.tools import regular_files
 
-Kind = Literal["changed", "missing", "added", "verdict"]
+FindingKind = Literal["changed", "missing", "added", "verdict"]
 
 
 @dataclass(frozen=True)
 class Finding:
     """A difference from the receipt. A file ``added`` later does not invalidate the others."""
 
-    kind: Kind
+    kind: FindingKind
     file: str
     detail: str
 

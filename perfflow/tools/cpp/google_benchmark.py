@@ -9,7 +9,7 @@ import re
 
 from pydantic import Field
 
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import pacing, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, may_leave
@@ -80,7 +80,7 @@ ADAPTER = Adapter(
     invocations,
     parse,
     options=Options,
-    metrics=of_perfflow("time", "cpu", "throughput", "rate", "allocs", "heap_peak"),
+    metrics=builtin_metrics("time", "cpu", "throughput", "rate", "allocs", "heap_peak"),
     suite=True,
     counters=True,
     listing=listing,

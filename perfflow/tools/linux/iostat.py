@@ -13,7 +13,7 @@ from statistics import fmean
 from pydantic import AliasPath, Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage, reading_of_many
 from perfflow.tools import tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
@@ -126,7 +126,7 @@ ADAPTER = Adapter(
     role=Role.PROFILE,
     options=Options,
     program=Program("iostat", "apt-get install sysstat", version=("-V",)),
-    metrics=of_perfflow("disk_util", "disk_read", "disk_write", *(f"cpu_{name}" for name in _SHARES)),
+    metrics=builtin_metrics("disk_util", "disk_read", "disk_write", *(f"cpu_{name}" for name in _SHARES)),
     passes_stdout=True,
     invocations=invocations,
     outputs=leaves(_FILE),

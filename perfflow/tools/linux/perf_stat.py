@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage
 from perfflow.tools import tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role, leaves
@@ -182,7 +182,7 @@ ADAPTER = Adapter(
     name="perf-stat",
     role=Role.MEASURE,
     program=PERF,
-    metrics=of_perfflow(*_METRIC_OF.values()),
+    metrics=builtin_metrics(*_METRIC_OF.values()),
     passes_stdout=True,
     invocations=invocations,
     outputs=leaves(_FILE),

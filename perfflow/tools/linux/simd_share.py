@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import HOTSPOT, MOST_HOTSPOTS, Hotspot, Parsed, Reading, Usage
 from perfflow.model.stacks import Frame, summed
 from perfflow.tools import own_code, python_command, symbol_names, tool_files, tool_json
@@ -256,7 +256,7 @@ ADAPTER = Adapter(
     role=Role.PROFILE,
     options=Options,
     program=Program("perf", "apt-get install linux-perf binutils"),
-    metrics=of_perfflow("simd_share", "vector_width"),
+    metrics=builtin_metrics("simd_share", "vector_width"),
     passes_stdout=True,
     invocations=invocations,
     outputs=leaves(perf_samples.DATA, _CODE),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import MOST_HOTSPOTS, Hotspot, Parsed, Reading, Usage
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
@@ -170,7 +170,7 @@ ADAPTER = Adapter(
     role=Role.MEASURE,
     options=Options,
     program=Program("strace", "apt-get install strace"),
-    metrics=of_perfflow("syscalls", "syscall_errors", "file_opens"),
+    metrics=builtin_metrics("syscalls", "syscall_errors", "file_opens"),
     passes_stdout=True,
     invocations=invocations,
     # The list of opened files is not required, since it is empty for a program that opens none.

@@ -20,7 +20,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage, reading_of_process
 from perfflow.tools import adapter, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, CommandText, Invocation, Program, Role, may_leave
@@ -227,7 +227,7 @@ ADAPTER = Adapter(
     role=Role.MEASURE,
     options=Options,
     program=Program("mojo", "pip install mojo"),
-    metrics=of_perfflow("time", "bandwidth", "flops", "rate"),
+    metrics=builtin_metrics("time", "bandwidth", "flops", "rate"),
     attaches=("file",),
     needs_program=needs_program,
     suite=True,

@@ -23,7 +23,7 @@ from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.kernels import together
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import BATCH, Parsed, Reading, Usage, reading_of_many
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, may_leave
@@ -182,7 +182,7 @@ ADAPTER = Adapter(
     name="cuda-bench",
     role=Role.MEASURE,
     options=Options,
-    metrics=of_perfflow("time", "bandwidth", "flops", "rate"),
+    metrics=builtin_metrics("time", "bandwidth", "flops", "rate"),
     suite=True,
     gpu=True,
     invocations=invocations,

@@ -15,7 +15,7 @@ from pydantic import AliasChoices, Field, model_validator
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.kernels import together
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Profile, Usage
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
@@ -210,7 +210,7 @@ ADAPTER = Adapter(
         "apt-get install nsight-compute",
         instead="it is in Debian's non-free section and in NVIDIA's CUDA toolkit",
     ),
-    metrics=of_perfflow(*ncu_launch.METRICS),
+    metrics=builtin_metrics(*ncu_launch.METRICS),
     attaches=("report",),
     needs_program=needs_program,
     suite=True,

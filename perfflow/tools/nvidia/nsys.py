@@ -17,7 +17,7 @@ from pydantic import AfterValidator, AliasChoices, Field, TypeAdapter, Validatio
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.kernels import GPU, KernelFacts, together
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Hotspot, Parsed, Peak, Profile, Reading, StackCounts, Usage
 from perfflow.tools import python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds, leaves
@@ -265,7 +265,7 @@ ADAPTER = Adapter(
     program=Program(
         "nsys", "apt-get install nsight-systems (Debian's non-free), or https://developer.nvidia.com/nsight-systems"
     ),
-    metrics=of_perfflow(
+    metrics=builtin_metrics(
         *("gpu_time", "gpu_idle", "kernel_time_sum", "kernel_launches", "memcpy_time", "memcpy_bytes"),
         *("memcpy_bandwidth", "cuda_api_time", "osrt_time"),
     ),

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage, reading_of_many
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds, leaves
@@ -184,7 +184,7 @@ ADAPTER = Adapter(
     role=Role.PROFILE,
     options=Options,
     program=Program("nvidia-smi", "it comes with NVIDIA's driver"),
-    metrics=of_perfflow(*_COLUMNS, "gpu_throttled"),
+    metrics=builtin_metrics(*_COLUMNS, "gpu_throttled"),
     passes_stdout=True,
     conditions=True,
     invocations=invocations,

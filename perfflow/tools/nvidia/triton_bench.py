@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage, reading_of_many
 from perfflow.tools import adapter, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
@@ -105,7 +105,7 @@ ADAPTER = Adapter(
     name="triton-bench",
     role=Role.MEASURE,
     options=Options,
-    metrics=of_perfflow("time"),
+    metrics=builtin_metrics("time"),
     suite=True,
     gpu=True,
     invocations=invocations,

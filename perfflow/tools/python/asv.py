@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
 from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Role, may_leave
@@ -68,7 +68,7 @@ ADAPTER = Adapter(
     invocations,
     parse,
     options=Options,
-    metrics=of_perfflow("time", "rss", "object_size"),
+    metrics=builtin_metrics("time", "rss", "object_size"),
     suite=True,
     counters=True,
     listing=listing,

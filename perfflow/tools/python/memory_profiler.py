@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import LARGEST, Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
@@ -112,7 +112,7 @@ ADAPTER = Adapter(
     parse,
     options=Options,
     program=Program("mprof", "pip install memory-profiler", version=("run", "--version")),
-    metrics=of_perfflow("rss_sampled"),
+    metrics=builtin_metrics("rss_sampled"),
     python=True,
     outputs=leaves(_SAMPLES, _ROWS),
 )

@@ -17,7 +17,7 @@ from pydantic import Field, Strict
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.memory_curve import memory_curve
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, StackCounts, Usage
 from perfflow.model.stacks import Stack, summed, write_folded
 from perfflow.tools import python_command, tool_files, tool_json
@@ -201,7 +201,7 @@ ADAPTER = Adapter(
     invocations,
     parse,
     options=Options,
-    metrics=of_perfflow("alloc", "allocs", "heap_peak"),
+    metrics=builtin_metrics("alloc", "allocs", "heap_peak"),
     deterministic=True,
     python=True,
     outputs=outputs,

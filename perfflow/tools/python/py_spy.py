@@ -21,7 +21,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import FEW_SAMPLES, Parsed, Profile, Reading, StackCounts, Usage
 from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
 from perfflow.model.units import duration
@@ -375,7 +375,7 @@ ADAPTER = Adapter(
     profiler=Profiler(way=Way.SAMPLES, python=1),
     options=Options,
     program=Program("py-spy", "pip install py-spy"),
-    metrics=of_perfflow("gil_share"),
+    metrics=builtin_metrics("gil_share"),
     python=True,
     attaches=("pid", "duration"),
     outputs=outputs,

@@ -15,7 +15,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
@@ -112,7 +112,7 @@ ADAPTER = Adapter(
     invocations,
     parse,
     options=Options,
-    metrics=of_perfflow(*_METRICS),
+    metrics=builtin_metrics(*_METRICS),
     suite=True,
     listing=listing,
     outputs=may_leave(_FILE),

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
@@ -106,7 +106,7 @@ ADAPTER = Adapter(
     invocations,
     parse,
     options=Options,
-    metrics=of_perfflow("time", "cpu"),
+    metrics=builtin_metrics("time", "cpu"),
     suite=True,
     listing=listing,
     outputs=may_leave(_FILE),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Hotspot, Parsed, Reading, Usage
 from perfflow.tools.adapter import Call, CommandOptions, Role, Seconds
 from perfflow.tools.python import in_program
@@ -88,5 +88,5 @@ ADAPTER = in_program.adapter(
     *(NAME, parse, (_FILE,), "over"),
     role=Role.MEASURE,
     options=Options,
-    metrics=of_perfflow("slow_callbacks", "slow_callback_max"),
+    metrics=builtin_metrics("slow_callbacks", "slow_callback_max"),
 )

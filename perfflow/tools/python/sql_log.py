@@ -21,7 +21,7 @@ from typing import Literal
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import MOST_HOTSPOTS, Hotspot, Parsed, Reading, Usage
 from perfflow.tools import tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
@@ -228,7 +228,7 @@ ADAPTER = Adapter(
     invocations,
     parse,
     options=Options,
-    metrics=of_perfflow("sql_statements", "sql_repeated"),
+    metrics=builtin_metrics("sql_statements", "sql_repeated"),
     deterministic=True,
     outputs=outputs,
 )

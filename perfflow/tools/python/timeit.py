@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage, reading_of_process
 from perfflow.tools import adapter, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role, may_leave
@@ -65,5 +65,11 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 
 ADAPTER = Adapter(
-    "timeit", Role.MEASURE, invocations, parse, options=Options, metrics=of_perfflow("time"), outputs=may_leave(_FILE)
+    "timeit",
+    Role.MEASURE,
+    invocations,
+    parse,
+    options=Options,
+    metrics=builtin_metrics("time"),
+    outputs=may_leave(_FILE),
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Hotspot, Parsed, Reading, Usage
 from perfflow.tools.adapter import Call, CommandOptions
 from perfflow.tools.python import in_program
@@ -85,4 +85,4 @@ def _warnings(peak: int, seen: int, own: int) -> Iterator[str]:
         yield f"tracemalloc itself used {own:,} B, which count in the rss of the process but in no figure here"
 
 
-ADAPTER = in_program.adapter(NAME, parse, (_ROWS,), "nframe", options=Options, metrics=of_perfflow("heap_peak"))
+ADAPTER = in_program.adapter(NAME, parse, (_ROWS,), "nframe", options=Options, metrics=builtin_metrics("heap_peak"))

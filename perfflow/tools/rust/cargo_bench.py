@@ -23,7 +23,7 @@ from typing import Annotated
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage, reading_of_process
 from perfflow.tools import pacing, python_command, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Role
@@ -307,7 +307,7 @@ ADAPTER = Adapter(
     role=Role.MEASURE,
     options=Options,
     program=CARGO,
-    metrics=of_perfflow("time", "throughput", "rate"),
+    metrics=builtin_metrics("time", "throughput", "rate"),
     suite=True,
     preparations=preparations,
     invocations=invocations,

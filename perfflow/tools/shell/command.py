@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role
 
@@ -40,7 +40,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(tuple(readings))
 
 
-METRICS = of_perfflow(
+METRICS = builtin_metrics(
     "time", "cpu", "user", "system", "uncontended", "rss", "main_share", "page_faults", "context_switches"
 )
 ADAPTER = Adapter("command", Role.MEASURE, invocations, parse, metrics=METRICS, passes_stdout=True)

@@ -10,7 +10,7 @@ import shlex
 from dataclasses import replace
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
@@ -54,7 +54,7 @@ ADAPTER = Adapter(
     invocations,
     parse,
     program=Program("hyperfine", "apt-get install hyperfine"),
-    metrics=of_perfflow("time", "cpu", "user", "system", "rss"),
+    metrics=builtin_metrics("time", "cpu", "user", "system", "rss"),
     passes_stdout=True,
     outputs=leaves(_EXPORT),
 )

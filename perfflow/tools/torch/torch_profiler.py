@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, StackCounts, Usage
 from perfflow.model.stacks import Stack, write_folded
 from perfflow.stats.paired_test import quantile
@@ -269,6 +269,6 @@ ADAPTER = Adapter(
     invocations,
     parse,
     options=Options,
-    metrics=of_perfflow(*FIGURES),
+    metrics=builtin_metrics(*FIGURES),
     outputs=leaves(_LISTED),
 )

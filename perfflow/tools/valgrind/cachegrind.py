@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AliasChoices, Field
 
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools.adapter import Call, Invocation, Profiler, Role, Way
 from perfflow.tools.valgrind import valgrind_costs, valgrind_run
@@ -90,7 +90,7 @@ ADAPTER = valgrind_run.valgrind_tool(
     role=Role.MEASURE,
     profiler=Profiler(way=Way.COUNTS, sees="instructions"),
     options=Options,
-    metrics=of_perfflow(*_INSTRUCTIONS, *_CACHES, *_BRANCHES),
+    metrics=builtin_metrics(*_INSTRUCTIONS, *_CACHES, *_BRANCHES),
     invocations=invocations,
     outputs=partial(valgrind_run.files, tool=NAME),
     parse=parse,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Profile, StackCounts, Usage
 from perfflow.model.stacks import write_folded
 from perfflow.tools.adapter import Call, Invocation, Profiler, Role, Way
@@ -54,7 +54,7 @@ ADAPTER = valgrind_run.valgrind_tool(
     role=Role.MEASURE,
     profiler=Profiler(way=Way.COUNTS, follows={"instructions": 0, "time": 1}, sees="instructions"),
     options=valgrind_run.Seeded,
-    metrics=of_perfflow("instructions"),
+    metrics=builtin_metrics("instructions"),
     invocations=invocations,
     outputs=partial(valgrind_run.files, tool=NAME),
     parse=parse,

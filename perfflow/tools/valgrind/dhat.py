@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Profile, Reading, Usage
 from perfflow.model.stacks import Frame, costs_of
 from perfflow.tools import own_code, python_command, rust_names, tool_files, tool_json
@@ -308,7 +308,7 @@ ADAPTER = valgrind_run.valgrind_tool(
         way=Way.COUNTS, follows={"alloc": 0, "allocs": 0, "heap_peak": 1, "rss": 1}, sees="bytes asked for"
     ),
     options=Options,
-    metrics=of_perfflow(*_HEAP[0], "heap_peak", *_UNITS[0]),
+    metrics=builtin_metrics(*_HEAP[0], "heap_peak", *_UNITS[0]),
     needs_program=lambda values: not values.get("report"),
     invocations=invocations,
     outputs=outputs,

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Profile, Reading, StackCounts, Usage
 from perfflow.model.stacks import read_folded, summed, write_folded
 from perfflow.tools import python_command, regular_files, tool_files
@@ -177,7 +177,7 @@ ADAPTER = Adapter(
     role=Role.PROFILE,
     profiler=Profiler(way=Way.HOLDS, follows={"alloc": 1, "allocs": 1}, sees="allocations"),
     program=Program("heaptrack", "apt-get install heaptrack"),
-    metrics=of_perfflow("heap_peak", "allocs", "temporary_allocs", "leaked"),
+    metrics=builtin_metrics("heap_peak", "allocs", "temporary_allocs", "leaked"),
     deterministic=True,
     invocations=invocations,
     outputs=outputs,

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.memory_curve import MemoryCurve, memory_curve
-from perfflow.model.metrics import of_perfflow
+from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Profile, Reading, Usage
 from perfflow.model.stacks import Frame, costs_of
 from perfflow.tools import python_command, tool_files
@@ -173,7 +173,7 @@ ADAPTER = valgrind_run.valgrind_tool(
     role=Role.PROFILE,
     profiler=Profiler(way=Way.HOLDS, follows={"heap_peak": 0, "rss": 0}, sees="bytes held"),
     options=Options,
-    metrics=of_perfflow("heap_peak"),
+    metrics=builtin_metrics("heap_peak"),
     invocations=invocations,
     outputs=partial(valgrind_run.files, tool=NAME),
     parse=parse,

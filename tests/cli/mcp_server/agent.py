@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Said:
+class ToolAnswer:
     """The answer of a tool: ``data``, or ``error`` if it failed. ``progress``: its lines of progress."""
 
     data: dict[str, Any]
@@ -37,9 +37,9 @@ class Agent:
     async def tools(self) -> dict[str, Tool]:
         return {tool.name: tool for tool in (await self.client.list_tools()).tools}
 
-    async def call(self, name: str, /, **arguments: Any) -> Said:
+    async def call(self, name: str, /, **arguments: Any) -> ToolAnswer:
         """Call a tool. The client checks the answer against the schema from the server."""
-        said = Said({}, "")
+        said = ToolAnswer({}, "")
 
         async def note(progress: float, total: float | None, message: str | None) -> None:
             said.counts.append(progress)

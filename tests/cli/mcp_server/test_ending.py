@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.cli.mcp_server.agent import Agent, Said, session, talk
+from tests.cli.mcp_server.agent import Agent, ToolAnswer, session, talk
 from tests.cli.mcp_server.conftest import new_cost
 
 LONG = """\
@@ -88,7 +88,7 @@ async def cancelled(agent: Agent, mark: str, tool: str, **arguments: Any) -> Non
 def test_a_cancelled_run_is_interrupted_and_can_be_resumed(project: Path, mark: str) -> None:
     before: list[str] = []
 
-    async def script(agent: Agent) -> Said:
+    async def script(agent: Agent) -> ToolAnswer:
         await cancelled(agent, mark, "run", workflow="long")
         await until(ended(project, mark), "the run did not end")
         stopped = await agent.call("explain")
@@ -107,7 +107,7 @@ def test_a_cancelled_run_is_interrupted_and_can_be_resumed(project: Path, mark: 
 def test_a_cancelled_judgement_is_resumed_by_the_same_call(project: Path, mark: str) -> None:
     arguments = {"workflow": "long", "patch": new_cost(1), "why": "less"}
 
-    async def script(agent: Agent) -> Said:
+    async def script(agent: Agent) -> ToolAnswer:
         await cancelled(agent, mark, "judge_patch", **arguments)
         await until(ended(project, mark), "the run did not end")
         (project.parent / "go").write_text("")
@@ -122,7 +122,7 @@ def test_a_cancelled_judgement_is_resumed_by_the_same_call(project: Path, mark: 
 def test_a_comparison_that_is_cancelled_ends(project: Path) -> None:
     mark = f"sleep 7{os.getpid()}1"
 
-    async def script(agent: Agent) -> Said:
+    async def script(agent: Agent) -> ToolAnswer:
         await cancelled(agent, mark, "compare", old=mark, new="sleep 0.01")
         await until(lambda: not is_left(mark), "the command goes on")
         return await agent.call("list_workflows")

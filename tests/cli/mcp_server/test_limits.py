@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.mcp_server.agent import Agent, Said, talk
+from tests.cli.mcp_server.agent import Agent, ToolAnswer, talk
 from tests.cli.mcp_server.conftest import COUNTED, new_cost
 
 RUNNING: dict[str, dict[str, Any]] = {
@@ -50,7 +50,7 @@ def test_a_session_that_may_run_workflows_takes_no_commands(project: Path) -> No
 
 
 def test_a_budget_is_cut_to_that_of_the_server(project: Path) -> None:
-    async def script(agent: Agent) -> tuple[Said, Said, Said]:
+    async def script(agent: Agent) -> tuple[ToolAnswer, ToolAnswer, ToolAnswer]:
         more = await agent.call("run", workflow="counted", budget="2h")
         usual = await agent.call("run", workflow="counted")
         return more, usual, await agent.call("run", workflow="counted", budget="soon")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.version import VERSION
-from tests.cli.mcp_server.agent import Agent, Said, talk
+from tests.cli.mcp_server.agent import Agent, ToolAnswer, talk
 from tests.cli.mcp_server.conftest import commit, new_cost, new_file
 from tests.repositories import git
 
@@ -60,7 +60,7 @@ def test_looking_lists_plans_and_validates(project: Path) -> None:
 
 
 def test_a_run_is_judged_and_explained(project: Path) -> None:
-    async def script(agent: Agent) -> tuple[Said, Said, Said]:
+    async def script(agent: Agent) -> tuple[ToolAnswer, ToolAnswer, ToolAnswer]:
         ran = await agent.call("run", workflow="counted", budget="30s")
         return ran, await agent.call("explain"), await agent.call("hotspots", run=ran.data["id"])
 
@@ -81,7 +81,7 @@ def test_a_run_is_judged_and_explained(project: Path) -> None:
 def test_a_run_says_what_failed(project: Path) -> None:
     (project / "broken").write_text("")
 
-    async def script(agent: Agent) -> Said:
+    async def script(agent: Agent) -> ToolAnswer:
         return await agent.call("run", workflow="counted", stages=["build", "baseline"])
 
     said = talk(project, script, "--allow-run")
@@ -93,7 +93,7 @@ def test_a_run_says_what_failed(project: Path) -> None:
 def test_a_run_with_a_base_compares_both_trees(project: Path) -> None:
     commit(project, "slower", costs="150\n")
 
-    async def script(agent: Agent) -> Said:
+    async def script(agent: Agent) -> ToolAnswer:
         return await agent.call("run", workflow="counted", base="HEAD~1")
 
     said = talk(project, script, "--allow-run")
@@ -103,7 +103,7 @@ def test_a_run_with_a_base_compares_both_trees(project: Path) -> None:
 
 
 def test_two_commands_are_compared(project: Path) -> None:
-    async def script(agent: Agent) -> tuple[Said, Said]:
+    async def script(agent: Agent) -> tuple[ToolAnswer, ToolAnswer]:
         said = await agent.call("compare", old="sleep 0.2", new="sleep 0.01", budget="60s")
         return said, await agent.call("explain", run=said.data["id"])
 
@@ -114,7 +114,7 @@ def test_two_commands_are_compared(project: Path) -> None:
 
 
 def test_patches_are_kept_or_rejected_with_figures(project: Path) -> None:
-    async def script(agent: Agent) -> list[Said]:
+    async def script(agent: Agent) -> list[ToolAnswer]:
         patches = (new_file("wrong", "x"), new_file("broken", "x"), new_file("note", "x"), new_cost(40), new_cost(95))
         return [await agent.call("judge_patch", workflow="counted", patch=text, why="a try") for text in patches]
 
@@ -141,7 +141,7 @@ def test_a_patch_stands_in_for_the_candidates_of_the_workflow(project: Path) -> 
     own = "    steps:\n      - {id: submitted, technique: io, run: echo 1 > costs}\n  verify:"
     flow.write_text(flow.read_text().replace("  verify:", own))
 
-    async def script(agent: Agent) -> Said:
+    async def script(agent: Agent) -> ToolAnswer:
         return await agent.call(
             "judge_patch", workflow="counted", patch=new_cost(50), why="by vectors", technique="compute"
         )
@@ -159,7 +159,7 @@ def test_a_bisection_names_the_commit(project: Path) -> None:
     slow = commit(project, "slower", costs="150\n")
     commit(project, "later", note="later")
 
-    async def script(agent: Agent) -> Said:
+    async def script(agent: Agent) -> ToolAnswer:
         return await agent.call("bisect", workflow="counted", good="HEAD~5")
 
     said = talk(project, script, "--allow-run")

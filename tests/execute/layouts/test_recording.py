@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.execute.layouts.recording import forget, recording
-from perfflow.execute.layouts.refused import LayoutsRefusedError
+from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from tests.execute.layouts.builds import Project, needs, order, project, require_layouts
 
 pytestmark = needs("gcc", "clang", "make", "ld.lld")

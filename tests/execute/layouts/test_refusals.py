@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.execute.layouts.refused import LayoutsRefusedError
+from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from tests.execute.layouts.builds import Project, needs
 
 pytestmark = needs("gcc", "ld.lld")

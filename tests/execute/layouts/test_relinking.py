@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.execute.layouts import linkers
-from perfflow.execute.layouts.refused import LayoutsRefusedError
+from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from tests.execute.layouts.builds import Project, needs, order, require_layouts
 
 pytestmark = needs("gcc", "clang", "ld.lld", "mold", "ld.gold")

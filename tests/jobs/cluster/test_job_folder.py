@@ -11,7 +11,7 @@ import pytest
 
 from perfflow.jobs.cluster.agent import environment_of
 from perfflow.jobs.cluster.job_folder import CLAIM, ENDED, WORK, Ended, JobFolder, Work, Worker
-from perfflow.jobs.cluster.placing import with_part
+from perfflow.jobs.cluster.place_groups import with_part
 from perfflow.plan.groups import Benchmarks, Group
 from perfflow.plan.runs_on import Place
 

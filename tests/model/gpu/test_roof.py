@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.errors import UserError
-from perfflow.model.gpu.across import OnDevice, rows
 from perfflow.model.gpu.devices import device
+from perfflow.model.gpu.gpu_comparison import OnDevice, rows
 from perfflow.model.gpu.roof import SpeedOfLight, bound_without_roof, place
 from perfflow.model.roofline import Roof
 

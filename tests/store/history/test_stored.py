@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from perfflow.jobs.compare.compare_stored import CompareOptions, compare_stored
 from perfflow.model.errors import UserError
 from perfflow.store.history import baselines, machines
-from perfflow.store.history.finding import find, names_stored
+from perfflow.store.history.find_stored import find, names_stored
 from perfflow.store.history.stored import stored_of
 from perfflow.store.result_file import to_text
 from perfflow.tools.read_file import read as read_import

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.trees.own_copies import Prepared, faults
+from perfflow.trees.shared_installs import Prepared, faults
 from perfflow.trees.small_files import LARGEST, text_of
 from tests.trees.projects import git, make
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perfflow.cli.step_text import taken_text
-from perfflow.jobs.catalog.expecting import expected, in_all
+from perfflow.jobs.catalog.duration_estimate import expected, in_all
 from perfflow.machine.facts import facts
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
@@ -18,7 +18,7 @@ from perfflow.report.expected import Expected, span, total_of
 from perfflow.sampling.pairs import Sampled, Sampler, Subject
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import StopRule
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.store.folder import HISTORY, HOME
 from perfflow.store.history.connections import SqliteConnection
 from perfflow.store.history.database import History

@@ -66,7 +66,7 @@ def changes_of(trend: Trend) -> list[Change]:
     return sorted([*levels, *drifts], key=lambda item: item.at)
 
 
-def _searched(trend: Trend) -> change_points.Found | None:
+def _searched(trend: Trend) -> change_points.FoundChanges | None:
     logs = logs_of(trend)
     return change_points.changes(*logs) if logs else None
 

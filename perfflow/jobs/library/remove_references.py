@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from perfflow.jobs.library.pinning import Pinned, known, tidy
+from perfflow.jobs.library.pin_references import Pinned, known, tidy
 from perfflow.library import items, lock_file, search_path, store
 from perfflow.library.lock_file import Lock, Pin
 from perfflow.library.pinned import Library

@@ -8,10 +8,10 @@ from pathlib import Path
 from perfflow.library.pinned import PROJECT, Library
 from perfflow.model.errors import Problem, Severity, UserError, in_file_order
 from perfflow.model.later import dataclass
-from perfflow.plan import coverage, doubles, parameters
+from perfflow.plan import coverage, duplicate_metrics, parameters
 from perfflow.plan import plan as planning
 from perfflow.plan.plan import Plan, Planned
-from perfflow.session.within_time import within_time
+from perfflow.session.reading_limit import within_time
 from perfflow.trees import project
 from perfflow.workflow import checks, command_checks, tool_definitions
 from perfflow.workflow.load import Draft, load
@@ -75,7 +75,7 @@ def open_workflow(name: str, settings: Sequence[str] = (), text: str | None = No
         command_checks.check(draft, params)
         plan = planning.make(draft, criteria, params)
         coverage.check(draft, plan)
-        doubles.check(draft, plan)
+        duplicate_metrics.check(draft, plan)
         return Opened(path, root.resolve(), draft, plan, library)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from perfflow.execute.prepare import Ready
 from perfflow.model.readings import Side
 from perfflow.session.code_layouts.sources import Build, Linked, Source, folder_of, source_of
-from perfflow.trees.in_place import ASIDE, InPlace
+from perfflow.trees.swap_files import ASIDE, InPlace
 
 MADE = "made"
 """Subfolder for the layouts to measure, in a tree's folder for code layouts."""

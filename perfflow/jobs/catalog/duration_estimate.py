@@ -12,7 +12,7 @@ from perfflow.model.units import UnitError, duration
 from perfflow.plan.plan import Plan, Planned
 from perfflow.report.expected import Expected, Noise, Total, total_of
 from perfflow.sampling.stop_rule import BUDGET
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.store.history import durations
 from perfflow.store.history.durations import RunKind, StepDuration
 from perfflow.store.history.places import looked_into

@@ -141,8 +141,8 @@ class _Fetching:
         reference = references.read(text)
         name = str(reference)
         if name in chain:
-            message = f"`extends` comes back to itself: {' -> '.join((*chain, name))}"
-            raise UserError.of(message, "one of them must not name the other")
+            message = f"circular `extends`: {' -> '.join((*chain, name))}"
+            raise UserError.of(message, "extend a file that does not extend this one")
         if name in self._done.touched:
             return
         if pin := self._done.after.get(name):

@@ -15,7 +15,7 @@ from perfflow.library import search_path
 from perfflow.library.pinned import Library, is_elsewhere
 from perfflow.model.errors import Problem, Severity, UserError
 from perfflow.plan.parameters import MISSING, kind_of
-from perfflow.session.opening import Opened, open_workflow
+from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.tools import registry
 from perfflow.tools.adapter import INSTEAD, Adapter
 from perfflow.trees import project

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfflow.execute.layouts.recorded_link import RecordedLink
-from perfflow.execute.layouts.refused import LayoutsRefusedError
+from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.model.later import late_pattern
 
 _PROFILES = late_pattern(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perfflow.jobs.start.rewritten_file import Rewritten, own_file
 from perfflow.model.errors import UserError
-from perfflow.session.opening import open_workflow
+from perfflow.session.open_workflow import open_workflow
 from perfflow.workflow.formatting import formatted
 
 

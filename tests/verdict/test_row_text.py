@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perfflow.model.criteria import Accepted, Criteria, Thresholds, criteria_from_json
 from perfflow.model.result import Benchmark, Result
 from perfflow.report.gate_table import gates_of
-from perfflow.verdict import told
+from perfflow.verdict import row_text
 from perfflow.verdict.judge import judge
 from tests.verdict.records import criteria, ended, judged, pairs, planned, record
 from tests.verdict.test_routing import REVISIONS
@@ -77,7 +77,7 @@ def test_each_sentence_is_true_of_its_row(result: Result) -> None:
 def check(text: str, row: Benchmark, thresholds: Thresholds) -> None:
     estimate, low, high = worse(row)
     if row.change and row.change.value is not None and "%" in text and "unproven: " not in text:
-        assert "accepted until" in text or told.change_of(row, Criteria()) in text
+        assert "accepted until" in text or row_text.change_of(row, Criteria()) in text
     if found := re.search(r"over the (action|concern) threshold of (\S+?)%( by its estimate)?(?=$|[ ,;])", text):
         limit = float(found[2]) / 100
         if "a regression over" not in text:
@@ -108,5 +108,5 @@ def check(text: str, row: Benchmark, thresholds: Thresholds) -> None:
 def test_a_change_that_nothing_bounds_shows_no_interval() -> None:
     result = judged(*pairs("b", [1.0], [0.634]), ended("b"))
     row = result.benchmarks[0]
-    assert told.change_of(row, Criteria()) == "-36.6% (no interval yet)"
+    assert row_text.change_of(row, Criteria()) == "-36.6% (no interval yet)"
     assert result.reasons == ["unproven: b time: not settled after 1 pair, too few to tell"]

@@ -12,7 +12,7 @@ BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc
 LONGEST_FUNCTION, LONGEST_FILE = 60, 500
 
 
-def test_modules_keep_to_the_house() -> None:
+def test_modules_keep_to_the_limits() -> None:
     assert MODULES
     assert [f"{path.relative_to(PACKAGE)}: {why}" for path in MODULES for why in faults(path)] == []
 
@@ -20,21 +20,21 @@ def test_modules_keep_to_the_house() -> None:
 def faults(path: Path) -> Iterator[str]:
     text = path.read_text()
     if path.stem in BANNED_NAMES:
-        yield "its name says nothing"
+        yield "its name has no meaning"
     if len(text.splitlines()) > LONGEST_FILE:
         yield "it is too long"
     if path.name == "__init__.py" and path.parent not in (PACKAGE, PACKAGE / "testing") and text:
-        yield "it is not empty"  # but where it is the API, or the door for those who write adapters
+        yield "it is not empty"  # apart from the API and the contract for authors of adapters
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION:
             yield f"{node.name} is too long"
 
 
-def test_every_room_is_in_the_picture() -> None:
-    picture = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+def test_the_architecture_page_lists_every_package() -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text()
     packages = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
     for package in packages - {"__init__", "__main__"}:
-        assert f"| `{package}` |" in picture
+        assert f"| `{package}` |" in page
 
 
 def test_changelog_says_something_of_the_current_version() -> None:

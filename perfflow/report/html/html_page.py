@@ -18,7 +18,7 @@ from perfflow.report.blocks import Block
 from perfflow.report.html.elements import Drawn, anchor, block_html, joined
 from perfflow.report.sanitize import visible
 
-Part = Block | Drawn | Markup
+PagePart = Block | Drawn | Markup
 _PAGE = Markup("""<!doctype html>
 <html lang="en">
 <head>
@@ -61,7 +61,9 @@ class Head:
     """The footer: files in the folder of the page, or a note."""
 
 
-def whole(head: Head, shown: Sequence[tuple[str, tuple[Part, ...]]], script_names: Sequence[str] = ("page.js",)) -> str:
+def page_html(
+    head: Head, shown: Sequence[tuple[str, tuple[PagePart, ...]]], script_names: Sequence[str] = ("page.js",)
+) -> str:
     """Return a self-contained page of sections, each with a title, which may be '', and its parts."""
     style, scripts = _asset("page.css"), list(map(_asset, script_names))
     hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
@@ -98,7 +100,7 @@ def _link(title: str) -> Markup:
     return Markup('<li><a href="#{}">{}</a></li>').format(anchor(title), title)
 
 
-def _section_html(title: str, parts: Sequence[Part]) -> Markup:
+def _section_html(title: str, parts: Sequence[PagePart]) -> Markup:
     blocks = joined([block_html(part) for part in parts])
     if not title:
         return blocks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfflow.model.readings import Reading, reading_of_process
-from perfflow.session.paces import Paces
+from perfflow.session.benchmark_durations import Paces
 from perfflow.store.record import reading_to_json
 from perfflow.tools.pacing import Pace, samples
 

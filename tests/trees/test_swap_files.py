@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.trees.in_place import InPlace
+from perfflow.trees.swap_files import InPlace
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfflow.jobs.history.changing import Change, LocatedChange, changes_of, located_change
+from perfflow.jobs.history.change_report import Change, LocatedChange, changes_of, located_change
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import NEWEST, HistoryFilter, Trend, commit_order, parameters_of, trends
 from perfflow.model.errors import UserError
@@ -16,7 +16,7 @@ from perfflow.model.plain_data import to_json
 from perfflow.report import history_tables
 from perfflow.report.history_tables import ChangeRow, IndexRow, Shift
 from perfflow.report.table import Table, Tone
-from perfflow.store.history.naming import nearest
+from perfflow.store.history.suggestions import nearest
 from perfflow.tools.tool_files import clean_name
 
 Tell = Callable[[str], None]

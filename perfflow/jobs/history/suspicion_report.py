@@ -14,14 +14,14 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-from perfflow.jobs.history.changing import logs_of
+from perfflow.jobs.history.change_report import logs_of
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import HistoryFilter, Trend, commit_order, trends
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.report.history_tables import SuspicionRow
 from perfflow.stats import change_points, newest_points
-from perfflow.stats.newest_points import SAME, Standing
+from perfflow.stats.newest_points import SAME, SuspicionStatus
 from perfflow.stats.paired_test import quantile
 from perfflow.store.history.database import Measured
 from perfflow.store.history.suspicions import CONFIRMED, OPEN, WITHDRAWN, StoredSuspicion
@@ -31,10 +31,10 @@ Tell = Callable[[str], None]
 _BEFORE = 3
 """The older revision is this many points before the suspicion, whose position is uncertain."""
 _WHY = {
-    Standing.CONFIRMED: "later runs show the change as well",
-    Standing.WITHDRAWN: "later runs are back at the level before it",
+    SuspicionStatus.CONFIRMED: "later runs show the change as well",
+    SuspicionStatus.WITHDRAWN: "later runs are back at the level before it",
 }
-_STATES = {Standing.CONFIRMED: CONFIRMED, Standing.WITHDRAWN: WITHDRAWN}
+_STATES = {SuspicionStatus.CONFIRMED: CONFIRMED, SuspicionStatus.WITHDRAWN: WITHDRAWN}
 
 
 @dataclass(frozen=True)
@@ -138,11 +138,11 @@ def _looked_at(trend: Trend, known: Sequence[StoredSuspicion], now: str) -> Iter
     for number, item in enumerate(known):
         suspected = _placed(item, places)
         if item.state == OPEN and suspected:
-            standing = newest_points.review(suspected, found, *logs)
+            status = newest_points.review(suspected, found, *logs)
             # A change among the newest points is the suspicion itself. Only further runs can confirm it.
-            too_early = standing is Standing.CONFIRMED and _is_new(trend, suspected.at)
-            if standing is not Standing.OPEN and not too_early:
-                after[number] = replace(item, state=_STATES[standing], why=_WHY[standing])
+            too_early = status is SuspicionStatus.CONFIRMED and _is_new(trend, suspected.at)
+            if status is not SuspicionStatus.OPEN and not too_early:
+                after[number] = replace(item, state=_STATES[status], why=_WHY[status])
     new = _new(trend, logs, found, after)
     yield from ((item, item is not old) for item, old in zip(after, known, strict=True))
     if new:
@@ -163,7 +163,7 @@ def _is_new(trend: Trend, at: int) -> bool:
 def _new(
     trend: Trend,
     logs: tuple[list[float], list[float]],
-    found: change_points.Found,
+    found: change_points.FoundChanges,
     known: Sequence[StoredSuspicion],
 ) -> newest_points.Suspicion | None:
     """Return a new suspicion about the newest points; None if there is none or it was already reported."""
@@ -178,7 +178,7 @@ def _new(
     return None if new is None or any(abs(new.at - at) <= SAME for at in told.values()) else new
 
 
-def _of_change(trend: Trend, found: change_points.Found, start: int) -> newest_points.Suspicion | None:
+def _of_change(trend: Trend, found: change_points.FoundChanges, start: int) -> newest_points.Suspicion | None:
     """Return the newest change as a suspicion, if it is among the newest points."""
     new = [item for item in found.changes if _is_new(trend, item.at) and item.at > start]
     if not new:

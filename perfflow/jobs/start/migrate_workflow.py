@@ -10,10 +10,10 @@ from perfflow.jobs.start.rewritten_file import Rewritten, own_file
 from perfflow.model.errors import Severity, UserError
 from perfflow.model.targets import matches, read_key, target_of
 from perfflow.model.units import UnitError
-from perfflow.plan import doubles
+from perfflow.plan import duplicate_metrics
 from perfflow.plan.coverage import metrics_of
 from perfflow.plan.parameters import MISSING
-from perfflow.session.opening import Opened, open_workflow
+from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.tools.shell import same_output
 from perfflow.workflow.criteria_checks import instead_of_equality
 from perfflow.workflow.rewriting import Change, Put, Wrap, rewritten
@@ -136,7 +136,7 @@ def zero_threshold(_opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
 def measured_twice(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
     """Give a second step that measures the same metric of a benchmark its own name. Its samples used to be dropped."""
     taken = {item.benchmark for item in opened.plan.steps}
-    again = {item.step.id: item.benchmark for item, _, _ in doubles.found(opened.plan)}
+    again = {item.step.id: item.benchmark for item, _, _ in duplicate_metrics.found(opened.plan)}
     for loc, step in _own_steps(data):
         name = str(step.get("id"))
         old = again.get(name)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from perfflow.execute.states import UNABLE
 from perfflow.jobs.catalog.preview import LEFT_OUT, SKIPPED, STOPS, preview
 from perfflow.model.result import Result
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.tools.adapter import Role
 
 _FINDING_OUT = ((Role.MEASURE, Role.MACHINE), (Role.PROFILE,))

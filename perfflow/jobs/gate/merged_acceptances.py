@@ -12,7 +12,7 @@ from perfflow.library.pinned import Library
 from perfflow.model.criteria import read_share
 from perfflow.model.errors import UserError
 from perfflow.model.units import UnitError
-from perfflow.session.opening import Opened
+from perfflow.session.open_workflow import Opened
 from perfflow.trees.repository import Repository, State
 from perfflow.workflow.load import load
 from perfflow.workflow.readable import Readable

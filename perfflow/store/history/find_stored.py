@@ -13,8 +13,8 @@ from perfflow.model.result import Result
 from perfflow.store import result_file as results
 from perfflow.store.folder import EVENTS, HOME, RESULT, require_ended
 from perfflow.store.history import baselines
-from perfflow.store.history.naming import listed, nearest
 from perfflow.store.history.stored import Source, Stored, branch_of, stored_of
+from perfflow.store.history.suggestions import listed, nearest
 from perfflow.store.run_bisection import is_bisection, require_verdict
 from perfflow.tools import read_file as imports
 from perfflow.tools.tool_files import clean_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfflow.model.errors import UserError
-from perfflow.session.within_time import NAME, within_time
+from perfflow.session.reading_limit import NAME, within_time
 
 
 def spin() -> None:

@@ -16,7 +16,7 @@ from perfflow.model.metrics import METRICS, Metric, default_statistic
 from perfflow.model.readings import Reading, Side
 from perfflow.model.result import Result
 from perfflow.model.rules import CURRENT
-from perfflow.store.history.finding import open_source
+from perfflow.store.history.find_stored import open_source
 from perfflow.store.history.machines import identity_facts
 from perfflow.store.history.summary import Point, RunSummary, State, summaries_of
 from perfflow.tools import regular_files
