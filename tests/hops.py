@@ -23,7 +23,7 @@ from perfflow.tools.shell.command import parse
 from perfflow.verdict.comparison import compare
 
 ROOT = Path(perfflow.__file__).parent
-COMMAND = ("compare", "--budget", "2s", "--", "true", "true")
+COMMAND = ("compare", "--budget", "4s", "--", "true", "true")
 
 
 def recorded(arguments: tuple[str, ...]) -> dict[CodeType, None]:

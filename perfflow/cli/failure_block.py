@@ -10,13 +10,13 @@ from pathlib import Path
 
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 from perfflow.plan.plan import Planned
 from perfflow.report.sanitize import NO_EDGE, visible, wrapped
 from perfflow.store.run_facts import Try
 
 MOST_COMMAND_LINES = 12
-_OUTPUTS = late_pattern(r"\bsteps(?:\.|\[\\?[\"'])([\w.\[\]=,-]+?)(?:\\?[\"']\])?\.outputs\b")
+_OUTPUTS = lazy_pattern(r"\bsteps(?:\.|\[\\?[\"'])([\w.\[\]=,-]+?)(?:\\?[\"']\])?\.outputs\b")
 
 
 def failure_block(

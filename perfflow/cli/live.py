@@ -22,7 +22,7 @@ from perfflow.cli.step_text import Running, ended_lines, in_ascii
 from perfflow.cli.style import NO_SIZE, Style
 from perfflow.execute.schedule import StepRun
 from perfflow.machine.lock import Queue
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
 from perfflow.report.sanitize import visible

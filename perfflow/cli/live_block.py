@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from perfflow.cli.pulse import is_timed
 from perfflow.cli.step_text import Running, clock_text, expected_text, in_ascii
 from perfflow.machine.lock import RECHECK_SECONDS
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
 from perfflow.report.sanitize import cells, fitted, padded, shortened, visible

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 if TYPE_CHECKING:
     from perfflow.jobs.cluster.placed_run import Placement

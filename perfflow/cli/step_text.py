@@ -5,7 +5,7 @@ from __future__ import annotations
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
 from perfflow.machine.lock import Queue
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
 from perfflow.report.sanitize import padded, shortened, visible, wrapped

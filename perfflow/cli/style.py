@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.report.sanitize import NO_EDGE
 
 ALWAYS, AUTO, NEVER = "always", "auto", "never"

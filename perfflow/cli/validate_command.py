@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import click
 
 from perfflow.model.errors import Exit, Problem, Severity, UserError, in_file_order
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 SCHEMA = "perfflow.validation/1"
 

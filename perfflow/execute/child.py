@@ -22,7 +22,7 @@ from perfflow.execute import spawner
 from perfflow.execute.watchdog import Lookout, is_stopped, let_go_on
 from perfflow.machine import orphans
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Usage
 
 MARK = "PERFFLOW_MARK"

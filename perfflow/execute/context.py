@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from perfflow.execute.child import MARK
 from perfflow.execute.secrets_of_plan import secrets_of
 from perfflow.machine import lock
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.secrets import Secrets
 from perfflow.plan import matrix

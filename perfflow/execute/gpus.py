@@ -13,10 +13,10 @@ import subprocess
 from collections.abc import Sequence
 from functools import cache
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 
-_GPU = late_pattern(r"^GPU (?P<index>\d+): .*\(UUID: (?P<uuid>GPU-[^)\s]*|[^)\s]+)\)")
-_INSTANCE = late_pattern(r"^\s+MIG .*\(UUID: (?P<uuid>MIG-[^)\s]+)\)")
+_GPU = lazy_pattern(r"^GPU (?P<index>\d+): .*\(UUID: (?P<uuid>GPU-[^)\s]*|[^)\s]+)\)")
+_INSTANCE = lazy_pattern(r"^\s+MIG .*\(UUID: (?P<uuid>MIG-[^)\s]+)\)")
 _TIMEOUT = 20
 # Where Windows puts it for its Linux, often without a PATH that leads there.
 _ELSEWHERE = "/usr/lib/wsl/lib"

@@ -19,7 +19,7 @@ from pathlib import Path
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import Ready
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.tools import python_command
 from perfflow.trees.repository import writing
 from perfflow.trees.slots import Slot
@@ -31,8 +31,8 @@ UNSEEN = (
 )
 SHOWN = 3
 """So many modules of another tree are named."""
-_SETS_PATH = late_pattern(r"\bPYTHONPATH=")
-_STANDARD = late_pattern(r"/lib\d*/python\d[^/]*/")
+_SETS_PATH = lazy_pattern(r"\bPYTHONPATH=")
+_STANDARD = lazy_pattern(r"/lib\d*/python\d[^/]*/")
 
 
 @dataclass

@@ -14,7 +14,7 @@ from perfflow.execute import programs
 from perfflow.execute.child import PIPE, find_program
 from perfflow.execute.context import TreeContext, held, variables_of
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.units import UnitError, duration
 from perfflow.plan.plan import Planned

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from perfflow.execute import gpus
 from perfflow.machine.program_path import lies_in, outside
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.tools import registry
 from perfflow.tools.adapter import Adapter, Program
 from perfflow.workflow.model import Requires
 
-_REQUIREMENT = late_pattern(r"^\s*(?P<name>[^\s<>=]+)\s*(?:(?P<relation>>=|==|>)\s*(?P<version>[\d.]+))?\s*$")
-_VERSION = late_pattern(r"\d+(?:\.\d+)+")
+_REQUIREMENT = lazy_pattern(r"^\s*(?P<name>[^\s<>=]+)\s*(?:(?P<relation>>=|==|>)\s*(?P<version>[\d.]+))?\s*$")
+_VERSION = lazy_pattern(r"\d+(?:\.\d+)+")
 
 
 NOT_ASKED = "not asked: lies in the project"

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.tools.pattern_search import PatternMatch, search
 
 LOOPBACK = ("127.0.0.1", "::1")
 _ANSWER = 2.0
 """Seconds that one attempt to connect, or to get an answer, may take."""
 _SERVER_ERROR = 500
-_STATUS = late_pattern(rb"HTTP/1\.[01] ([1-9]\d\d)\b")
+_STATUS = lazy_pattern(rb"HTTP/1\.[01] ([1-9]\d\d)\b")
 _LONGEST_LINE = 8192
 _HTTP_PORT = 80
 _READ_AT_ONCE = 2**20

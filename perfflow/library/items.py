@@ -10,7 +10,7 @@ from typing import Any
 from perfflow.library import lock_file, packages, references, search_path
 from perfflow.library.references import Reference
 from perfflow.model.errors import Problem, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.workflow.document import Document
 from perfflow.workflow.extends import named
 from perfflow.workflow.readable import LARGEST

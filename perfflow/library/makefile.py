@@ -13,10 +13,10 @@ from pathlib import Path
 
 from perfflow.library.search_path import SUFFIXES
 from perfflow.model.errors import UserError
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 
-_FIT = late_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_FIT_PATH = late_pattern(r"[A-Za-z0-9_./-]+")
+_FIT = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_FIT_PATH = lazy_pattern(r"[A-Za-z0-9_./-]+")
 _STAMPS = Path(".perfflow/make")
 
 _HEAD = """\

@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 
 LOCK = "perfflow.lock"
 """The file of a project that pins references."""
 GIT = "git+"
 TRANSPORTS = ("https", "ssh", "file")
-_LONG = late_pattern(
+_LONG = lazy_pattern(
     r"git\+(?P<transport>[a-z]+)://(?P<host>[^/@]*@?[^/@]*)(?P<folder>/[^@#]+)@(?P<rev>[^#]*)#(?P<path>.*)"
 )
-_SHORT = late_pattern(r"(?P<owner>[^/@#:]+)/(?P<repo>[^/@#:]+)/(?P<path>[^@#:]+)@(?P<rev>[^@#]+)")
-_HOST = late_pattern(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9._-]*(?::[0-9]{1,5})?")
-_REVISION = late_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.+/-]*")
+_SHORT = lazy_pattern(r"(?P<owner>[^/@#:]+)/(?P<repo>[^/@#:]+)/(?P<path>[^@#:]+)@(?P<rev>[^@#]+)")
+_HOST = lazy_pattern(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9._-]*(?::[0-9]{1,5})?")
+_REVISION = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.+/-]*")
 _FORM = "write git+https://HOST/OWNER/REPO@REV#PATH, git+ssh://..., git+file:///FOLDER@REV#PATH or OWNER/REPO/PATH@REV"
 _LONGEST = 1000
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.workflow import shell_syntax
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import masked
 
-_PLAIN = late_pattern(r"[A-Za-z0-9_][\w.+-]*")
-_NO_NAME = late_pattern(r"[^A-Za-z0-9_.-]+")
+_PLAIN = lazy_pattern(r"[A-Za-z0-9_][\w.+-]*")
+_NO_NAME = lazy_pattern(r"[^A-Za-z0-9_.-]+")
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 
 HELD = "PERFFLOW_LOCK_HELD"
 """Environment variable of child processes that start while the lock is held."""
@@ -41,7 +41,7 @@ MOST = 1000
 _NAME = "perfflow-measuring.lock"
 # Not the user's TMPDIR: all users of the host must use the same folder.
 _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108
-_TICKET = late_pattern(r"\.(\d{1,12})\.[0-9a-f]{16}")
+_TICKET = lazy_pattern(r"\.(\d{1,12})\.[0-9a-f]{16}")
 _HIGHEST = 10**12 - 1
 """Highest number of a ticket: other runs would not recognize a longer one."""
 _LONGEST, _LONGEST_NAME = 4096, 200

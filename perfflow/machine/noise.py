@@ -17,7 +17,7 @@ from typing import Any
 
 from perfflow.machine.noise_findings import Finding, State, is_virtual, read, unknown
 from perfflow.machine.settings import cgroup_folder, settings
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.stats.paired_test import quantile
 
 SLICES = 60

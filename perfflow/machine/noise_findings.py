@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 
 class State(StrEnum):

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import field, fields, replace
 from typing import Any
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import MEMORY, METRICS, Better, Metric
 from perfflow.model.rules import CURRENT, FIRST, RULES, Rules
 from perfflow.model.targets import Target, matches, parse_target

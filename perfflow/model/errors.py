@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterable
 from enum import IntEnum, StrEnum
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 
 class Exit(IntEnum):

@@ -7,7 +7,7 @@ from dataclasses import field
 from itertools import pairwise
 from typing import Literal
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import FLAT, SPARSE
 
 MOST = 200

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.kernels import KernelFacts
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, QUANTILES, Better
 from perfflow.stats.paired_test import quantile
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 Bound = Literal["memory", "compute"]
 

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.secret_names import is_harmless, is_secret
 
 SHORTEST = 8
@@ -48,9 +48,9 @@ _SHAPES = {
     r"(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
 }
 """Patterns of tokens of well-known services, JSON Web Tokens and private keys, by the text that they begin with."""
-_ADDRESS = late_pattern(r"://([^\s/:@'\"<>]{0,256}:[^\s/@'\"<>]{1,512})@", re.ASCII)
+_ADDRESS = lazy_pattern(r"://([^\s/:@'\"<>]{0,256}:[^\s/@'\"<>]{1,512})@", re.ASCII)
 """The user and the password of an address such as ``postgres://user:password@host``."""
-_REVISION = late_pattern(r"[0-9a-f]{7,64}")
+_REVISION = lazy_pattern(r"[0-9a-f]{7,64}")
 _OWN_WORDS = frozenset(
     {"baseline", "candidate", "benchmark", "measuring", "interrupted", "optimizing", "bisecting", "improved"}
     | {"regressed", "unproven", "accepted", "rejected", "attributed", "working tree", "not measured", "unpaired"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 
 class Use(StrEnum):

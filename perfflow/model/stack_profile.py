@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.stacks import Stack
 
 

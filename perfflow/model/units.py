@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from fractions import Fraction
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 
 
 class Dimension(StrEnum):
@@ -86,8 +86,8 @@ def _unit_table() -> dict[str, tuple[Dimension, Fraction]]:
 UNITS: Mapping[str, tuple[Dimension, Fraction]] = _unit_table()
 
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?"
-_QUANTITY = late_pattern(rf"(?P<number>{_NUMBER})\s*(?P<unit>(?:1/)?[^\s\d].*)?", re.DOTALL)
-_PER_OP = late_pattern(r"\s*/\s*(?:op|operation)$")
+_QUANTITY = lazy_pattern(rf"(?P<number>{_NUMBER})\s*(?P<unit>(?:1/)?[^\s\d].*)?", re.DOTALL)
+_PER_OP = lazy_pattern(r"\s*/\s*(?:op|operation)$")
 
 
 _LONGEST = 200
@@ -185,7 +185,7 @@ def _example(dimension: Dimension) -> str:
     }[dimension]
 
 
-_NUMBER_GAP = late_pattern(r"(?<=\d)\s+(?=[^\W\d])")
+_NUMBER_GAP = lazy_pattern(r"(?<=\d)\s+(?=[^\W\d])")
 
 
 def duration(text: str | float) -> float:
@@ -221,8 +221,8 @@ _RELATIONS = {
     "=": Relation.EQUAL,
     "==": Relation.EQUAL,
 }
-_REQUIREMENT = late_pattern(r"(?P<relation><=|>=|==|<|>|=|≤|≥)?\s*(?P<rest>.+)", re.DOTALL)
-_OF_PEAK = late_pattern(r"(?P<share>.+?)\s+of\s+peak", re.DOTALL)
+_REQUIREMENT = lazy_pattern(r"(?P<relation><=|>=|==|<|>|=|≤|≥)?\s*(?P<rest>.+)", re.DOTALL)
+_OF_PEAK = lazy_pattern(r"(?P<share>.+?)\s+of\s+peak", re.DOTALL)
 GROWTH_CLASSES = ("constant", "log", "linear", "nlogn", "quadratic", "cubic")
 """Growth classes of ``≤linear``, slowest first; the index orders them."""
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
 from perfflow.plan.plan import EVERY, Plan, Planned, profiles_several
 from perfflow.plan.runs_on import ANYWHERE, Place, place_of

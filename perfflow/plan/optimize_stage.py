@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfflow.model.criteria import read_share
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.references import read_by

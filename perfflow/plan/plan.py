@@ -12,7 +12,7 @@ from typing import Any
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.errors import Problem
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
 from perfflow.plan import matrix
 from perfflow.plan.follow_up_errors import is_in_doubt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import Attribution, Benchmark, Result
 from perfflow.model.result_routes import RouteTaken
 from perfflow.report.blame import commit_text, place_of, share_text

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import TargetResult
 from perfflow.model.result_samples import Bounds, Sample
 from perfflow.model.units import Dimension, Relation, Requirement, format_quantity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import TIMES
 from perfflow.model.result import Attribution, CommitInfo, Result
 from perfflow.model.units import Dimension, format_quantity, significant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.report.table import Span, Table, Text, TextKind
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import HOTSPOT
 from perfflow.report.same_function import Column, Function
 from perfflow.tools import registry

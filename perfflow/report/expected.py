@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 _MINUTE, _HOUR = 60.0, 3600.0
 _MOST_NAMED = 6

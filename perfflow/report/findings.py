@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import Attribution, Benchmark, Recommendation, Result
 from perfflow.report.regressions import Summary, is_gate, summary_of
 from perfflow.report.truncate import Truncated, truncated

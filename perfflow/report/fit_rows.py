@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 Line = tuple[str, str]
 """Text and its colour, an SGR code."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import WARNED, Benchmark, Result, TargetResult
 from perfflow.model.targets import matches
 from perfflow.report.bounds import is_about

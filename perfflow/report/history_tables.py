@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from perfflow.model.criteria import Thresholds
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, is_exact
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.drawings import sparkline

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import Benchmark, Result, TargetResult
 from perfflow.model.units import Relation, Requirement, format_quantity
 from perfflow.report.blame import signed

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfflow.model.gpu.stalls import stalls
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.model.result_kernels import KernelResult, OnGpu, Stall
 from perfflow.model.units import Dimension, format_quantity

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import Better
 from perfflow.model.result import Benchmark, Optimization, Result
 from perfflow.stats.paired_test import Interval

@@ -10,7 +10,7 @@ from itertools import accumulate, islice
 from typing import Any
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.result import Optimization, Result, StepResult
 from perfflow.model.techniques import rank

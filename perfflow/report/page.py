@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfflow.model.criteria import Criteria, criteria_from_json
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS
 from perfflow.model.readings import UNREAD_OUTPUT
 from perfflow.model.result import WARNED, Benchmark, HotspotResult, Result, TargetResult

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.result import Benchmark, TargetResult
 from perfflow.model.units import UNBOUNDED, UNITS, Dimension, format_change, format_quantity, parse_quantity

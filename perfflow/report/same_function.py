@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.readings import Side
 from perfflow.model.result import HotspotResult
 from perfflow.tools import registry
 from perfflow.tools.adapter import Way
 
-_LIBRARY = late_pattern(r" \([^()]*\.(?:so|dll|dylib)[^()]*\)$")
-_PARAMETERS = late_pattern(r"\((?!anonymous namespace\)|\.\.\.).*\)(?: const)?$")
-_ROOT = late_pattern(r"'\d+$")
+_LIBRARY = lazy_pattern(r" \([^()]*\.(?:so|dll|dylib)[^()]*\)$")
+_PARAMETERS = lazy_pattern(r"\((?!anonymous namespace\)|\.\.\.).*\)(?: const)?$")
+_ROOT = lazy_pattern(r"'\d+$")
 """Suffix that callgrind adds to a recursive function."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 
 NO_EDGE = sys.maxsize
 """The width of a log or a file, where nothing is cut."""
@@ -26,7 +26,7 @@ _ASCII = {
     **dict(zip("├┤━●│┊┿◂▸", "||-o!:+<>", strict=True)),
     **dict(zip("▁▂▃▄▅▆▇█", "..:-=+*#", strict=True)),
 }
-_WORDS = late_pattern(r"\s*\S+")
+_WORDS = lazy_pattern(r"\s*\S+")
 
 
 def visible(text: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from perfflow.execute.context import TreeContext
 from perfflow.execute.prepare import BASH, PreparationError, first_count, ready
 from perfflow.model.errors import Problem, Severity, ToolOutputError, UserError, in_file_order
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.readings import Side
 from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Planned, profiles_several
@@ -25,9 +25,9 @@ from perfflow.trees.build_folders import ENVIRONMENTS, is_build_folder
 from perfflow.trees.ignored import tops
 from perfflow.workflow.expression_text import ExpressionError
 
-_OPERATORS = late_pattern(r"[;&|\n(){}]+")
-_ASSIGNMENT = late_pattern(r"[A-Za-z_]\w*=")
-_WRITTEN = late_pattern(r"-o|--?out\w*|>{1,2}")
+_OPERATORS = lazy_pattern(r"[;&|\n(){}]+")
+_ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*=")
+_WRITTEN = lazy_pattern(r"-o|--?out\w*|>{1,2}")
 """Words before the name of an output file."""
 _MOST_WORDS = 2000
 

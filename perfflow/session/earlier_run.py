@@ -9,7 +9,7 @@ from typing import Any
 
 from perfflow.machine.facts import IDENTITY, facts
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.secrets import MASK
 from perfflow.store import folder as rundir
 from perfflow.store.record import Record

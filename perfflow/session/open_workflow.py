@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perfflow.library.pinned import PROJECT, Library
 from perfflow.model.errors import Problem, Severity, UserError, in_file_order
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.plan import coverage, duplicate_metrics, parameters
 from perfflow.plan import plan as planning
 from perfflow.plan.plan import Plan, Planned

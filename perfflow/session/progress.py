@@ -9,7 +9,7 @@ from typing import Protocol
 
 from perfflow.execute.schedule import StepRun
 from perfflow.machine.lock import Queue
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import Sampled
 

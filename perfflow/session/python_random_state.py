@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import replace
 
 from perfflow.execute.prepare import HASH_SEED, Ready
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 from perfflow.tools.python_command import starts_python
 
 PADDING = "PERFFLOW_PADDING"
@@ -17,7 +17,7 @@ PADDING = "PERFFLOW_PADDING"
 MOST = 4096
 """Its greatest length in bytes. Shifts by cache lines and pages are within this range."""
 _HASH_SEEDS = 2**32
-_NAMED = late_pattern(r"(?<![\w.-])python[\d.]*(?![\w-])")
+_NAMED = lazy_pattern(r"(?<![\w.-])python[\d.]*(?![\w-])")
 
 
 def runs_python(prepared: Ready) -> bool:

@@ -13,7 +13,7 @@ from perfflow.execute.kept_output import keep
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.service import Service
 from perfflow.execute.states import StepStatus
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.secrets import Secrets, masked
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.references import users_of

@@ -16,7 +16,7 @@ from perfflow.execute.prepare import Ready, first_count, ready, sides_of
 from perfflow.execute.schedule import StepRun
 from perfflow.machine import noise
 from perfflow.machine.noise import Noise
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.plan.groups import Benchmarks
 from perfflow.plan.plan import Planned

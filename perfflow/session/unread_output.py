@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from perfflow.execute.child import PIPE
 from perfflow.execute.invoke import Failure, Invoked
 from perfflow.execute.prepare import Ready
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import UNREAD_OUTPUT, Side, Usage
 from perfflow.model.units import Dimension, format_quantity
 

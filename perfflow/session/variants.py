@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from perfflow.execute.invoke import Failure
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Reading, Side
 from perfflow.sampling.pairs import Subject, Take
 from perfflow.workflow.model import Variants

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.kernels import KernelOf
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.memory_curve import MemoryCurveOf
 from perfflow.model.metrics import MEMORY
 from perfflow.model.plain_data import from_json

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.store.folder import EVENTS, HOME, PATCHES, RESULT
 from perfflow.store.run_lock import is_held
 from perfflow.trees.rmtree import remove_tree

@@ -10,7 +10,7 @@ from dataclasses import field, fields
 from typing import Any, Literal
 
 from perfflow.model.kernels import KernelOf
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.memory_curve import MemoryCurveOf
 from perfflow.model.plain_data import FLAT, SPARSE
 from perfflow.model.readings import Hotspot, Peak, Side, StackCounts

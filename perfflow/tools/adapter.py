@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_origin, 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.metrics import Metric
 from perfflow.model.readings import Parsed, Usage
 from perfflow.model.units import UnitError, duration
@@ -184,7 +184,7 @@ def may_leave(*files: str) -> Callable[[Call], tuple[Path, ...]]:
 INTERFACES = (1,)
 """Supported versions of ``Adapter``. Its version changes if adapters for the old one would no longer work."""
 SUCCESS = frozenset({0})
-_NAME = late_pattern(r"[a-z0-9][a-z0-9-]{0,63}\Z")
+_NAME = lazy_pattern(r"[a-z0-9][a-z0-9-]{0,63}\Z")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.tools.adapter import INTERFACES, Adapter, Way
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.trees.git import names
 from perfflow.trees.repository import Repository
 
-_LINE = late_pattern(r"^(?P<commit>[0-9a-f]+) \((?:.*, )?dist=(?P<distance>\d+)\)$")
+_LINE = lazy_pattern(r"^(?P<commit>[0-9a-f]+) \((?:.*, )?dist=(?P<distance>\d+)\)$")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.trees.slots import locked
 
 

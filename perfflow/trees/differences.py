@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.trees.git import names
 from perfflow.trees.repository import Repository
 

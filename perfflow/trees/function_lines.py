@@ -9,12 +9,12 @@ import ast
 import re
 from pathlib import PurePosixPath
 
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 
-_NAME = late_pattern(r"([A-Za-z_~][A-Za-z0-9_]*)\W*\Z")
-_CLOSURES = late_pattern(r"::\{\{?closure\}\}?|::\{closure#?\d*\}|::\{impl#?\d*\}")
+_NAME = lazy_pattern(r"([A-Za-z_~][A-Za-z0-9_]*)\W*\Z")
+_CLOSURES = lazy_pattern(r"::\{\{?closure\}\}?|::\{closure#?\d*\}|::\{impl#?\d*\}")
 # Braces in strings, characters and comments do not count. A Rust lifetime is not a character.
-_ELSEWHERE = late_pattern(
+_ELSEWHERE = lazy_pattern(
     r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|'(?:\\.[^']*|[^'\\\n])'""",
     re.DOTALL,
 )

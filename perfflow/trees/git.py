@@ -20,7 +20,7 @@ from typing import IO
 
 from perfflow.machine.program_path import outside
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 LOCAL = frozenset(
     [

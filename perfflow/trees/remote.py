@@ -17,7 +17,7 @@ from pathlib import Path
 
 from perfflow.machine.program_path import outside
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.trees.git import Done, Git
 
 LIMIT = 120.0
@@ -27,8 +27,8 @@ LARGEST = 128 * 2**20
 MOST_LISTED = 32 * 2**20
 """Most bytes of the paths of one commit: about 300,000 files. A few small objects can list more than a disk holds."""
 TAG, BRANCH, COMMIT = "tag", "branch", "commit"
-_COMMIT = late_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_SHORTENED = late_pattern(r"[0-9a-f]{7,63}")
+_COMMIT = lazy_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_SHORTENED = lazy_pattern(r"[0-9a-f]{7,63}")
 _NO_FILE = {"120000": "a symbolic link", "160000": "a submodule", "040000": "a folder"}
 _SETTINGS = {
     "http.lowSpeedLimit": "1000",

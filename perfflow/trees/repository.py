@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.trees import git, submodule_links
 from perfflow.trees.git import Git
 

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.trees import ignored, sharing, slot_repository
 from perfflow.trees.git import Git, half_written, lines, names
 from perfflow.trees.repository import Repository, writing

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.trees.git import Git, lines, names
 
 

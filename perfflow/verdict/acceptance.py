@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import TIMES, Better
 from perfflow.model.result import GUARDED
 from perfflow.model.targets import matches

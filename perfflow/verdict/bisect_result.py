@@ -8,7 +8,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.stats.paired_test import Interval
 from perfflow.trees.bisection import Described
 from perfflow.verdict.bisection import Holds, Regression

@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
 from perfflow.model.units import UNBOUNDED, format_change
 from perfflow.stats.paired_test import Interval

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from perfflow.model.criteria import Thresholds
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import TIMES
 from perfflow.model.units import UNBOUNDED, format_change
 from perfflow.stats.paired_test import Interval, quantile

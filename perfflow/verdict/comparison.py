@@ -9,7 +9,7 @@ from functools import partial
 from statistics import variance
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import QUANTILES, Better, Metric, default_statistic, is_exact
 from perfflow.model.readings import CAPPED, MEAN, Reading, Side, is_rate
 from perfflow.model.rules import Rules

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 
-_COUNTED = late_pattern(
+_COUNTED = lazy_pattern(
     r"measured: (?:"
     r"(?P<first>[\d,]{1,15}) (?:calls?|hits?)\b"
     r"|(?:opened|run) (?:(?P<times>[\d,]{1,15}) times|(?P<once>once))"

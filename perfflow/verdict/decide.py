@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perfflow.model.criteria import Thresholds
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import Better
 from perfflow.model.readings import Side
 from perfflow.model.units import format_change, significant

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.units import Dimension, format_change, format_quantity
 
 _NUMBER = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)"
-_VALUE = late_pattern(rf"[≤≥<>]?{_NUMBER}(?: ?[^\s\d,;:\"+.-][^\s,;:\"]*)?")
-_CHANGE = late_pattern(r"none|n/a|[+-]?\d+(?:\.\d+)?%")
+_VALUE = lazy_pattern(rf"[≤≥<>]?{_NUMBER}(?: ?[^\s\d,;:\"+.-][^\s,;:\"]*)?")
+_CHANGE = lazy_pattern(r"none|n/a|[+-]?\d+(?:\.\d+)?%")
 _START, _DELTA, _VERSUS = "perf: ", "; Δ vs baseline: ", " vs "
-_JSON_STRING = late_pattern(r'"(?:[^"\\]|\\.)*"')
+_JSON_STRING = lazy_pattern(r'"(?:[^"\\]|\\.)*"')
 
 
 @dataclass(frozen=True)

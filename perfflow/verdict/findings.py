@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import Attribution, Benchmark, HotspotResult, Recommendation, TargetResult, Verification
 from perfflow.model.result_kernels import KernelResult
 from perfflow.store.record import Record

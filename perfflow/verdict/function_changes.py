@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from statistics import NormalDist
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 SAMPLING = 2.0
 """Variance of samples relative to a Poisson count, at the lowest level."""

@@ -14,7 +14,7 @@ from statistics import NormalDist
 from typing import Literal
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import Metric, default_statistic
 from perfflow.model.readings import Side
 from perfflow.model.result import CONCERN, Benchmark, Grown, Growth

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.units import GROWTH_CLASSES
 from perfflow.stats.paired_test import Interval
 

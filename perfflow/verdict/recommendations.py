@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from perfflow.model.criteria import read_share
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import Benchmark, HotspotResult, Recommendation
 from perfflow.model.result_kernels import KernelResult
 from perfflow.verdict import rule_files

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import Metric
 from perfflow.model.readings import Reading, Side
 from perfflow.model.rules import CURRENT

@@ -12,7 +12,7 @@ from typing import Any
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from perfflow.model.errors import Place, Problem, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.workflow import yaml_hints
 
 MAX_DEPTH = 40

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
 from perfflow.workflow.expression_text import ExpressionError
@@ -17,7 +17,7 @@ from perfflow.workflow.model import Stage, Step, as_data
 from perfflow.workflow.roles import role_of
 from perfflow.workflow.yaml_hints import did_you_mean
 
-_BRACES = late_pattern(r"(?<![${])\{\{-?\s*(?:params|matrix|steps|ops)\b")
+_BRACES = lazy_pattern(r"(?<![${])\{\{-?\s*(?:params|matrix|steps|ops)\b")
 _STAGE_KEYS = ("env", "working-directory", "shell", "timeout")
 
 

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.workflow import shell_syntax
 from perfflow.workflow.expression_text import CLOSE, OPEN, ExpressionError, Raw, as_text
 from perfflow.workflow.shell_text import ShellText, UnquotableError
@@ -89,7 +89,7 @@ def pieces(text: str) -> Iterator[str | Expression]:
         yield text[position:]
 
 
-_SIGN = late_pattern(r"""["'{}]""")
+_SIGN = lazy_pattern(r"""["'{}]""")
 _CLOSED = {sign: re.compile(rf"""{sign}(?:\\.|[^{sign}\\])*+{sign}""", re.DOTALL) for sign in "\"'"}
 
 

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from perfflow.model.errors import Problem, Severity
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.workflow.document import Document, Loc
 from perfflow.workflow.extends import Resolve, read_with_parents
 from perfflow.workflow.model import STAGES, Header, Param, Stage, Step, Workflow
 from perfflow.workflow.readable import Readable
 from perfflow.workflow.shape import MAX_PROBLEMS, read_shape
 
-_STAGE_NAME = late_pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+_STAGE_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 MOST_STEPS = 5000
 """Most steps of a workflow; the largest known one has 40."""
 REPEATED = "#"

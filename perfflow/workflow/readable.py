@@ -11,7 +11,7 @@ from dataclasses import field
 from pathlib import Path
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.tools import regular_files
 
 LARGEST = 2**20

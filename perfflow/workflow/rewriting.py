@@ -13,12 +13,12 @@ from dataclasses import field
 from typing import Any
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.workflow.document import Loc
 from perfflow.workflow.yaml_scalar import scalar
 from perfflow.workflow.yaml_text import read_text
 
-_ALIAS = late_pattern(r"\s*:\s+\*[^\s,\[\]{}]+")
+_ALIAS = lazy_pattern(r"\s*:\s+\*[^\s,\[\]{}]+")
 _MARK = "\ufeff"
 _ROUNDS = 100
 """Most passes over the text; nested changes need two."""

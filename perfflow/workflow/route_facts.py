@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Self, SupportsIndex
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
 
 

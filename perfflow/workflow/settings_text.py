@@ -14,13 +14,13 @@ from dataclasses import field
 from typing import Any
 
 from perfflow.model.errors import Place, Problem, UserError
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.workflow.document import Loc
 from perfflow.workflow.roles import CANDIDATES_STAGE
 from perfflow.workflow.yaml_scalar import scalar
 from perfflow.workflow.yaml_text import read_text
 
-_ALIAS = late_pattern(r"\s*:\s+(\*[^\s,\[\]{}]+)")
+_ALIAS = lazy_pattern(r"\s*:\s+(\*[^\s,\[\]{}]+)")
 UNTOUCHED = ("setup", CANDIDATES_STAGE)
 """Stages whose steps never ran with the settings: setup runs once, in the user's tree."""
 _MARK = "\ufeff"

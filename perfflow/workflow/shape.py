@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from perfflow.model.errors import Problem
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.workflow import yaml_hints
 from perfflow.workflow.document import Document, Loc
 from perfflow.workflow.model import DOING, STAGES, Header, Workflow

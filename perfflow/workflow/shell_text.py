@@ -12,7 +12,7 @@ import shlex
 from dataclasses import field
 from enum import Enum, auto
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 
 _ADVICE = 'put it into `env: {VALUE: "${{ ... }}"}` and write "$VALUE"'
 
@@ -37,9 +37,9 @@ class _In(Enum):
 
 _CLOSERS = {_In.SINGLE: "'", _In.ANSI: "'", _In.DOUBLE: '"', _In.BACKQUOTES: "`", _In.BRACES: "}"}
 _REFUSED = {_In.ANSI: "$'...'", _In.BACKQUOTES: "backquotes", _In.BRACES: "${...}"}
-_HERE_START = late_pattern(r"<<(?P<dash>-?)[ \t]*(?P<word>(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|<>()'\"\\])+)")
-_SHIFT = late_pattern(r"<<=?\s*[\d($]")
-_NUMBER = late_pattern(r"-?\d+")
+_HERE_START = lazy_pattern(r"<<(?P<dash>-?)[ \t]*(?P<word>(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|<>()'\"\\])+)")
+_SHIFT = lazy_pattern(r"<<=?\s*[\d($]")
+_NUMBER = lazy_pattern(r"-?\d+")
 _DEEPEST = 100
 """Most nested quotes, substitutions and here-documents that are tracked."""
 _SEPARATORS = " \t\n;&|()<>"

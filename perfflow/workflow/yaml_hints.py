@@ -9,7 +9,7 @@ from pathlib import Path
 
 from yaml.nodes import MappingNode, Node
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 
 
 @dataclass(frozen=True)
@@ -24,37 +24,37 @@ class Hint:
 
 _TRAPS = (
     (
-        late_pattern(r":\s+(?P<value>>\s*=?\s*[\d.][^\n,}]*?)\s*(?:[,}#].*)?$"),
+        lazy_pattern(r":\s+(?P<value>>\s*=?\s*[\d.][^\n,}]*?)\s*(?:[,}#].*)?$"),
         "`>` starts a block scalar in YAML",
         'quote it, such as "{value}", or write {bound}',
     ),
     (
-        late_pattern(r"[{\[][^#'\"]*(?P<value>\$\{\{)"),
+        lazy_pattern(r"[{\[][^#'\"]*(?P<value>\$\{\{)"),
         "`{{` inside {{ }} or [ ] starts a mapping",
         'quote the expression: "${{{{ ... }}}}", or write one key per line',
     ),
     (
-        late_pattern(r"[:,\[]\s*(?P<value>>=?\s*[\d.][^,}\]]*)"),
+        lazy_pattern(r"[:,\[]\s*(?P<value>>=?\s*[\d.][^,}\]]*)"),
         "an unquoted string cannot start with `>` here",
         'quote it, such as "{value}", or write {bound}',
     ),
     (
-        late_pattern(r"(?:^\s*|[\[{,:-]\s*)(?P<value>\*[^\s,:}\]]*)(?=\s|:|,|\]|\}|$)"),
+        lazy_pattern(r"(?:^\s*|[\[{,:-]\s*)(?P<value>\*[^\s,:}\]]*)(?=\s|:|,|\]|\}|$)"),
         "an unquoted string that starts with `*` is an alias in YAML",
         'quote the glob: "{value}"',
     ),
     (
-        late_pattern(r":\s+(?P<value>\{\{)"),
+        lazy_pattern(r":\s+(?P<value>\{\{)"),
         "`{{{{` starts a mapping in YAML",
         "write expressions as ${{{{ ... }}}}",
     ),
     (
-        late_pattern(r"[:,\[-]\s+(?P<value>[@`%])"),
+        lazy_pattern(r"[:,\[-]\s+(?P<value>[@`%])"),
         "an unquoted string cannot start with `{value}`",
         "quote the string",
     ),
     (
-        late_pattern(r"^\s*(?:-\s+)?[\w-]+:\s+[^'\"|>{\[&*!\s#][^#]*?(?P<value>:)(?:\s|$)"),
+        lazy_pattern(r"^\s*(?:-\s+)?[\w-]+:\s+[^'\"|>{\[&*!\s#][^#]*?(?P<value>:)(?:\s|$)"),
         "an unquoted string cannot contain `: `",
         "quote the string, or use a block scalar: `run: |`",
     ),
@@ -84,8 +84,8 @@ def for_syntax_error(lines: list[str], line: int) -> Hint | None:
     return None
 
 
-_KEY = late_pattern(r"(?P<indent> *)(?P<key>[\w-]+):(?=\s|$)")
-_KEY_AND_TEXT = late_pattern(r"(?P<indent> *(?:- +)*)(?P<key>[\w-]+):[ \t]+(?![|>&*!#\[{'\"])\S")
+_KEY = lazy_pattern(r"(?P<indent> *)(?P<key>[\w-]+):(?=\s|$)")
+_KEY_AND_TEXT = lazy_pattern(r"(?P<indent> *(?:- +)*)(?P<key>[\w-]+):[ \t]+(?![|>&*!#\[{'\"])\S")
 
 
 def _indented_deeper(lines: list[str], line: int) -> Hint | None:

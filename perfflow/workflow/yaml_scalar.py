@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 from perfflow.workflow.yaml_text import read_text
 
-_PLAIN = late_pattern(r"[\w./+=-][\w ./+=-]*(?<! )")
+_PLAIN = lazy_pattern(r"[\w./+=-][\w ./+=-]*(?<! )")
 
 
 def scalar(value: Any, old: str = "") -> str:

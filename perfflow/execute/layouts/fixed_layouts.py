@@ -7,15 +7,15 @@ from pathlib import Path
 
 from perfflow.execute.layouts.recorded_link import RecordedLink
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 
-_PROFILES = late_pattern(
+_PROFILES = lazy_pattern(
     r"-f(profile-use|branch-probabilities|auto-profile|profile-instr-use|profile-sample-use)(=|$)|\.profdata\b"
 )
-_ORDERS = late_pattern(
+_ORDERS = lazy_pattern(
     r"-{1,2}(section-ordering-file|symbol-ordering-file|call-graph-ordering-file|shuffle-sections)\b"
 )
-_SCRIPTS = late_pattern(r"(-T(?!text|data|bss|rodata|ldata).*|-{1,2}(script|default-script|dT)(=.*)?)$")
+_SCRIPTS = lazy_pattern(r"(-T(?!text|data|bss|rodata|ldata).*|-{1,2}(script|default-script|dT)(=.*)?)$")
 _BARE = "-nostdlib"
 
 

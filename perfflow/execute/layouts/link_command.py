@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from perfflow.execute.layouts import driver_arguments
 from perfflow.execute.layouts.recorded_link import RecordedLink
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 _LONGEST = 100_000
 """Characters of arguments that every kernel takes; above, they go through a response file."""

@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 
 from perfflow.execute.layouts.link_command import LinkCommand, LinkFailedError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 _MOLD_FOLDERS = ("/usr/libexec/mold", "/usr/lib/mold", "/usr/local/libexec/mold")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from perfflow.execute.layouts import driver_arguments
 from perfflow.execute.layouts.file_digest import digest
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 _FORGOTTEN = (
     "build it in a workflow step, by a compiler that is found on PATH by its name (gcc, clang, cc ...), into an empty"

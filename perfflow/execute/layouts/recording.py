@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 
-_DRIVER = late_pattern(r"([\w.]+-)*(cc|gcc|g\+\+|c\+\+|clang|clang\+\+)(-\d+(\.\d+)*)?")
+_DRIVER = lazy_pattern(r"([\w.]+-)*(cc|gcc|g\+\+|c\+\+|clang|clang\+\+)(-\d+(\.\d+)*)?")
 _RECORDER = "perfflow-recorder"
 """The script itself in the folder of recorders; the script knows such a folder by this name."""
 

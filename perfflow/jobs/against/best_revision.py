@@ -16,7 +16,7 @@ from perfflow.jobs.history.collect import opened as opened_history
 from perfflow.jobs.history.trends import Trend, moment
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.metrics import is_exact
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
@@ -34,7 +34,7 @@ from perfflow.verdict.comparison import Comparison, Summary
 from perfflow.verdict.gating import deciding_metrics
 
 Tell = Callable[[str], None]
-_SPEC = late_pattern(r"best-([1-9][0-9]{0,3})d")
+_SPEC = lazy_pattern(r"best-([1-9][0-9]{0,3})d")
 _NOISES = 2
 """A benchmark's loss counts only beyond this multiple of its noise. Otherwise the noisiest would always choose."""
 _DEVIATION = 1.4826 / math.sqrt(1.5)

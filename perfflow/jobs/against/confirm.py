@@ -10,7 +10,7 @@ from perfflow.jobs.against.best_revision import may_measure
 from perfflow.jobs.history.suspicion_report import Suspicion
 from perfflow.jobs.run.run import FinishedRun, RunRequest
 from perfflow.machine.facts import facts
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.session.open_workflow import Opened
 from perfflow.store.history.summary import params_text

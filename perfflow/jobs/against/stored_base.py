@@ -9,7 +9,7 @@ from pathlib import Path
 from perfflow.jobs.compare.compare_stored import CompareOptions, ComparisonNames, compare_stored, require_comparable
 from perfflow.jobs.run.run import FinishedRun
 from perfflow.machine.facts import facts
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.version import VERSION
 from perfflow.session.open_workflow import Opened
 from perfflow.store.history.stored import OWN, Stored, ending_of, stored_of

@@ -12,7 +12,7 @@ from perfflow.jobs.bisect.build_and_measure import Limits, NotMeasuredError, Slo
 from perfflow.jobs.bisect.endpoints import BisectRequest, Endpoints, Steps, endpoints, steps_of
 from perfflow.jobs.bisect.search import Search
 from perfflow.jobs.bisect.trials import Trials
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import to_json
 from perfflow.model.secrets import masked
 from perfflow.session.clock import now

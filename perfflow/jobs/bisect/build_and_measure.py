@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from perfflow.execute.context import Settings, TreeContext
 from perfflow.execute.schedule import StepRun
 from perfflow.model.criteria import Criteria
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned

@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS
 from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Plan, Planned

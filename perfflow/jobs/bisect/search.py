@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.trees.bisection import Candidate
 from perfflow.verdict.bisection import Holds
 

@@ -10,7 +10,7 @@ from typing import Any
 from perfflow.jobs.bisect.build_and_measure import Limits, NotMeasuredError, SlotsInTurn
 from perfflow.model.criteria import Criteria
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.secrets import Secrets, masked
 from perfflow.stats.paired_test import Interval
 from perfflow.store.folder import RunFolder

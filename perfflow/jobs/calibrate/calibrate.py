@@ -16,7 +16,7 @@ from perfflow.execute.states import StepStatus
 from perfflow.jobs.calibrate.page import write_page
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Reading, Side
 from perfflow.model.version import VERSION
 from perfflow.plan.plan import Plan, Planned

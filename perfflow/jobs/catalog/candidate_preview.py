@@ -9,14 +9,14 @@ from typing import Any
 from perfflow.execute.context import TreeContext, variables_of
 from perfflow.library import search_path
 from perfflow.model.errors import UserError
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 from perfflow.plan.optimize_stage import ATTEMPTS
 from perfflow.plan.plan import Planned
 from perfflow.workflow.expression_text import ExpressionError, as_text
 from perfflow.workflow.expressions import render
 from perfflow.workflow.readable import Readable
 
-_HUNK = late_pattern(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_HUNK = lazy_pattern(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 
 
 def changes(context: TreeContext, planned: Planned, workflow: Path) -> Iterator[str]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.store import run_cleaning as run_folders
 from perfflow.store.run_cleaning import Stored
 from perfflow.trees import bundles

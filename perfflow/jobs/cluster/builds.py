@@ -19,7 +19,7 @@ from pathlib import Path
 
 from perfflow.jobs.cluster.job_folder import BEAT, Work
 from perfflow.machine.facts import facts
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import Side
 from perfflow.store import folder as rundir

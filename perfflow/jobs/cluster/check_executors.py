@@ -10,7 +10,7 @@ from perfflow.execute.this_machine import labels
 from perfflow.jobs.cluster.executor import EngineError, Node, Queue
 from perfflow.jobs.cluster.site import LOCAL, sites
 from perfflow.jobs.cluster.slurm import Slurm
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 
 @dataclass(frozen=True)

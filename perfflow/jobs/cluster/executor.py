@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.plan.runs_on import Place
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from perfflow.jobs.cluster.executor import Phase, Status
 from perfflow.jobs.cluster.job_folder import BEAT, Ended
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 
 class Outcome(StrEnum):

@@ -18,7 +18,7 @@ from typing import Any
 from perfflow.jobs.cluster.executor import EngineError, Executor, Phase, Status, Submission
 from perfflow.jobs.cluster.job_folder import BUILD, RUN, WORK, JobFolder, Work
 from perfflow.jobs.cluster.outcome import Limits, Observation, Outcome, outcome_of
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.plan.groups import Group
 from perfflow.store import folder as rundir

@@ -14,7 +14,7 @@ from perfflow.jobs.cluster.place_groups import Placing
 from perfflow.jobs.cluster.placed_run import Placement, source_of, where_of
 from perfflow.jobs.cluster.slurm import why_unsuitable
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.version import VERSION
 from perfflow.plan.groups import ConflictError, Group, place_of_all
 from perfflow.session.first_event import digest

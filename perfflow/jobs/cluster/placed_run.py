@@ -21,7 +21,7 @@ from perfflow.jobs.cluster.site import Site
 from perfflow.jobs.cluster.slurm import Slurm, why_unsuitable
 from perfflow.machine.facts import facts
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json
 from perfflow.model.version import VERSION
 from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, groups

@@ -14,14 +14,14 @@ from perfflow.execute.invoke import LEFT_RUNNING
 from perfflow.execute.prepare import DISCARD
 from perfflow.jobs.run.run import RunRequest
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.session.open_workflow import Opened, open_workflow
 
 STEP = "compare"
 MOST_SEED = 2**63 - 1
 """The largest seed that a run accepts."""
 _BUILTINS = r":|alias|cd|command|eval|exec|exit|export|set|shopt|source|type|ulimit|umask|unset|wait"
-_SHELL = late_pattern(rf"[|&;<>()$`*?\[\]~#\n\\]|^\s*\w+=|^\s*(?:{_BUILTINS})(?=\s|$)")
+_SHELL = lazy_pattern(rf"[|&;<>()$`*?\[\]~#\n\\]|^\s*\w+=|^\s*(?:{_BUILTINS})(?=\s|$)")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 from perfflow.jobs.run.run import FinishedRun
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
 from perfflow.model.tree_facts import STORED

@@ -15,7 +15,7 @@ from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.hotspots import HotspotShift, hotspot_shifts
 from perfflow.jobs.history.trends import HistoryFilter, Trend, commit_order, trends
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.report.history_tables import weight_of
 from perfflow.stats import change_points
 from perfflow.store.history.database import Measured

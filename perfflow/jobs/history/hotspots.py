@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.report.sanitize import visible
 from perfflow.store.folder import HOME, RESULT
 from perfflow.store.history.database import Measured

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.stats.paired_test import mean_interval, quantile
 from perfflow.store.history.database import Measured, Series
 from perfflow.store.history.suggestions import listed

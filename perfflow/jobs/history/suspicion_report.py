@@ -18,7 +18,7 @@ from perfflow.jobs.history.change_report import logs_of
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import HistoryFilter, Trend, commit_order, trends
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.report.history_tables import SuspicionRow
 from perfflow.stats import change_points, newest_points
 from perfflow.stats.newest_points import SAME, SuspicionStatus

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perfflow.jobs.history.rebase import Rebased, key_of, machine_named, overlap, rebased, too_few
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.stats.paired_test import quantile
 from perfflow.store.history.database import History, Measured, Series
 from perfflow.store.history.summary import CANDIDATE
@@ -24,7 +24,7 @@ NEWEST = 200
 FLAKY, LEAST = 0.05, 8
 """A benchmark is flaky if its noise is above the share FLAKY, over at least LEAST runs. FLAKY is a gate's default
 concern threshold, so such noise looks like a change."""
-_COMPLETE = late_pattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_COMPLETE = lazy_pattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DAY = 86_400
 _DEVIATION = 1.4826 / math.sqrt(2)
 """Factor from the median absolute difference of two normal values to their standard deviation."""

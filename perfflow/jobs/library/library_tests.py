@@ -15,7 +15,7 @@ from pydantic import Field
 
 from perfflow.library import search_path
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.workflow.model import EnvText, WorkflowPart
 from perfflow.workflow.readable import Readable
 from perfflow.workflow.shape import read_shape

@@ -7,7 +7,7 @@ from pathlib import Path
 from perfflow.library import lock_file, store
 from perfflow.library.lock_file import Pin
 from perfflow.library.pinned import Library
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from perfflow.library.lock_file import Lock, Pin
 from perfflow.library.pinned import Library
 from perfflow.library.references import Reference
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.trees import remote
 from perfflow.workflow.readable import LARGEST
 

@@ -12,7 +12,7 @@ from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import PreparationError
 from perfflow.execute.schedule import StepRun
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
 from perfflow.session.session import RunSession

@@ -24,7 +24,7 @@ from perfflow.jobs.optimize.accepted_state import AcceptedState
 from perfflow.jobs.optimize.apply_change import Change, RejectedError, change_of, edited, patched, settings_of
 from perfflow.jobs.optimize.propose import brief_of, proposing
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.plain_data import to_json
 from perfflow.model.secrets import masked

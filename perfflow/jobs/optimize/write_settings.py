@@ -10,7 +10,7 @@ from typing import Any
 
 from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import Problem, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.session.open_workflow import Opened
 from perfflow.tools.adapter import Role

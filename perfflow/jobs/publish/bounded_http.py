@@ -18,7 +18,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 MOST = 32 * 2**20
 """The most bytes of one response. A page of a hundred comments has about 7 MiB."""

@@ -17,7 +17,7 @@ from urllib.request import Request
 
 from perfflow.jobs.publish.bounded_http import Answer, NoAnswerError, ask
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.secrets import Secrets, masked
 from perfflow.report.payloads.escape import clipped
 

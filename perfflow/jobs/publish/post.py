@@ -7,7 +7,7 @@ from typing import Any
 
 from perfflow.jobs.publish.github_api import GitHub, RefusedError
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.report.payloads.check_run import requests
 from perfflow.report.payloads.comment import comment, marker

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.model.version import VERSION
 from perfflow.session.conclude import result_of_events

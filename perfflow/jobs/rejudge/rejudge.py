@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfflow.jobs.rejudge.thresholds import with_thresholds
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import CURRENT_RULES, Result
 from perfflow.model.rules import RULES
 from perfflow.report.page import page_of

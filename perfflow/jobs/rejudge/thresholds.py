@@ -9,7 +9,7 @@ from pathlib import Path
 from perfflow.library.pinned import Library
 from perfflow.model.criteria import THRESHOLD_KEYS, Criteria, Thresholds, order_problem, read_threshold
 from perfflow.model.errors import Place, Problem, Severity, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
 from perfflow.model.units import UnitError
 from perfflow.store.history.suggestions import nearest

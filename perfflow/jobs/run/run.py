@@ -14,7 +14,7 @@ from perfflow.jobs.run import tree_jobs
 from perfflow.jobs.run.tree_jobs import RunTrees
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
 from perfflow.model.result import Result

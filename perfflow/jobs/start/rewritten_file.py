@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.session.open_workflow import Opened
 from perfflow.workflow.readable import LARGEST
 from perfflow.workflow.replace_file import replace_file

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.roofline import Roof
 
 TABLE = Path(__file__).parent / "data" / "devices.yaml"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 WARP = 32
 """Threads of a warp, on every GPU to date."""

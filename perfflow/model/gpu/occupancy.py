@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from perfflow.model.errors import UserError
 from perfflow.model.gpu.limits import WARP, Limits
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 
 class Limiter(StrEnum):

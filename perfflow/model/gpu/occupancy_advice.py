@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from perfflow.model.gpu.limits import WARP, Limits
 from perfflow.model.gpu.occupancy import Launch, Limiter, Occupancy, by_registers, by_shared_memory, occupancy
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import math
 from typing import Literal
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.roofline import Roof
 
 LATENCY_BELOW = 0.6

@@ -7,14 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 
 TABLE = Path(__file__).parent / "data" / "stalls.yaml"
 BUSY = 0.8
 """Share of cycles with an issued instruction from which stalls cost nothing (ncu's rule CPIStall.py)."""
 PRESSING = 0.3
 """Share of a warp's time above which that rule names a reason."""
-_METRIC = late_pattern(
+_METRIC = lazy_pattern(
     r"^smsp__(?:average_warps?(?:_latency)?_issue_stalled|warps?_issue_stalled|pcsamp_warps_issue_stalled)"
     r"_(?P<reason>[a-z_]+?)(?:_(?:per_issue_active|per_warp_active))?(?:\.(?:ratio|pct|sum))?$"
 )

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.report.blocks import Block, Bullets, Code, Fold, Prose
 from perfflow.report.drawings import BLANK, LETTERS, drawn
 from perfflow.report.html import charts

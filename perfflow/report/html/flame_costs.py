@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median_low
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.stack_profile import StackProfile
 from perfflow.model.stacks import Stack
 from perfflow.model.units import Dimension, format_quantity

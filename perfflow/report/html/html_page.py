@@ -13,7 +13,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.report.blocks import Block
 from perfflow.report.html.elements import Drawn, anchor, block_html, joined
 from perfflow.report.sanitize import visible

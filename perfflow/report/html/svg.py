@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.report.sanitize import visible
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.report.advice import Routed
 from perfflow.report.findings import Findings

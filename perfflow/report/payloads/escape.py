@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 from perfflow.report.sanitize import visible
 
-_COMMAND = late_pattern(r"^(\s*):(?=:)", re.MULTILINE)
+_COMMAND = lazy_pattern(r"^(\s*):(?=:)", re.MULTILINE)
 
 
 def inert(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
 from perfflow.model.criteria import Criteria, criteria_from_json
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.result import WARNED, Benchmark, Result
 from perfflow.report.page import page_of
 from perfflow.report.requirements import requirement_of

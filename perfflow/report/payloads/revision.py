@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
 from perfflow.model.tree_facts import KEPT, tree_of
 
-_COMMIT = late_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_COMMIT = lazy_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def revision_of(result: Result) -> str | None:

@@ -5,7 +5,7 @@ Others can edit a comment, so only earlier lines of the exact form are kept, and
 
 from __future__ import annotations
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.result import Result
 from perfflow.report.payloads.escape import clipped, inert
 from perfflow.report.sanitize import visible
@@ -14,7 +14,7 @@ ANCHOR = "hops"
 MOST_HOPS = 20
 _LONGEST = 240
 """Bytes of one field of a line."""
-_FORM = late_pattern(r"- `([^`]+)` at `([^`]+)`: (PASS|FAIL|UNPROVEN|ERROR|NOT JUDGED), next `([^`]+)`: `([^`]+)`")
+_FORM = lazy_pattern(r"- `([^`]+)` at `([^`]+)`: (PASS|FAIL|UNPROVEN|ERROR|NOT JUDGED), next `([^`]+)`: `([^`]+)`")
 _NONE = "–"
 _NOT_JUDGED = "not judged"
 

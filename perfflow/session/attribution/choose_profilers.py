@@ -13,7 +13,7 @@ from perfflow.execute.context import search_path
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import missing_program, ready
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import TIMES
 from perfflow.model.readings import Side
 from perfflow.model.targets import matches

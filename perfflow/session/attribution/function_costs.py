@@ -11,7 +11,7 @@ from dataclasses import field
 from fnmatch import fnmatchcase
 
 from perfflow.execute.prepare import Ready
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Cost, Parsed, Side
 from perfflow.session.attribution.function_owner import owner
 from perfflow.session.evidence import sources_of

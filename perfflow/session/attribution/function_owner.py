@@ -6,9 +6,9 @@ import tomllib
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from perfflow.model.later import late_pattern
+from perfflow.model.lazy import lazy_pattern
 
-_CRATE = late_pattern(r"<?([a-z_][a-z0-9_]*)::")
+_CRATE = lazy_pattern(r"<?([a-z_][a-z0-9_]*)::")
 
 
 def owner(root: Path, function: str, file: str) -> str:

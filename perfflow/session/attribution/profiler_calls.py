@@ -18,7 +18,7 @@ from perfflow.execute import invoke
 from perfflow.execute.prepare import Ready, operations, ready
 from perfflow.execute.schedule import StepRun
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Cost, Parsed, Side, Usage
 from perfflow.plan.plan import Planned, has_command
 from perfflow.session.attribution.choose_profilers import Choice, Subject, step_of

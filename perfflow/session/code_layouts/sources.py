@@ -21,7 +21,7 @@ from perfflow.execute.layouts.relinking import Relinker, relinker
 from perfflow.execute.prepare import Ready
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Planned

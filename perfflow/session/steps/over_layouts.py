@@ -9,7 +9,7 @@ from dataclasses import field
 
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.execute.prepare import Ready, first_count, ready
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.sampling.pairs import Design, Subject

@@ -16,7 +16,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.store.history import schema, step_times, suspicions
 from perfflow.store.history.connections import Connection, DamagedError
 from perfflow.store.history.step_times import RunKind

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from perfflow.machine.facts import IDENTITY
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 _FOREIGN = {"cpu": "cpu", "cpus": "cores", "os": "system", "arch": "architecture", "kernel": "kernel_series"}
 """Facts in other tools' files and their names in perfflow, without clock rates (they vary) and versions."""

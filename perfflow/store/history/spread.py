@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.store.history.connections import DamagedError
 from perfflow.store.history.database import History, Measured
 from perfflow.store.history.summary import params_text

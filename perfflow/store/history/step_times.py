@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.store.history.connections import Connection
 from perfflow.store.history.summary import StepTime, params_text
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, is_exact
 from perfflow.model.readings import Reading, Side
 from perfflow.model.result import Benchmark, Result

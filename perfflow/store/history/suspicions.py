@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.store.history.connections import Connection
 
 OPEN, CONFIRMED, WITHDRAWN = "open", "confirmed", "withdrawn"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from perfflow.machine.facts import IDENTITY
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 
 _JITTERING = ("load", "noise", "identity")
 """Facts that differ on every run, or that only summarize other facts."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.later import dataclass
+from perfflow.model.lazy import dataclass
 from perfflow.store.folder import RECEIPT, RESULT
 from perfflow.store.json_text import json_lines
 from perfflow.store.receipts.files import names, sha256

@@ -12,7 +12,7 @@ from _thread import RLock
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass", "late_pattern"]
+__all__ = ["dataclass", "lazy_pattern"]
 _LOCK = RLock()
 _FIELDS = "__dataclass_fields__"
 
@@ -76,6 +76,6 @@ class _Pattern:
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
-    from re import compile as late_pattern
+    from re import compile as lazy_pattern
 else:
-    dataclass, late_pattern = _dataclass, _Pattern
+    dataclass, lazy_pattern = _dataclass, _Pattern

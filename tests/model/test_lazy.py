@@ -12,7 +12,7 @@ from dataclasses import FrozenInstanceError, field
 
 import pytest
 
-from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.lazy import dataclass, lazy_pattern
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ def test_what_would_not_work_is_refused() -> None:
 
 
 def test_a_pattern_is_compiled_with_its_first_use() -> None:
-    word = late_pattern(r"(?P<word>[a-z]+)", re.IGNORECASE)
-    wrong = late_pattern("(")
+    word = lazy_pattern(r"(?P<word>[a-z]+)", re.IGNORECASE)
+    wrong = lazy_pattern("(")
     match = word.search("  Hello")
     assert match
     assert match["word"] == "Hello"
