@@ -124,7 +124,7 @@ def main(runs: int, benchmarks: int, *, in_server: bool) -> None:
         kind = "PostgreSQL" if in_server else "SQLite"
         print(f"{runs:,} runs x {benchmarks} benchmarks, {page.stat().st_size >> 20} MiB, {kind}")
         if in_server:
-            with server(Path(folder) / "server") as address:
+            with server() as address:
                 _all(Store.at(root, address), page)
         else:
             _all(Store.at(root, ""), page)

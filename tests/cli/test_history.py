@@ -236,10 +236,10 @@ def test_an_empty_history_says_how_to_begin(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address() -> Iterator[str]:
     if not has_server():
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    with server(tmp_path_factory.mktemp("postgres") / "server") as found:
+    with server() as found:
         yield found
 
 

@@ -55,5 +55,5 @@ stages:
     - {{id: one, run: "{PRINTS}; sleep 60", background: true, timeout: 1s, ready: {{regex: '(a+)+$'}}}}
 """)
     found = step(result, "one")
-    assert (found.status, "the service `one`: the pattern" in found.reason) == ("timeout", True)
+    assert (found.status, "the service `one`: the search for the pattern" in found.reason) == ("timeout", True)
     assert time.monotonic() - began < 40

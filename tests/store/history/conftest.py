@@ -10,10 +10,10 @@ from tests.store.history.databases import has_server, server
 
 
 @pytest.fixture(scope="package")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address() -> Iterator[str]:
     if not has_server():
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    with server(tmp_path_factory.mktemp("postgres") / "server") as found:
+    with server() as found:
         yield found
 
 

@@ -31,7 +31,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         return
     if not has_server():
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    with server(tmp_path / "server") as address:
+    with server() as address:
         yield address
 
 
