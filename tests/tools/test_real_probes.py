@@ -84,7 +84,7 @@ def test_iostat_cut_by_sigterm_is_an_error(tmp_path: Path) -> None:
 
 def test_iostat_names_the_disks_that_there_are(tmp_path: Path) -> None:
     ran = run("iostat", tmp_path, "/bin/sleep", "1.4", disks=["no-such"])
-    with pytest.raises(ToolOutputError, match="there is no disk 'no-such'; there are: "):
+    with pytest.raises(ToolOutputError, match="there is no disk 'no-such'; available disks: "):
         ran.parse()
 
 
