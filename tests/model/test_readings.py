@@ -51,7 +51,7 @@ def test_the_distribution_is_ordered_and_numpys(values: list[float], by: int) ->
     assert reading_of_many("time", rotated).value == inner["p50"]
 
 
-def test_what_passes_between_the_rooms_cannot_be_changed() -> None:
+def test_what_passes_between_packages_cannot_be_changed() -> None:
     reading = Reading("time", 1.0)
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(reading, "value", 2.0)  # noqa: B010
