@@ -24,7 +24,7 @@ SCRIPT = "echo 'SECTIONS {} INSERT AFTER .data;' >own.ld;"
             "an order of its own",
         ),
         ("echo 'void _start(void) {}' >k.c; gcc -nostdlib -static k.c -o program", "linked with -nostdlib"),
-        ("gcc main.c called.c -Wl,--build-id=uuid -o program", "other bytes than its build did"),
+        ("gcc main.c called.c -Wl,--build-id=uuid -o program", "different bytes than its build did"),
         ("gcc main.c called.c -o program; strip program", "changed after it was linked"),
         ("$(type -ap gcc | tail -1) main.c called.c -o program", "no link of program was recorded"),
         ("cat main.c called.c | gcc -x c - -o program", "no link of program was recorded"),
