@@ -1,4 +1,4 @@
-"""How many GPUs are said to be there. The script that stands in for nvidia-smi prints what its documentation shows."""
+"""The number of usable GPUs. The fake nvidia-smi prints output from its documentation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _all_visible(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _smi(folder: Path, said: str, status: int = 0) -> str:
-    """Write a stand-in for nvidia-smi; return the PATH to it."""
+    """Write a fake nvidia-smi and return the PATH to it."""
     (folder / "said").write_text(said)
     program = folder / "nvidia-smi"
     program.write_text(f'#!/bin/sh\n[ "$1" = -L ] || exit 9\n/bin/cat {folder}/said\nexit {status}\n')

@@ -1,4 +1,4 @@
-"""Secrets are known by the names of what holds them and by their shapes, and no text repeats them."""
+"""Secrets are recognized by variable names and by their shape, and are masked in every text."""
 
 from __future__ import annotations
 

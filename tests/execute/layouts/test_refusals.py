@@ -1,4 +1,4 @@
-"""Executables of which no other layout is linked, each with the reason and what to do."""
+"""Executables without layouts, each refused with a reason and a remedy."""
 
 from __future__ import annotations
 
