@@ -29,13 +29,13 @@ MARK = "PERFFLOW_MARK"
 """Environment variable that all descendants inherit. It identifies descendants that left the session."""
 GRACE = 5.0
 """Seconds between INT, TERM and KILL, in which profilers can write their file."""
-_USUAL = 4096
+_PEEK_SIZE = 4096
 """Most answers are shorter than this number of bytes."""
-_CLOSING = 0.5
+_CLOSE_TIMEOUT = 0.5
 """Seconds to wait for a closed spawner before checking whether it is stopped."""
 
 
-_GONE = "the process that starts and watches children ended unexpectedly (was it killed?)"
+_SPAWNER_GONE = "the process that starts and watches children ended unexpectedly (was it killed?)"
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from perfflow.execute import spawner; spawner.main()"
 
 
@@ -187,10 +187,10 @@ class Spawner:
         except OSError as error:
             # The spawner is gone, so it cannot end its children.
             orphans.sweep(request["mark"])
-            raise StartError(_GONE) from error
-        return self._seen(_finished(argv, answer))
+            raise StartError(_SPAWNER_GONE) from error
+        return self._with_client_facts(_finished(argv, answer))
 
-    def _seen(self, finished: ChildExit) -> ChildExit:
+    def _with_client_facts(self, finished: ChildExit) -> ChildExit:
         """Return the exit with the facts that only the client observes: flooded or stalled."""
         lookout = self._lookout
         if lookout is None:
@@ -217,13 +217,13 @@ class Spawner:
 
     def pause(self) -> None:
         """Stop the running child's process group until ``resume``. May be called by a signal handler."""
-        self._tell(b"pause")
+        self._send_word(b"pause")
 
     def resume(self) -> None:
         """Continue a paused child."""
-        self._tell(b"continue")
+        self._send_word(b"continue")
 
-    def _tell(self, word: bytes) -> None:
+    def _send_word(self, word: bytes) -> None:
         # While this thread sends a request, no child runs yet, and the message would land inside the request.
         if self._sender != threading.get_ident():
             with self._lock, contextlib.suppress(OSError):
@@ -237,7 +237,7 @@ class Spawner:
         self._socket.close()
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_CLOSING)
+                self._process.wait(_CLOSE_TIMEOUT)
                 return
             if is_stopped(self._process.pid):
                 orphans.end_below(self._process.pid)
@@ -257,7 +257,7 @@ class Spawner:
     def _receive(self) -> dict[str, Any]:
         """Return the next answer. It leaves the socket only when complete, so ^C may come between any two bytes."""
         self._wait()
-        seen = self._peek(spawner.HEADER, _USUAL)
+        seen = self._peek(spawner.HEADER, _PEEK_SIZE)
         size = spawner.HEADER + int.from_bytes(seen[: spawner.HEADER], "big")
         if len(seen) < size:
             seen = self._peek(size, size)

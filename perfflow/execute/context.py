@@ -24,7 +24,7 @@ from perfflow.workflow.layout_checks import SEED_VARIABLE, uses_seed
 if TYPE_CHECKING:
     from perfflow.trees.slots import Slot
 
-_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "CARGO_MAKEFLAGS")
+_MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "CARGO_MAKEFLAGS")
 """Variables not passed on: a step's make must not inherit flags and job slots of the make that started perfflow."""
 
 PORT_VARIABLE = "PERFFLOW_PORT"
@@ -43,7 +43,7 @@ class Unknown(dict[str, Any]):
 
 
 def _inherited() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in _MAKE}
+    return {name: value for name, value in os.environ.items() if name not in _MAKE_VARIABLES}
 
 
 @dataclass(frozen=True)

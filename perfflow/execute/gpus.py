@@ -32,7 +32,7 @@ class Gpus:
 
 
 @dataclass(frozen=True)
-class _Listed:
+class _ListedGpu:
     """One GPU of the list: its UUID and those of its instances."""
 
     uuid: str
@@ -44,12 +44,12 @@ def visible(env_path: str) -> Gpus:
     path = shutil.which("nvidia-smi", path=env_path) or shutil.which("nvidia-smi", path=_ELSEWHERE)
     if path is None:
         return Gpus(0, "nvidia-smi, which comes with NVIDIA's driver, is not on PATH")
-    found = _asked(path)
-    return found if isinstance(found, Gpus) else _seen(found, os.environ.get(VISIBLE))
+    found = _query(path)
+    return found if isinstance(found, Gpus) else _usable(found, os.environ.get(VISIBLE))
 
 
 @cache
-def _asked(path: str) -> Gpus | tuple[_Listed, ...]:
+def _query(path: str) -> Gpus | tuple[_ListedGpu, ...]:
     """Return the GPUs that nvidia-smi lists, or why there are none. Cached: it is slow if the driver is not loaded."""
     try:
         done = subprocess.run(
@@ -59,25 +59,25 @@ def _asked(path: str) -> Gpus | tuple[_Listed, ...]:
         return Gpus(0, f"nvidia-smi did not answer in {_TIMEOUT} s")
     except (OSError, subprocess.SubprocessError) as error:
         return Gpus(0, f"nvidia-smi cannot be started: {error}")
-    said = next((line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()), "nothing")
+    output = next((line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()), "nothing")
     found = _listed(done.stdout)
     if done.returncode or not found:
         ended = f"nvidia-smi exited with {done.returncode}" if done.returncode else "nvidia-smi lists no GPU"
-        return Gpus(0, f"{ended} and printed: {said[:200]}")
+        return Gpus(0, f"{ended} and printed: {output[:200]}")
     return found
 
 
-def _listed(text: str) -> tuple[_Listed, ...]:
+def _listed(text: str) -> tuple[_ListedGpu, ...]:
     found: list[tuple[str, list[str]]] = []
     for line in text.splitlines():
         if match := _GPU.match(line):
             found.append((match["uuid"], []))
         elif (match := _INSTANCE.match(line)) and found:
             found[-1][1].append(match["uuid"])
-    return tuple(_Listed(uuid, instances) for uuid, instances in found)
+    return tuple(_ListedGpu(uuid, instances) for uuid, instances in found)
 
 
-def _seen(found: Sequence[_Listed], allowed: str | None) -> Gpus:
+def _usable(found: Sequence[_ListedGpu], allowed: str | None) -> Gpus:
     """Return the GPUs that CUDA_VISIBLE_DEVICES leaves. CUDA stops at its first entry that names no device."""
     instances = [uuid for gpu in found for uuid in gpu.instances]
     whole = [gpu for gpu in found if not gpu.instances]
@@ -94,7 +94,7 @@ def _seen(found: Sequence[_Listed], allowed: str | None) -> Gpus:
     return Gpus(count, f"{VISIBLE}={allowed!r} hides the others" if count < len(found) else "")
 
 
-def _names_one(entry: str, found: Sequence[_Listed], instances: Sequence[str]) -> bool:
+def _names_one(entry: str, found: Sequence[_ListedGpu], instances: Sequence[str]) -> bool:
     if entry.isdecimal():
         return int(entry) < len(found)
     uuids = (*(gpu.uuid for gpu in found), *instances)

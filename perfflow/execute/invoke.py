@@ -78,11 +78,11 @@ def run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
     except ToolOutputError as error:
         raise Failure(str(error)) from error
     if not tool or not call:
-        done = _start(spawner, ready, invocations[0], folder, _left_by(ready))
+        done = _start(spawner, ready, invocations[0], folder, _left_policy(ready))
         _require_success(done, ready, invocations[0], folder)
         require_space(folder)
-        said = (STALLED,) if done.stalled else ()
-        return Invoked(Parsed(warnings=said), done.usage, done.status, done.paused > 0, done.left)
+        warnings = (STALLED,) if done.stalled else ()
+        return Invoked(Parsed(warnings=warnings), done.usage, done.status, done.paused > 0, done.left)
     for path in tool.outputs(call):
         path.unlink(missing_ok=True)
     began, clock = time.time(), time.monotonic()
@@ -116,11 +116,11 @@ def _invoke(
             sampler = invocation
             continue
         if sampler:
-            done, sampler = _watch(spawner, ready, sampler, invocation, folder), None
+            done, sampler = _run_sampled(spawner, ready, sampler, invocation, folder), None
         else:
-            done = _start(spawner, ready, invocation, folder, _left_by(ready))
+            done = _start(spawner, ready, invocation, folder, _left_policy(ready))
             if done.status not in tool.good_statuses:
-                _explain(tool, call, done.status, folder)
+                _raise_tool_error(tool, call, done.status, folder)
         ended.append(done)
         _require_success(done, ready, invocation, folder)
     return ended
@@ -135,7 +135,7 @@ def prepare(spawner: Spawner, ready: Ready) -> None:
     for step in steps:
         done = _start(spawner, ready, step, call.place)
         if done.status:
-            _explain(tool, call, done.status, call.place)
+            _raise_tool_error(tool, call, done.status, call.place)
         _require_success(done, ready, step, call.place)
 
 
@@ -159,21 +159,21 @@ def benchmarks(spawner: Spawner, ready: Ready, folder: Path) -> tuple[str, ...]:
     return found
 
 
-def _watch(spawner: Spawner, ready: Ready, beside: Invocation, watched: Invocation, folder: Path) -> ChildExit:
+def _run_sampled(spawner: Spawner, ready: Ready, beside: Invocation, watched: Invocation, folder: Path) -> ChildExit:
     """Run a process with a sampler beside it. Raises Failure if the sampler fails and the process does not."""
     with Sampler(beside, ready.env, ready.cwd / beside.cwd, folder) as sampler:
         if sampler.wait_until_begun():
-            done = _start(spawner, ready, watched, folder, _left_by(ready))
+            done = _start(spawner, ready, watched, folder, _left_policy(ready))
             sampler.stop()
             if not sampler.trouble or done.status:
                 # The failure of the command itself comes first; the caller reports it.
                 return done
     if ready.tool and ready.call and sampler.exit_code:
-        _explain(ready.tool, ready.call, sampler.exit_code, folder)
+        _raise_tool_error(ready.tool, ready.call, sampler.exit_code, folder)
     raise Failure(sampler.trouble, exit_code=sampler.exit_code, log=folder / STDERR)
 
 
-def _explain(tool: Adapter, call: Call, status: int, folder: Path) -> None:
+def _raise_tool_error(tool: Adapter, call: Call, status: int, folder: Path) -> None:
     """Raise Failure if the output of a failed tool gives a better reason than its exit status."""
     try:
         tool.parse(call, Usage(0.0))
@@ -182,7 +182,7 @@ def _explain(tool: Adapter, call: Call, status: int, folder: Path) -> None:
         raise Failure(reason, exit_code=status, log=folder / "stderr") from error
 
 
-def _left_by(ready: Ready) -> Left:
+def _left_policy(ready: Ready) -> Left:
     """Return how to treat processes that a command leaves running: the metrics of a measurement exclude their work."""
     if ready.planned.role is not Role.MEASURE:
         return Left.END
@@ -251,15 +251,15 @@ def _limits(
     return {log: MOST_PRINTED, printed: most}
 
 
-def _require_success(done: ChildExit, ready: Ready, invocation: Invocation, folder: Path, said: str = "") -> None:
+def _require_success(done: ChildExit, ready: Ready, invocation: Invocation, folder: Path, detail: str = "") -> None:
     if done.status not in (ready.tool.good_statuses if ready.tool else SUCCESS):
         name = ready.planned.id if ready.tool is None else Path(invocation.argv[0]).name
         how = f"was killed by signal {-done.status}" if done.status < 0 else f"exited with {done.status}"
-        reason = f"{name} {how}" + (f": {said}" if said else "")
-        raise Failure(reason, exit_code=done.status, log=_telling_log(folder, invocation))
+        reason = f"{name} {how}" + (f": {detail}" if detail else "")
+        raise Failure(reason, exit_code=done.status, log=_failure_log(folder, invocation))
     if done.left and LEFT_RUNNING not in ready.planned.step.allow:
         reason = (
-            f"it left processes running when it ended, and what they do is not measured: {_listed(done.left)}; "
+            f"it left processes running when it ended, and what they do is not measured: {_quoted(done.left)}; "
             f"wait for them in the command, or allow them with a reason: `allow: {{{LEFT_RUNNING}: WHY}}` "
             "(compare: --allow-left-running WHY)"
         )
@@ -268,18 +268,18 @@ def _require_success(done: ChildExit, ready: Ready, invocation: Invocation, fold
 
 def allowed_to_run(planned: Planned, names: Sequence[str]) -> str:
     """Return a warning with the processes that a measured command left running, and the reason they are allowed."""
-    return f"it left processes running ({LEFT_RUNNING}: {planned.step.allow[LEFT_RUNNING]}): {_listed(names)}"
+    return f"it left processes running ({LEFT_RUNNING}: {planned.step.allow[LEFT_RUNNING]}): {_quoted(names)}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" if name != "..." else name for name in names)
 
 
-def _telling_log(folder: Path, invocation: Invocation) -> Path:
+def _failure_log(folder: Path, invocation: Invocation) -> Path:
     """Return the log that most likely holds the reason of a failure: test programs write it to standard output."""
     stderr = folder / invocation.stderr
-    said_nothing = not stderr.exists() or stderr.stat().st_size == 0
-    return folder / invocation.stdout if invocation.stdout and said_nothing else stderr
+    is_empty = not stderr.exists() or stderr.stat().st_size == 0
+    return folder / invocation.stdout if invocation.stdout and is_empty else stderr
 
 
 Written = tuple[int, int, int] | None

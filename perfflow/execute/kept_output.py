@@ -19,18 +19,18 @@ KEPT = 16 * 2**20
 """Bytes of output to keep. Of longer output, half of this is kept from each end."""
 PRINTED = ("stdout", "stderr", STDERR, "outputs")
 """Files with the printed output of programs, or with outputs for later steps; all others are files of a tool."""
-_AS_THEY_ARE = frozenset({"artifacts"})
+_UNCHANGED_FOLDERS = frozenset({"artifacts"})
 """Folders that the workflow asks to keep unchanged."""
-_CHANGES = (".patch", ".diff")
+_PATCH_SUFFIXES = (".patch", ".diff")
 """Suffixes of files that a resumed run applies to code again."""
-_SEARCHED = 64 * 2**20
+_MOST_SEARCHED = 64 * 2**20
 """Size limit, in bytes, of a tool's file that is searched for secrets."""
 _OVERLAP = 2**16
 """Upper bound of the length of a secret, in bytes: each part is searched together with this much of the next."""
 _CHUNK = 2**20
-_LINE = 128
+_NOTE_SIZE = 128
 """Bytes reserved in each half for the line that replaces the middle."""
-_LOOK = 8192
+_BINARY_PROBE = 8192
 
 
 def keep(folder: Path, secrets: Secrets) -> set[Path]:
@@ -60,8 +60,8 @@ def _files(folder: Path) -> Iterator[tuple[Path, int]]:
             continue  # another user's, or just removed by a process left running
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                waiting += [entry.path] if entry.name not in _AS_THEY_ARE else []
-            elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(_CHANGES):
+                waiting += [entry.path] if entry.name not in _UNCHANGED_FOLDERS else []
+            elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(_PATCH_SUFFIXES):
                 with contextlib.suppress(FileNotFoundError):
                     if size := entry.stat(follow_symlinks=False).st_size:
                         yield Path(entry.path), size
@@ -71,10 +71,10 @@ def _is_changed(path: Path, size: int, secrets: Secrets) -> bool:
     if path.name in PRINTED and size > KEPT:
         _replace(path, _ends(path, size, secrets))
         return True
-    if size > _SEARCHED:
+    if size > _MOST_SEARCHED:
         return False
     with path.open("rb") as stream:
-        if path.name not in PRINTED and b"\0" in stream.read(_LOOK):
+        if path.name not in PRINTED and b"\0" in stream.read(_BINARY_PROBE):
             return False
         stream.seek(0)
         if not any(spans for _, spans in _parts(stream, secrets)):
@@ -86,7 +86,7 @@ def _is_changed(path: Path, size: int, secrets: Secrets) -> bool:
 
 def _ends(path: Path, size: int, secrets: Secrets) -> Iterator[str]:
     """Yield the first part, a line about the removed middle, and the last part of a long file."""
-    half = KEPT // 2 - _LINE
+    half = KEPT // 2 - _NOTE_SIZE
     with path.open("rb") as stream:
         # A secret may cross the border of a part, so more is read than is kept.
         first = _text(stream.read(half + _OVERLAP))

@@ -114,8 +114,8 @@ def _ready(context: TreeContext, planned: Planned, side: Side, folder: Path, ops
     call = _call(context, planned, side, folder, {**variables, "env": env}, cwd, watched)
     call = replace(call, timeout=timeout)
     if planned.tool.passes_stdout:
-        said = _stdout(planned, side, variables, cwd)
-        call = replace(call, stdout=watched.call.stdout if said is None and watched and watched.call else said or "")
+        own = _stdout(planned, side, variables, cwd)
+        call = replace(call, stdout=watched.call.stdout if own is None and watched and watched.call else own or "")
     return Ready(planned, side, call.command, env, cwd, timeout, planned.tool, call, ops, context.slot)
 
 
@@ -213,13 +213,13 @@ def _stdout(planned: Planned, side: Side, variables: Mapping[str, Any], cwd: Pat
     text = candidate.stdout if candidate and candidate.stdout else planned.step.stdout
     if text is None:
         return None
-    said = str(render(text, variables))
-    if said in (PIPE, DISCARD):
-        return PIPE if said == PIPE else ""
-    path = cwd / said
+    target = str(render(text, variables))
+    if target in (PIPE, DISCARD):
+        return PIPE if target == PIPE else ""
+    path = cwd / target
     # Opening a FIFO would block until it has a reader.
-    if not said or path.is_fifo():
-        raise PreparationError(f"stdout: {said!r} is not a file; write {DISCARD}, {PIPE} or the name of a file")
+    if not target or path.is_fifo():
+        raise PreparationError(f"stdout: {target!r} is not a file; write {DISCARD}, {PIPE} or the name of a file")
     return str(path)
 
 

@@ -22,7 +22,7 @@ _VERSION = lazy_pattern(r"\d+(?:\.\d+)+")
 
 
 NOT_ASKED = "not asked: lies in the project"
-_QUESTIONS = frozenset({("--version",), ("-version",), ("-V",), ("version",)})
+_VERSION_ARGUMENTS = frozenset({("--version",), ("-version",), ("-V",), ("version",)})
 """Version arguments that a project's tool file may use: with them, any program only prints its version."""
 
 
@@ -143,7 +143,7 @@ def seen(tool: Adapter, looking: Looking) -> ProgramFacts:
         return ProgramFacts(available=True)
     if path != own or lies_in(path, looking.project):
         return ProgramFacts(available=True, remark=NOT_ASKED)
-    if tool.is_of_file and program.version not in _QUESTIONS:
+    if tool.is_of_file and program.version not in _VERSION_ARGUMENTS:
         return ProgramFacts(available=True, remark="not asked: `version` is more than --version")
     return ProgramFacts(available=True, version=looking.version(path, program.version))
 
@@ -181,7 +181,7 @@ def _tool_unmet(text: str, env_path: str, looking: Looking | None) -> str:
     match = _REQUIREMENT.match(text)
     if not match:
         return f"cannot read the requirement {text!r}; write it as perf>=6"
-    path = locate(match["name"], env_path) or _of_own_tools(match["name"], env_path)
+    path = locate(match["name"], env_path) or _in_known_places(match["name"], env_path)
     if path is None:
         install = install_command(match["name"])
         return f"{match['name']} is not on PATH" + (f"; install it: {install}" if install else "")
@@ -195,7 +195,7 @@ def _tool_unmet(text: str, env_path: str, looking: Looking | None) -> str:
     return "" if have and holds else f"needs {text}, found {have or 'no version'}"
 
 
-def _of_own_tools(program: str, env_path: str) -> str | None:
+def _in_known_places(program: str, env_path: str) -> str | None:
     """Return the absolute path of a program that a built-in adapter uses, searched in its ``places`` too."""
     return located(_own_program(program), env_path)
 

@@ -13,7 +13,7 @@ from perfflow.execute.service import Service
 from perfflow.tools.adapter import Invocation
 
 STDERR = "sampler.stderr"
-_LOOK, _SETTLED = 0.01, 0.1
+_POLL_INTERVAL, _EARLY_EXIT = 0.01, 0.1
 _STOPPED = frozenset({0, -signal.SIGINT, 128 + signal.SIGINT})
 """Exit statuses of an interrupted sampler: most write their file and exit with 0, others die from the signal."""
 
@@ -47,11 +47,11 @@ class Sampler:
 
     def wait_until_begun(self) -> bool:
         """Wait for the first output, at most as long as the invocation allows, and return whether it still runs."""
-        for _ in range(max(1, round(self._invocation.beside / _LOOK))):
-            if self._service.wait(_LOOK) or (self._output.exists() and self._output.stat().st_size):
+        for _ in range(max(1, round(self._invocation.beside / _POLL_INTERVAL))):
+            if self._service.wait(_POLL_INTERVAL) or (self._output.exists() and self._output.stat().st_size):
                 break
         # Its first output may be an error message, after which it exits.
-        return not self._service.wait(_SETTLED)
+        return not self._service.wait(_EARLY_EXIT)
 
     def stop(self) -> None:
         """Interrupt it, wait for its file, and end its remaining processes. Does nothing if called again."""

@@ -72,7 +72,7 @@ class StepRun:
 Perform = Callable[[Planned], StepRun]
 
 
-class _Crew:
+class _StepThreads:
     """A pool of threads that perform steps, as many as were ever busy at once.
 
     Threads stay until the end, because a session keeps one spawner process for each thread.
@@ -161,27 +161,27 @@ class Schedule:
         yield from self._in_threads()
 
     def _in_threads(self) -> Iterator[StepRun]:
-        crew = _Crew(self._perform)
+        threads = _StepThreads(self._perform)
         try:
-            while self._ready or crew.busy:
-                while self._ready and crew.busy < self._jobs:
+            while self._ready or threads.busy:
+                while self._ready and threads.busy < self._jobs:
                     item = self._steps[self._ready[0]]
-                    if item.alone and crew.busy:
+                    if item.alone and threads.busy:
                         break
                     heapq.heappop(self._ready)
                     skipped = self._skipped(item)
                     if skipped or item.alone:
                         yield self._finish(skipped or self._perform(item))
                     else:
-                        crew.start(item)
-                if crew.busy:
-                    yield self._finish(crew.ended())
+                        threads.start(item)
+                if threads.busy:
+                    yield self._finish(threads.ended())
         except BaseException:
             # Stop the children: `dismiss` waits for the threads, which wait for their children.
             self._stop()
             raise
         finally:
-            crew.dismiss()
+            threads.dismiss()
 
     def _skipped(self, item: Planned) -> StepRun | None:
         """Return the outcome of a step that must not be performed, else None."""

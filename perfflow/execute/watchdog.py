@@ -14,11 +14,11 @@ from signal import SIGCONT
 
 from perfflow.machine.orphans import end_below
 
-_FIRST, _USUAL, _SOON = 0.2, 1.0, 0.1
+_FIRST, _BETWEEN, _SOON = 0.2, 1.0, 0.1
 """Seconds until the first check, between checks, and between checks near a limit or after a stop."""
-_MUCH = 16
+_NEAR_LIMIT = 16
 """Above 1/16 of a limit, the next check comes after ``_SOON``."""
-_PATIENCE = 5
+_MOST_STOPS = 5
 """Number of checks that may find the spawner stopped before its descendants are killed."""
 
 
@@ -38,11 +38,11 @@ class Lookout:
 
     def look(self) -> bool:
         """Continue a stopped spawner, and return whether a file has just exceeded its limit."""
-        self.pause = _USUAL
+        self.pause = _BETWEEN
         if is_stopped(self._spawner):
             self.pause = _SOON
             self._stops += 1
-            if self._stops > _PATIENCE:
+            if self._stops > _MOST_STOPS:
                 end_below(self._spawner)
             let_go_on(self._spawner)
         if self.too_long:
@@ -51,7 +51,7 @@ class Lookout:
             size = _size(path)
             if size > limit:
                 self.too_long = path
-            elif size > limit // _MUCH:
+            elif size > limit // _NEAR_LIMIT:
                 self.pause = _SOON
         return self.too_long is not None
 
@@ -62,12 +62,12 @@ class Lookout:
 
 def is_stopped(pid: int) -> bool:
     """Return whether a child of this process is stopped by a signal."""
-    return _has(pid, os.WSTOPPED | os.WNOWAIT)
+    return _changed_state(pid, os.WSTOPPED | os.WNOWAIT)
 
 
 def is_continued(pid: int) -> bool:
     """Return whether a child of this process was continued after a stop since the last call."""
-    return _has(pid, os.WCONTINUED)
+    return _changed_state(pid, os.WCONTINUED)
 
 
 def let_go_on(pid: int) -> None:
@@ -76,7 +76,7 @@ def let_go_on(pid: int) -> None:
         os.kill(pid, SIGCONT)
 
 
-def _has(pid: int, what: int) -> bool:
+def _changed_state(pid: int, what: int) -> bool:
     try:
         return os.waitid(os.P_PID, pid, what | os.WNOHANG) is not None
     except OSError:  # it is gone, or the kernel does not support this

@@ -36,7 +36,7 @@ BUILT = "built by another job for machines of this kind"
 """The reason of a step that another job built and that is not performed here."""
 _LOCKING_INSIDE = (Role.CANDIDATE, Role.COMPARE)
 """Roles whose inner steps hold the machine one by one, so that others may measure while they build."""
-_TOLD = ("reason", "argv", "warnings", "failing", "tail", "detail", "outputs")
+_MASKED_FIELDS = ("reason", "argv", "warnings", "failing", "tail", "detail", "outputs")
 """Fields of a StepRun that are printed or stored as text, so secrets in them are masked."""
 
 
@@ -89,9 +89,9 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
         place = error.filename or session.folder.path
         _fail(run, Failure(f"{place}: {error.strerror or error}"), session.folder.path)
     run.seconds, run.waited = worked(), session.waits.seconds - before
-    for name in _TOLD if run.found is NOTHING else (*_TOLD, "found"):
-        if told := getattr(run, name):
-            setattr(run, name, masked(told, session.context.secrets))
+    for name in _MASKED_FIELDS if run.found is NOTHING else (*_MASKED_FIELDS, "found"):
+        if value := getattr(run, name):
+            setattr(run, name, masked(value, session.context.secrets))
     return run
 
 
@@ -106,10 +106,10 @@ def _without_performing(session: RunSession, planned: Planned) -> StepRun | None
         where = session.trees.session_for(planned) if session.trees else session
         where.context.outputs[planned.id] = dict(built)
         return StepRun(planned, StepStatus.CACHED, BUILT, outputs=dict(built))
-    unmet = _unmet(session, planned) or (session.trees.why_not(planned) if session.trees else "")
+    unmet = _unmet_requirements(session, planned) or (session.trees.why_not(planned) if session.trees else "")
     if unmet:
         return StepRun(planned, StepStatus.SKIPPED, unmet)
-    elsewhere = _elsewhere(session, planned)
+    elsewhere = _why_elsewhere(session, planned)
     if elsewhere:
         return StepRun(planned, StepStatus.SKIPPED, elsewhere, not_started=not session.allow_skipped)
     return None
@@ -182,7 +182,7 @@ def _blame_service(session: RunSession, planned: Planned, failure: Failure) -> N
         failure.reason = f"{failure.reason}; {dead.death}"
 
 
-def _unmet(session: RunSession, planned: Planned) -> str:
+def _unmet_requirements(session: RunSession, planned: Planned) -> str:
     """Return which requirements of the step are missing; '' if none are."""
     if planned.role not in OPTIONAL_ROLES and planned.step.requires is None:
         return ""
@@ -191,7 +191,7 @@ def _unmet(session: RunSession, planned: Planned) -> str:
     return unmet or (missing_program(planned, path) if planned.role in OPTIONAL_ROLES else "")
 
 
-def _elsewhere(session: RunSession, planned: Planned) -> str:
+def _why_elsewhere(session: RunSession, planned: Planned) -> str:
     """Return why ``runs-on`` excludes this machine for the step; '' if it does not."""
     workflow = session.context.plan.workflow
     if not session.asks_where or (planned.step.runs_on is None and workflow.defaults.runs_on is None):

@@ -67,7 +67,7 @@ class LinkCommand:
                 raise LinkFailedError(f"{error.filename}: {error.strerror}") from None
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if line.strip()]
-            raise LinkFailedError(_telling(lines) if lines else f"{self.driver} failed with status {done.returncode}")
+            raise LinkFailedError(_error_in(lines) if lines else f"{self.driver} failed with status {done.returncode}")
         return done.stdout
 
     def selection(self) -> list[str]:
@@ -94,7 +94,7 @@ def _response_file(folder: Path, arguments: Sequence[str]) -> Path:
     return place
 
 
-def _telling(lines: Sequence[str]) -> str:
+def _error_in(lines: Sequence[str]) -> str:
     """Return the first error line, which precedes the driver's own message that its linker failed."""
     found = [line for line in lines if "error" in line or "undefined" in line or "unrecognized" in line]
     return (found or lines)[0].strip()

@@ -13,7 +13,7 @@ from perfflow.execute.layouts.file_digest import digest
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.model.lazy import dataclass
 
-_FORGOTTEN = (
+_HOW_TO_RECORD = (
     "build it in a workflow step, with a compiler that is found on PATH by its name (gcc, clang, cc ...), in an empty"
     " build folder"
 )
@@ -61,14 +61,14 @@ class RecordedLink:
             if place is None:
                 raise LayoutsRefusedError(f"{path} has changed since {self.output.name} was linked: build it again")
             if found.kept:
-                place = _named_again(place, work / "inputs" / str(number))
+                place = _second_name(place, work / "inputs" / str(number))
                 arguments = tuple(driver_arguments.replaced(word, path, str(place)) for word in arguments)
             if not driver_arguments.is_source(path):
                 watched[place] = found
         return arguments, watched
 
 
-def _named_again(path: Path, folder: Path) -> Path:
+def _second_name(path: Path, folder: Path) -> Path:
     """Hard-link the file into the folder, or copy it if the folder is on another disk."""
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / path.name
@@ -97,7 +97,7 @@ def find(executable: Path, recordings: Path) -> RecordedLink:
             f"{executable.name} was changed after it was linked: remove the build steps that edit it (strip, objcopy)"
         )
     if not made:
-        raise LayoutsRefusedError(f"no link of {executable.name} was recorded: {_FORGOTTEN}")
+        raise LayoutsRefusedError(f"no link of {executable.name} was recorded: {_HOW_TO_RECORD}")
     return next((link for link in made if link in here), made[0])
 
 

@@ -73,7 +73,7 @@ def relinker(executable: Path, recordings: Path, work: Path) -> Relinker:
         reasons = []
         for linker in candidates(command, only_own=_is_optimized_at_link(command)):
             try:
-                return _tried(linker, watched, pad, trial / linker.kind.name)
+                return _checked(linker, watched, pad, trial / linker.kind.name)
             except LinkFailedError as error:
                 reasons.append(f"{linker.name}: {error}")
     raise LayoutsRefusedError(
@@ -106,7 +106,7 @@ def _padding(command: LinkCommand, work: Path) -> str:
     return str(built)
 
 
-def _tried(linker: Linker, watched: Mapping[Path, Input], pad: str, place: Path) -> Relinker:
+def _checked(linker: Linker, watched: Mapping[Path, Input], pad: str, place: Path) -> Relinker:
     """Return the relinker after checking that the seed determines the bytes. Raises LinkFailedError."""
     linker = linker.with_sections(pad, place)
     started = time.perf_counter()

@@ -48,9 +48,9 @@ def work(session: RunSession, planned: Planned, run: StepRun) -> None:
 
 def _skip(run: StepRun, failure: Failure) -> None:
     """Mark the step as skipped, which blocks all later steps. The reason is the last line it printed."""
-    said = [line.strip() for line in invoke.tail(failure.log) if line.strip()]
+    lines = [line.strip() for line in invoke.tail(failure.log) if line.strip()]
     run.status, run.exit_code = StepStatus.SKIPPED, failure.exit_code
-    run.reason = said[-1] if said else f"step {run.planned.id} exited with {UNABLE} (unable to run here)"
+    run.reason = lines[-1] if lines else f"step {run.planned.id} exited with {UNABLE} (unable to run here)"
     run.blocked = True
 
 
