@@ -46,7 +46,7 @@ class Loaded:
     others: dict[str, str] = field(default_factory=dict)
     copies: dict[str, str] = field(default_factory=dict)
     seen: bool = False
-    """Whether any Python interpreter reported."""
+    """Whether any Python interpreter reported its modules."""
 
 
 @contextmanager

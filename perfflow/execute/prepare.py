@@ -102,7 +102,7 @@ def _ready(context: TreeContext, planned: Planned, side: Side, folder: Path, ops
     cwd = _cwd(context, planned, variables)
     timeout = _timeout(context, planned, variables)
     if planned.tool and planned.tool.deterministic:
-        # Python's instruction and allocation counts repeat only with a fixed hash seed.
+        # Counts of Python programs, such as instructions, repeat only with a fixed hash seed.
         env = {HASH_SEED: "0", **env}
     if planned.tool is None:
         argv = tuple(_script(context, planned, side, variables))

@@ -57,7 +57,7 @@ class StepRun:
 
     @property
     def blocks(self) -> bool:
-        """Whether later steps must not run. A failed profile does not block them, because it is no precondition."""
+        """Whether later steps must not run. A failed profile does not block them: it is not a precondition."""
         if self.status in (StepStatus.FAILED, StepStatus.TIMEOUT):
             return self.planned.role not in OPTIONAL_ROLES and not self.planned.step.continue_on_error
         return self.status is StepStatus.SKIPPED and self.blocked
@@ -204,7 +204,7 @@ class Schedule:
         for name in (*item.needs, *item.after):
             run = self._finished.get(name)
             # With `keep_going`, a failed measurement or check blocks only steps that need it by name. Failed work, and
-            # steps skipped because of it, block all later steps, which depend on what was built.
+            # steps skipped because of it, block all steps after them, which depend on what was built.
             alone = run is not None and run.status is not StepStatus.SKIPPED and run.planned.role is not Role.WORK
             if self._keep_going and alone and name not in item.needs:
                 continue
