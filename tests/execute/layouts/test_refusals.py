@@ -21,7 +21,7 @@ SCRIPT = "echo 'SECTIONS {} INSERT AFTER .data;' >own.ld;"
         (f"{SCRIPT} gcc main.c called.c own.ld -o program", r"linker script .*\(own.ld\)"),
         (
             "touch order; gcc -fuse-ld=lld -Wl,--symbol-ordering-file=order main.c called.c -o program",
-            "an order of its own",
+            "its own function order",
         ),
         ("echo 'void _start(void) {}' >k.c; gcc -nostdlib -static k.c -o program", "linked with -nostdlib"),
         ("gcc main.c called.c -Wl,--build-id=uuid -o program", "different bytes than its build did"),
