@@ -31,7 +31,7 @@ def require_fit(link: RecordedLink, recordings: Path) -> None:
             f"{name} is built with a profile ({profile}), which orders its functions: measure a build without a profile"
         )
     if order := next((word for word in words if _ORDERS.match(word)), ""):
-        raise LayoutsRefusedError(f"{name} is linked with its own function order ({order}): build it without this option")
+        raise LayoutsRefusedError(f"{name} is linked with its own function order ({order}): build it without this")
     if script := next((word for word in words if _is_script(word)), ""):
         raise LayoutsRefusedError(f"{name} is linked with its own linker script ({script}): build it without it")
     if bare := next((word for word in words if word in _BARE), ""):
