@@ -54,7 +54,7 @@ def _smi(folder: Path, said: str, status: int = 0) -> str:
         (TWO, "GPU-", 0, "hides the others"),
         (SPLIT, None, 1, "a program can use only one of 2 MIG instances"),
         (SPLIT, INSTANCE, 1, ""),
-        (SPLIT + f"GPU 1: A100-SXM4-40GB (UUID: {B})\n", None, 1, "sees one"),
+        (SPLIT + f"GPU 1: A100-SXM4-40GB (UUID: {B})\n", None, 1, "use only one of"),
     ],
 )
 def test_what_a_program_would_see(
