@@ -1,4 +1,4 @@
-"""One child process: start it in a process group of its own, limit and stop it, and say what it used."""
+"""Client of the spawner process: run a child in its own process group, limit and stop it, report its usage."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Usage
 
 MARK = "PERFFLOW_MARK"
-"""Environment variable that all descendants inherit; by it, those that left the session are found again."""
+"""Environment variable that all descendants inherit. It identifies descendants that left the session."""
 GRACE = 5.0
-"""Seconds between INT, TERM and KILL, so that profilers can write their file."""
-_USUAL = 4096
-"""Bytes that most answers are shorter than."""
-_CLOSING = 0.5
-"""Seconds after which a spawner that was told to end is looked at."""
+"""Seconds between INT, TERM and KILL, in which profilers can write their file."""
+_PEEK_SIZE = 4096
+"""Most answers are shorter than this number of bytes."""
+_CLOSE_TIMEOUT = 0.5
+"""Seconds to wait for a closed spawner before checking whether it is stopped."""
 
 
-_GONE = "the process that starts and watches children ended unexpectedly (was it killed?)"
+_SPAWNER_GONE = "the process that starts and watches children ended unexpectedly (was it killed?)"
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from perfflow.execute import spawner; spawner.main()"
 
 
@@ -46,26 +46,26 @@ class Ended(StrEnum):
     TIMEOUT = "timeout"
     STOPPED = "stopped"
     FLOODED = "flooded"
-    """It printed more than it may."""
+    """It printed more than its limit."""
 
 
 @dataclass(frozen=True)
 class ChildExit:
-    """A child that ended. ``status`` is its exit code, or minus the number of the signal that killed it."""
+    """The exit of a child. ``status`` is its exit code, or minus the number of the signal that killed it."""
 
     status: int
     ended: Ended
     usage: Usage
     paused: float = 0.0
-    """Seconds for which it was stopped by ``pause``; they are in its wall time."""
+    """Seconds for which ``pause`` stopped it. They are part of its wall time."""
     left: tuple[str, ...] = ()
-    """Command lines of processes it left running, at most three and ``...``, where they were asked for."""
+    """Command lines of processes it left running, at most three and ``...``; empty with ``Left.END``."""
     stalled: bool = False
-    """Whether the process that starts and times children was stopped meanwhile, so that no time is right."""
+    """Whether the spawner was stopped while the child ran, so that all times are wrong."""
 
 
 class Left(StrEnum):
-    """What becomes of the processes that a child leaves running: ended in silence, named and ended, or named only."""
+    """How to treat processes that a child leaves running: end them, report and end them, or only report them."""
 
     END = spawner.END
     NAME = spawner.NAME
@@ -73,7 +73,7 @@ class Left(StrEnum):
 
 
 PIPE: Final = "pipe"
-"""Instead of a file for the output: a pipe that the spawner empties."""
+"""Value of ``stdout`` for a pipe that the spawner empties."""
 
 
 class StartError(Exception):
@@ -81,11 +81,12 @@ class StartError(Exception):
 
 
 def find_program(name: str, path: str, cwd: Path) -> str | None:
-    """Absolute path of an executable: relative to ``cwd`` when it has a slash, else looked up on ``path``.
+    """Return the absolute path of an executable, None if there is none.
 
-    Relative and empty entries of ``path`` start at ``cwd`` too, as they do for the process itself.
+    A name with a slash is relative to ``cwd``; others are looked up on ``path``. Relative and empty entries of ``path``
+    start at ``cwd``, as they do for the process itself.
     """
-    # As text, and the first test first: joining paths for each entry would take longer than starting the program.
+    # Strings, not Path objects: joining paths for each entry would take longer than starting the program.
     for entry in ("",) if os.sep in name else path.split(os.pathsep):
         file = f"{entry.rstrip(os.sep)}{os.sep}{name}" if entry.startswith(os.sep) else str(cwd / entry / name)
         if os.access(file, os.X_OK) and not os.path.isdir(file):  # noqa: PTH112
@@ -94,15 +95,15 @@ def find_program(name: str, path: str, cwd: Path) -> str | None:
 
 
 class Spawner:
-    """A client of one spawner process, for one thread at a time; ``stop`` may be called from any thread.
+    """A client of one spawner process, for one thread at a time. ``stop`` may be called from any thread.
 
-    Its children carry a mark of its own, so that a sweep after one of them spares those of other spawners.
+    Its children carry a mark of this spawner, so that a sweep does not kill children of other spawners.
     """
 
     def __init__(self) -> None:
         if not hasattr(os, "pidfd_open"):
             raise UserError.of("running workflows needs Linux 5.4 or later", "validate, compare and report work here")
-        # A signal's handler may pause what runs while its thread holds the lock.
+        # Reentrant: a signal handler may call `pause` while its thread holds the lock.
         self._lock = threading.RLock()
         self._sender: int | None = None
         self._stopped = False
@@ -146,13 +147,14 @@ class Spawner:
     ) -> ChildExit:
         """Run ``argv`` to its end and return its status and resource usage. ``env`` must hold MARK.
 
-        ``stdout`` is a file, a pipe that is emptied, or /dev/null. What is still in the pipe at the end is not awaited.
-        Without ``account``, the floor of the memory and the time it queued for a core are not looked up. ``started`` is
-        told the process id as soon as it runs. ``limits`` are bytes of files that the child prints to; one that is far
-        longer ends it, within about a second.
+        stdout: a file, PIPE (emptied until the child ends), or None for /dev/null.
+        timeout, grace: seconds until the child is stopped, and between INT, TERM and KILL.
+        account: whether to read the memory floor and the time it queued for a core.
+        started: called with the process id as soon as the child runs.
+        limits: size limit in bytes of files that the child prints to; a larger file ends it within about a second.
 
-        Raises StartError when it cannot be started, and KeyboardInterrupt after ``stop``. On KeyboardInterrupt the
-        child and all it started are stopped before the exception goes on.
+        Raises StartError if it cannot be started, and KeyboardInterrupt after ``stop``. On KeyboardInterrupt the child
+        and its descendants are stopped before the exception propagates.
         """
         program = find_program(argv[0], env.get("PATH", os.defpath), cwd)
         if program is None:
@@ -183,13 +185,13 @@ class Spawner:
                 self._expecting = True
                 answer = self._answer()
         except OSError as error:
-            # The spawner is gone and cannot end what it started.
+            # The spawner is gone, so it cannot end its children.
             orphans.sweep(request["mark"])
-            raise StartError(_GONE) from error
-        return self._seen(_finished(argv, answer))
+            raise StartError(_SPAWNER_GONE) from error
+        return self._with_client_facts(_finished(argv, answer))
 
-    def _seen(self, finished: ChildExit) -> ChildExit:
-        """With what only this end could see."""
+    def _with_client_facts(self, finished: ChildExit) -> ChildExit:
+        """Return the exit with the facts that only the client observes: flooded or stalled."""
         lookout = self._lookout
         if lookout is None:
             return finished
@@ -201,41 +203,41 @@ class Spawner:
         try:
             return self._receive()
         except KeyboardInterrupt:
-            # It may have come between any two bytes, and after the last one: then there is no answer to wait for.
+            # The interrupt may come at any byte. After the last one there is no answer left to wait for.
             if self._expecting:
                 self.stop()
                 self._receive()
             raise
 
     def stop(self) -> None:
-        """Ask the spawner to stop the running child, and start none after it."""
+        """Ask the spawner to stop the running child, and start no more children."""
         with self._lock, contextlib.suppress(OSError):
             self._stopped = True
             self._socket.sendall(_framed(b"stop"))
 
     def pause(self) -> None:
-        """Stop the running child's process group until ``resume``. May be called by a signal's handler."""
-        self._tell(b"pause")
+        """Stop the running child's process group until ``resume``. May be called by a signal handler."""
+        self._send_word(b"pause")
 
     def resume(self) -> None:
-        """Let a paused child go on."""
-        self._tell(b"continue")
+        """Continue a paused child."""
+        self._send_word(b"continue")
 
-    def _tell(self, word: bytes) -> None:
-        # In the middle of a request there is no child yet, and the message would end up inside of it.
+    def _send_word(self, word: bytes) -> None:
+        # While this thread sends a request, no child runs yet, and the message would land inside the request.
         if self._sender != threading.get_ident():
             with self._lock, contextlib.suppress(OSError):
                 self._socket.sendall(_framed(word))
 
     def close(self) -> None:
-        """End the spawner, and with it whatever is left of what it started."""
+        """End the spawner and all remaining processes that it started."""
         with contextlib.suppress(OSError):
-            # Closing alone would not reach the other end while another thread waits for an answer.
+            # `close` alone does not reach the other end while another thread waits for an answer.
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_CLOSING)
+                self._process.wait(_CLOSE_TIMEOUT)
                 return
             if is_stopped(self._process.pid):
                 orphans.end_below(self._process.pid)
@@ -253,9 +255,9 @@ class Spawner:
                 self._sender = None
 
     def _receive(self) -> dict[str, Any]:
-        """Return the next answer. Only a whole one is taken off the socket, so ^C can come between any two bytes."""
+        """Return the next answer. It leaves the socket only when complete, so ^C may come between any two bytes."""
         self._wait()
-        seen = self._peek(spawner.HEADER, _USUAL)
+        seen = self._peek(spawner.HEADER, _PEEK_SIZE)
         size = spawner.HEADER + int.from_bytes(seen[: spawner.HEADER], "big")
         if len(seen) < size:
             seen = self._peek(size, size)
@@ -267,15 +269,15 @@ class Spawner:
         return answer
 
     def _wait(self) -> None:
-        """Wait for the beginning of an answer, with a look at what runs now and then."""
+        """Wait for the beginning of an answer, and check the child and the spawner periodically."""
         while self._lookout and not self._poller.poll(self._lookout.pause * 1000):
             if self._lookout.look():
                 with self._lock:
-                    # A second stop does not wait until it ends by itself.
+                    # The second stop skips the grace period.
                     self._socket.sendall(_framed(b"stop") * 2)
 
     def _peek(self, least: int, most: int) -> bytes:
-        """What has come and stays there; waits for ``least`` bytes."""
+        """Return up to ``most`` bytes without taking them off the socket; waits for ``least`` bytes."""
         found = self._socket.recv(most, socket.MSG_PEEK)
         if len(found) < least:
             found = self._socket.recv(least, socket.MSG_PEEK | socket.MSG_WAITALL)

@@ -1,4 +1,4 @@
-"""What an expression of a step can see, and the environment its processes get."""
+"""The variables of a step's expressions, and the environment of its processes."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from perfflow.workflow.layout_checks import SEED_VARIABLE, uses_seed
 if TYPE_CHECKING:
     from perfflow.trees.slots import Slot
 
-_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "CARGO_MAKEFLAGS")
-"""A step that runs make must not inherit the flags and job slots of the make that started perfflow."""
+_MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "CARGO_MAKEFLAGS")
+"""Variables not passed on: a step's make must not inherit flags and job slots of the make that started perfflow."""
 
 PORT_VARIABLE = "PERFFLOW_PORT"
-"""A free TCP port, in the environment of a background step."""
+"""Variable with a free TCP port, in the environment of a background step."""
 
 
 class Unknown(dict[str, Any]):
-    """Outputs of a step that has not run: a visible placeholder, for showing what would run."""
+    """Placeholders for the outputs of a step that has not run, for dry runs."""
 
     def __init__(self, step_id: str) -> None:
         super().__init__()
@@ -43,24 +43,24 @@ class Unknown(dict[str, Any]):
 
 
 def _inherited() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in _MAKE}
+    return {name: value for name, value in os.environ.items() if name not in _MAKE_VARIABLES}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a candidate changes beside the code: environment and parameters, for building and for measuring."""
+    """Environment and parameters that a candidate changes besides the code, for building and measuring."""
 
     env: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def on_top(self, other: Settings) -> Settings:
-        """These settings where they say something, else those of ``other``."""
+        """Return ``other`` with these settings on top."""
         return Settings({**other.env, **self.env}, {**other.params, **self.params})
 
 
 @dataclass
 class TreeContext:
-    """What is the same for all steps of a run: the plan, the tree, the outputs so far."""
+    """The state that all steps of a run in one tree share: the plan, the tree, the outputs so far."""
 
     plan: Plan
     root: Path
@@ -72,29 +72,29 @@ class TreeContext:
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
     dry: bool = False
     inherited: Mapping[str, str] = field(default_factory=_inherited)
-    """The environment that perfflow was started in, as steps may see it; decoding it takes a while."""
+    """The environment that perfflow was started in, without make's variables. Stored because decoding it is slow."""
     settings: Settings = Settings()
-    """What holds in this tree, over all that the workflow says."""
+    """Settings of this tree. They override those of the workflow."""
     slot: Slot | None = None
-    """Where ``root`` is, unless it is the user's own tree."""
+    """The slot that holds ``root``; None for the user's own tree."""
     layouts: Path | None = None
-    """A folder for code layouts of what is built in this tree, where some may be drawn."""
+    """A folder for code layouts of executables built in this tree; None if none are drawn."""
     layout_seed: int = 0
-    """The number of the code layout that is built; 0 is the program as it is."""
+    """The seed of the code layout that is built; 0 is the program as built."""
 
     typed: bool = False
-    """Whether the workflow itself was typed, so that its texts hold what a shell put there."""
+    """Whether the workflow comes from the command line, so that its texts may hold values the shell inserted."""
 
     @cached_property
     def secrets(self) -> Secrets:
-        """What no file of the run may repeat."""
+        """The secrets that no file of the run may contain."""
         return secrets_of(self.plan, self.inherited, None if self.dry else self.root, typed=self.typed)
 
 
 class StepOutputs(Mapping[str, Any]):
-    """``steps`` of an expression: outputs by step id, looked up when they are asked for.
+    """``steps`` in an expression: outputs by step id, looked up on access.
 
-    The id of a matrix step stands for its first cell that agrees with the one that asks; each cell has its full id.
+    The bare id of a matrix step is its first cell that agrees with the cell of the expression. A full id is one cell.
     """
 
     def __init__(self, context: TreeContext, planned: Planned) -> None:
@@ -125,7 +125,7 @@ class StepOutputs(Mapping[str, Any]):
 def variables_of(
     context: TreeContext, planned: Planned, side: Side = Side.BASELINE, ops: int | None = None
 ) -> dict[str, Any]:
-    """Return the names an expression of ``planned`` can use, with ``env`` as its processes will see it."""
+    """Return the variables of an expression of ``planned``, with the ``env`` of its processes."""
     candidate = planned.step.candidate if side is Side.CANDIDATE else None
     variables: dict[str, Any] = {
         "params": {**context.plan.params, **context.settings.params, **(candidate.params if candidate else {})},
@@ -143,7 +143,7 @@ def variables_of(
 
 
 def environment(context: TreeContext, planned: Planned, side: Side, variables: Mapping[str, Any]) -> dict[str, str]:
-    """The process's environment: the user's, then workflow, defaults, stage, step and candidate; the nearest wins."""
+    """Return a process's environment; later layers win: user, workflow, defaults, stage, step, candidate, settings."""
     env = dict(context.inherited)
     workflow, step = context.plan.workflow, planned.step
     layers = [workflow.env, workflow.defaults.env, context.plan.stage(planned.stage).env, step.env]
@@ -154,10 +154,10 @@ def environment(context: TreeContext, planned: Planned, side: Side, variables: M
             continue
         env |= {name: as_text(render(value, {**variables, "env": env})) for name, value in layer.items()}
     if context.slot:
-        # Imported where it is needed: most runs need no trees.
+        # Imported here because most runs need no trees.
         from perfflow.trees.environment import python_path
 
-        # Whatever a layer made of it, the tree comes first.
+        # The tree comes first even if a layer set PYTHONPATH.
         env["PYTHONPATH"] = python_path(context.slot, env.get("PYTHONPATH", ""))
     if uses_seed(step):
         env[SEED_VARIABLE] = str(context.layout_seed)
@@ -167,7 +167,7 @@ def environment(context: TreeContext, planned: Planned, side: Side, variables: M
 
 
 def held(env: Mapping[str, str], planned: Planned) -> dict[str, str]:
-    """Say in the environment whether the machine is held for a step, so that a perfflow inside it does not wait."""
+    """Return the environment with the machine lock of the step, so that a perfflow inside it does not wait for it."""
     inherited = os.environ.get(lock.HELD)
     kept = dict(env)
     kept.pop(lock.HELD, None)
@@ -178,7 +178,7 @@ def held(env: Mapping[str, str], planned: Planned) -> dict[str, str]:
 
 
 def search_path(context: TreeContext, planned: Planned) -> str | None:
-    """PATH of a step's processes, from the root of the tree; None where it depends on what has not run yet."""
+    """Return PATH of a step's processes, absolute; None if it depends on a step that has not run."""
     try:
         env = variables_of(context, planned)["env"]
     except ExpressionError:

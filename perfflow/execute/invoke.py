@@ -1,4 +1,7 @@
-"""Start what is ready; exit status, valid fresh output files, and what they say are three separate facts."""
+"""Run the processes of a step, check their exit status and output files, and parse the output.
+
+An exit status of 0, fresh output files and valid content are checked separately: none implies another.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +32,19 @@ _ELF = b"\x7fELF"
 _MOST_OF_TOOL = 8 * 2**30
 _MOST_LISTED = 16 * 2**20
 STALLED = (
-    "the process of perfflow that starts and times programs was stopped while it ran (SIGSTOP), so its time is not "
+    "perfflow's process that starts and times programs was stopped (SIGSTOP) during the run, so the time is not "
     "known; a program must not stop its parent process"
 )
 _TIMED = frozenset({Role.MEASURE, Role.PROFILE, Role.MACHINE})
 LEFT_RUNNING = "left-running"
-"""The rule of ``allow`` by which a measured command may leave processes running."""
+"""The key of ``allow`` that lets a measured command leave processes running."""
 
 
 @dataclass(eq=False)
 class Failure(Exception):  # noqa: N818 (a fact about a step that is passed on, not only raised)
-    """A process that did not do what it should: what happened, whether by time limit, and where its output is.
+    """A failed process: the reason, whether it reached the time limit, its exit code and its log.
 
-    ``argv`` is its command line where another step ran it.
+    ``argv`` is its command line if another step ran it.
     """
 
     reason: str
@@ -53,19 +56,19 @@ class Failure(Exception):  # noqa: N818 (a fact about a step that is passed on, 
 
 @dataclass(frozen=True, slots=True)
 class Invoked:
-    """One call that went well: what the adapter read, and the process's own resource usage."""
+    """One successful call: the output that the adapter parsed, and the resource usage of the process."""
 
     parsed: Parsed
     usage: Usage
     exit_code: int
     paused: bool = False
-    """Whether one of its processes was stopped for a while (^Z), which is in its wall time."""
+    """Whether one of its processes was paused (^Z). The pause is part of its wall time."""
     left: tuple[str, ...] = ()
-    """Command lines of processes that it left running and may."""
+    """Command lines of processes that it left running, as the step allows."""
 
 
 def run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
-    """Run all processes of one call and parse what they left in ``folder``, which exists. Raises Failure."""
+    """Run all processes of one call and parse their files in ``folder``, which must exist. Raises Failure."""
     tool, call = ready.tool, ready.call
     if tool and call and tool.wants_python(call):
         call = replace(call, command=(_real_python(spawner, ready, folder), *call.command[1:]))
@@ -75,19 +78,19 @@ def run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
     except ToolOutputError as error:
         raise Failure(str(error)) from error
     if not tool or not call:
-        done = _start(spawner, ready, invocations[0], folder, _left_by(ready))
+        done = _start(spawner, ready, invocations[0], folder, _left_policy(ready))
         _require_success(done, ready, invocations[0], folder)
         require_space(folder)
-        said = (STALLED,) if done.stalled else ()
-        return Invoked(Parsed(warnings=said), done.usage, done.status, done.paused > 0, done.left)
+        warnings = (STALLED,) if done.stalled else ()
+        return Invoked(Parsed(warnings=warnings), done.usage, done.status, done.paused > 0, done.left)
     for path in tool.outputs(call):
         path.unlink(missing_ok=True)
     began, clock = time.time(), time.monotonic()
     ended = _invoke(spawner, ready, tool, call, invocations, folder)
-    # The first is the tool itself, others convert what it left.
+    # The first process is the tool itself; the others convert its output.
     usage, status = (ended[0].usage, ended[-1].status) if ended else (Usage(0.0), 0)
     require_space(folder)
-    # Where the clock was set back meanwhile, files carry times before `began`, and the start is found from the end.
+    # If the clock was set back during the run, file times may be before `began`, so compute the start from the end.
     started = min(began, time.time() - (time.monotonic() - clock))
     for path in tool.outputs(call):
         require_fresh(path, started, folder / "stderr")
@@ -102,9 +105,9 @@ def run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
 def _invoke(
     spawner: Spawner, ready: Ready, tool: Adapter, call: Call, invocations: Sequence[Invocation], folder: Path
 ) -> list[ChildExit]:
-    """Run the processes of a call in order, samplers beside what follows them. Raises Failure at the first that fails.
+    """Run the processes of a call in order, a sampler beside the process that follows it.
 
-    Returns how each ended, without the samplers.
+    Returns the exit of each process except samplers. Raises Failure at the first failed process.
     """
     ended: list[ChildExit] = []
     sampler: Invocation | None = None
@@ -113,18 +116,18 @@ def _invoke(
             sampler = invocation
             continue
         if sampler:
-            done, sampler = _watch(spawner, ready, sampler, invocation, folder), None
+            done, sampler = _run_sampled(spawner, ready, sampler, invocation, folder), None
         else:
-            done = _start(spawner, ready, invocation, folder, _left_by(ready))
+            done = _start(spawner, ready, invocation, folder, _left_policy(ready))
             if done.status not in tool.good_statuses:
-                _explain(tool, call, done.status, folder)
+                _raise_tool_error(tool, call, done.status, folder)
         ended.append(done)
         _require_success(done, ready, invocation, folder)
     return ended
 
 
 def prepare(spawner: Spawner, ready: Ready) -> None:
-    """Run what an adapter needs once a side before anything is listed or timed, such as a build. Raises Failure."""
+    """Run the adapter's preparations, such as a build, once per side before listing and timing. Raises Failure."""
     tool, call = ready.tool, ready.call
     if not tool or not call or not (steps := tool.preparations(call)):
         return
@@ -132,19 +135,19 @@ def prepare(spawner: Spawner, ready: Ready) -> None:
     for step in steps:
         done = _start(spawner, ready, step, call.place)
         if done.status:
-            _explain(tool, call, done.status, call.place)
+            _raise_tool_error(tool, call, done.status, call.place)
         _require_success(done, ready, step, call.place)
 
 
 def benchmarks(spawner: Spawner, ready: Ready, folder: Path) -> tuple[str, ...]:
-    """Ids that a suite lists, one a line; () for a tool of one command. Raises Failure, also for an empty list."""
+    """Return the ids of a suite's benchmarks, () for a tool of one command. Raises Failure, also for an empty list."""
     listing = ready.tool.listing(ready.call) if ready.tool and ready.call else None
     if listing is None:
         return ()
     folder.mkdir(parents=True, exist_ok=True)
     listing = replace(listing, stdout=listing.stdout or "ids")
     done = _start(spawner, ready, listing, folder)
-    # No adapter reads what went wrong here, so the last line stands for the reason.
+    # No adapter parses the error of a listing, so report the last line of its log.
     _require_success(done, ready, listing, folder, last_words(folder))
     try:
         text = regular_files.read(folder / listing.stdout, _MOST_LISTED).decode("utf-8", "replace")
@@ -156,22 +159,22 @@ def benchmarks(spawner: Spawner, ready: Ready, folder: Path) -> tuple[str, ...]:
     return found
 
 
-def _watch(spawner: Spawner, ready: Ready, beside: Invocation, watched: Invocation, folder: Path) -> ChildExit:
-    """Run a process with a sampler beside it. Raises Failure where the sampler fails and what it watches does not."""
+def _run_sampled(spawner: Spawner, ready: Ready, beside: Invocation, watched: Invocation, folder: Path) -> ChildExit:
+    """Run a process with a sampler beside it. Raises Failure if the sampler fails and the process does not."""
     with Sampler(beside, ready.env, ready.cwd / beside.cwd, folder) as sampler:
         if sampler.wait_until_begun():
-            done = _start(spawner, ready, watched, folder, _left_by(ready))
+            done = _start(spawner, ready, watched, folder, _left_policy(ready))
             sampler.stop()
             if not sampler.trouble or done.status:
-                # Of a command that failed the sampler knows nothing.
+                # The failure of the command itself comes first; the caller reports it.
                 return done
     if ready.tool and ready.call and sampler.exit_code:
-        _explain(ready.tool, ready.call, sampler.exit_code, folder)
+        _raise_tool_error(ready.tool, ready.call, sampler.exit_code, folder)
     raise Failure(sampler.trouble, exit_code=sampler.exit_code, log=folder / STDERR)
 
 
-def _explain(tool: Adapter, call: Call, status: int, folder: Path) -> None:
-    """A tool that failed may have left a better reason than its exit status. Raises Failure with it."""
+def _raise_tool_error(tool: Adapter, call: Call, status: int, folder: Path) -> None:
+    """Raise Failure if the output of a failed tool gives a better reason than its exit status."""
     try:
         tool.parse(call, Usage(0.0))
     except ToolOutputError as error:
@@ -179,15 +182,15 @@ def _explain(tool: Adapter, call: Call, status: int, folder: Path) -> None:
         raise Failure(reason, exit_code=status, log=folder / "stderr") from error
 
 
-def _left_by(ready: Ready) -> Left:
-    """What becomes of the processes that a measured one leaves running: their work would be left out of the figures."""
+def _left_policy(ready: Ready) -> Left:
+    """Return how to treat processes that a command leaves running: the metrics of a measurement exclude their work."""
     if ready.planned.role is not Role.MEASURE:
         return Left.END
     return Left.ALLOW if LEFT_RUNNING in ready.planned.step.allow else Left.NAME
 
 
 def _stdout(ready: Ready, invocation: Invocation, folder: Path) -> Path | Literal["pipe"] | None:
-    """Where the output of a process goes: what the step says is about those that run its command."""
+    """Return the destination of a process's output. The step's ``stdout`` applies to processes that run its command."""
     if invocation.stdout:
         return folder / invocation.stdout
     call = ready.call
@@ -216,7 +219,7 @@ def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path,
     except StartError as error:
         if not cwd.is_dir():
             raise Failure(f"{cwd}: no such folder") from error
-        # Only now known where an earlier step says what PATH is.
+        # PATH may depend on an output of an earlier step, so this could not be checked before.
         missing = missing_program(ready.planned, ready.env.get("PATH", ""))
         raise Failure(missing or str(error)) from error
     if done.ended is not Ended.EXITED or done.stalled:
@@ -225,7 +228,7 @@ def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path,
 
 
 def _require_end(done: ChildExit, ready: Ready, invocation: Invocation, log: Path, limits: Mapping[Path, int]) -> None:
-    """A process that was ended, or whose time is not known, is a failure. Raises it, and KeyboardInterrupt."""
+    """Raise Failure for a process that perfflow ended or could not time, KeyboardInterrupt for one that was stopped."""
     name = Path(invocation.argv[0]).name
     if done.ended is Ended.TIMEOUT:
         raise Failure(f"{name} ran into the time limit of {ready.timeout:g} s", timeout=True, log=log)
@@ -233,7 +236,7 @@ def _require_end(done: ChildExit, ready: Ready, invocation: Invocation, log: Pat
         raise KeyboardInterrupt
     if done.ended is Ended.FLOODED:
         most = next((limit for path, limit in limits.items() if path.stat().st_size > limit), MOST_PRINTED)
-        reason = f"{name} was ended: it printed more than {most >> 20} MiB; have it print less"
+        reason = f"{name} was ended because it printed more than {most >> 20} MiB; reduce its output"
         raise Failure(reason, exit_code=done.status, log=log)
     if done.stalled and (ready.planned.role in _TIMED or done.status):
         raise Failure(f"{name}: {STALLED}", exit_code=done.status, log=log)
@@ -242,56 +245,56 @@ def _require_end(done: ChildExit, ready: Ready, invocation: Invocation, log: Pat
 def _limits(
     ready: Ready, invocation: Invocation, log: Path, stdout: Path | Literal["pipe"] | None
 ) -> Mapping[Path, int]:
-    """How much each file of this folder may hold that the process prints to; what a tool prints may be its profile."""
+    """Return the size limit, in bytes, of each file the process prints to. Tools get more: they may print a profile."""
     printed = stdout if invocation.stdout and isinstance(stdout, Path) else log
     most = MOST_PRINTED if ready.tool is None or printed.name in PRINTED else _MOST_OF_TOOL
     return {log: MOST_PRINTED, printed: most}
 
 
-def _require_success(done: ChildExit, ready: Ready, invocation: Invocation, folder: Path, said: str = "") -> None:
+def _require_success(done: ChildExit, ready: Ready, invocation: Invocation, folder: Path, detail: str = "") -> None:
     if done.status not in (ready.tool.good_statuses if ready.tool else SUCCESS):
         name = ready.planned.id if ready.tool is None else Path(invocation.argv[0]).name
         how = f"was killed by signal {-done.status}" if done.status < 0 else f"exited with {done.status}"
-        reason = f"{name} {how}" + (f": {said}" if said else "")
-        raise Failure(reason, exit_code=done.status, log=_telling_log(folder, invocation))
+        reason = f"{name} {how}" + (f": {detail}" if detail else "")
+        raise Failure(reason, exit_code=done.status, log=_failure_log(folder, invocation))
     if done.left and LEFT_RUNNING not in ready.planned.step.allow:
         reason = (
-            f"it left processes running when it ended, and what they do is not measured: {_listed(done.left)}; "
-            f"wait for them in the command, or say why they may stay: `allow: {{{LEFT_RUNNING}: WHY}}` "
+            f"it left processes running when it ended, and what they do is not measured: {_quoted(done.left)}; "
+            f"wait for them in the command, or allow them with a reason: `allow: {{{LEFT_RUNNING}: WHY}}` "
             "(compare: --allow-left-running WHY)"
         )
         raise Failure(reason, exit_code=done.status, log=folder / invocation.stderr)
 
 
 def allowed_to_run(planned: Planned, names: Sequence[str]) -> str:
-    """Say which processes a measured one left running, and why they may."""
-    return f"it left processes running ({LEFT_RUNNING}: {planned.step.allow[LEFT_RUNNING]}): {_listed(names)}"
+    """Return a warning with the processes that a measured command left running, and the reason they are allowed."""
+    return f"it left processes running ({LEFT_RUNNING}: {planned.step.allow[LEFT_RUNNING]}): {_quoted(names)}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" if name != "..." else name for name in names)
 
 
-def _telling_log(folder: Path, invocation: Invocation) -> Path:
-    """Where the reason of a failure most likely is: test programs write theirs to standard output."""
+def _failure_log(folder: Path, invocation: Invocation) -> Path:
+    """Return the log that most likely holds the reason of a failure: test programs write it to standard output."""
     stderr = folder / invocation.stderr
-    said_nothing = not stderr.exists() or stderr.stat().st_size == 0
-    return folder / invocation.stdout if invocation.stdout and said_nothing else stderr
+    is_empty = not stderr.exists() or stderr.stat().st_size == 0
+    return folder / invocation.stdout if invocation.stdout and is_empty else stderr
 
 
 Written = tuple[int, int, int] | None
-"""What tells one state of a file from another; None where there is no file."""
+"""State of a file: modification time (ns), size and inode; None if the file does not exist."""
 
 
 def written(path: Path | None) -> Written:
-    """The state of a file, such that a process started from now on cannot write it and leave the state the same."""
+    """Return the state of a file. Any write by a process that starts after this call changes the state."""
     try:
         status = path.stat() if path else None
     except OSError:
         return None
     if status is None:
         return None
-    # Kernels stamp files by a clock of 1 to 10 ms; within one tick a second write would look like the first.
+    # The kernel's file times have a resolution of 1 to 10 ms: two writes within one tick have the same time.
     wait = status.st_mtime + _CLOCK_TICK - time.time()
     if 0 < wait <= _CLOCK_TICK:
         time.sleep(wait)
@@ -299,18 +302,15 @@ def written(path: Path | None) -> Written:
 
 
 def require_fresh(path: Path, started: float, log: Path, who: str = "the tool") -> None:
-    """A file that is missing, empty or older than the start is no output, whatever the exit status says.
-
-    Raises Failure.
-    """
+    """Raise Failure if an output file is missing, empty or older than ``started`` (Unix time, s)."""
     status = require_there(path, log, who)
-    # File systems stamp with the kernel's coarse clock, which lags by up to a tick.
+    # File times come from the kernel's coarse clock, which lags by up to a tick.
     if status.st_mtime < started - _CLOCK_TICK:
         raise Failure(f"{path.name} is older than the run", log=log)
 
 
 def require_there(path: Path, log: Path, who: str = "the tool") -> os.stat_result:
-    """A file that is missing or empty is no output; one that was up to date may be old. Raises Failure."""
+    """Return the status of an output file of any age. Raises Failure if it is missing or empty."""
     try:
         status = path.stat()
     except OSError as error:
@@ -321,18 +321,18 @@ def require_there(path: Path, log: Path, who: str = "the tool") -> os.stat_resul
 
 
 def require_space(folder: Path) -> None:
-    """On a full disk output may have been cut, where the program that wrote it does not look. Raises Failure."""
+    """Raise Failure if the disk is full: a program that ignores write errors may have written incomplete output."""
     try:
         disk = os.statvfs(folder)
     except FileNotFoundError as error:
         raise Failure(f"{folder} was removed while the step ran") from error
-    # What has no blocks (some network and user-space file systems) does not tell.
+    # File systems that report no blocks (some network and user-space ones) cannot be checked.
     if disk.f_blocks and not disk.f_bavail:
-        raise Failure(f"the disk of {folder} is full, so what was written may have been cut", log=folder / "stderr")
+        raise Failure(f"the disk of {folder} is full, so the output may be incomplete", log=folder / "stderr")
 
 
 def _real_python(spawner: Spawner, ready: Ready, folder: Path) -> str:
-    """The interpreter behind a shim: profilers of a pyenv shim would profile bash."""
+    """Return the path of the Python interpreter behind a shim: a profiler of a pyenv shim would profile bash."""
     command = ready.call.command[0] if ready.call else ""
     found = find_program(command, ready.env.get("PATH", ""), ready.cwd)
     if found is None:
@@ -355,7 +355,7 @@ def _real_python(spawner: Spawner, ready: Ready, folder: Path) -> str:
 
 
 def _is_binary(path: Path) -> bool:
-    """Whether it is no script; a program that may be executed and not read is not one either."""
+    """Return whether a program is a binary, not a script. An unreadable executable cannot be a script."""
     try:
         with path.open("rb") as stream:
             return stream.read(4) == _ELF
@@ -370,7 +370,7 @@ def _last_bytes(path: Path) -> bytes:
 
 
 def tail(path: Path | None) -> Iterator[str]:
-    """Yield the last lines of a log, control characters made visible."""
+    """Yield the last lines of a log, with control characters escaped."""
     try:
         raw = _last_bytes(path) if path else b""
     except OSError:

@@ -1,7 +1,6 @@
-"""What is kept of a step's files once nothing writes them: long output without its middle, and no secret.
+"""Trim and mask the files of a finished step: remove the middle of long output, and mask secrets.
 
-Nothing of this happens while a step runs, so that what is timed writes to a plain file and shares the machine with
-nobody.
+This never happens while a step runs, so that a timed command writes to a plain file and has the machine to itself.
 """
 
 from __future__ import annotations
@@ -17,33 +16,32 @@ from perfflow.execute.sampler import STDERR
 from perfflow.model.secrets import Secrets, without
 
 KEPT = 16 * 2**20
-"""Bytes of output that are kept whole; of more the first and the last half of it."""
+"""Bytes of output to keep. Of longer output, half of this is kept from each end."""
 PRINTED = ("stdout", "stderr", STDERR, "outputs")
-"""Files that hold what programs printed, or put out for later steps, rather than what a tool wrote to be read."""
-_AS_THEY_ARE = frozenset({"artifacts"})
-"""Folders of what the workflow asks to be kept as it is."""
-_CHANGES = (".patch", ".diff")
-"""How files end that are applied again to code when a run goes on."""
-_SEARCHED = 64 * 2**20
-"""Bytes of the longest file of a tool that is searched."""
+"""Files with the printed output of programs, or with outputs for later steps; all others are files of a tool."""
+_UNCHANGED_FOLDERS = frozenset({"artifacts"})
+"""Folders that the workflow asks to keep unchanged."""
+_PATCH_SUFFIXES = (".patch", ".diff")
+"""Suffixes of files that a resumed run applies to code again."""
+_MOST_SEARCHED = 64 * 2**20
+"""Size limit, in bytes, of a tool's file that is searched for secrets."""
 _OVERLAP = 2**16
-"""Bytes that no secret is longer than: a part is judged with so much of what follows."""
+"""Upper bound of the length of a secret, in bytes: each part is searched together with this much of the next."""
 _CHUNK = 2**20
-_LINE = 128
-"""Bytes for half of the line that says what is left out."""
-_LOOK = 8192
+_NOTE_SIZE = 128
+"""Bytes reserved in each half for the line that replaces the middle."""
+_BINARY_PROBE = 8192
 
 
 def keep(folder: Path, secrets: Secrets) -> set[Path]:
-    """Cut and mask the files below the folder of a step that has ended; returns those that were changed.
+    """Trim and mask the files in the folder of a finished step, and return the changed ones.
 
-    Patches and artifacts stay as they are, and so do binary files and those of tools of more than 64 MiB. Raises
-    OSError.
+    Patches, artifacts, binary files and tools' files of more than 64 MiB stay unchanged. Raises OSError.
     """
     of_bytes: Secrets | None = None
     changed = set()
     for path, size in _files(folder):
-        # What another user wrote, as with sudo, is not ours to read.
+        # A file that another user wrote, as with sudo, may not be readable.
         with contextlib.suppress(PermissionError):
             of_bytes = of_bytes or secrets.as_bytes()
             if _is_changed(path, size, of_bytes):
@@ -52,18 +50,18 @@ def keep(folder: Path, secrets: Secrets) -> set[Path]:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, int]]:
-    """Regular files that hold something, and their sizes; links are not followed."""
+    """Yield the regular, non-empty files and their sizes in bytes, without following links."""
     waiting = [str(folder)]
     while waiting:
         try:
             with os.scandir(waiting.pop()) as found:
                 entries = list(found)
         except OSError:
-            continue  # another user's, or something that was left running tidies up
+            continue  # another user's, or just removed by a process left running
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                waiting += [entry.path] if entry.name not in _AS_THEY_ARE else []
-            elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(_CHANGES):
+                waiting += [entry.path] if entry.name not in _UNCHANGED_FOLDERS else []
+            elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(_PATCH_SUFFIXES):
                 with contextlib.suppress(FileNotFoundError):
                     if size := entry.stat(follow_symlinks=False).st_size:
                         yield Path(entry.path), size
@@ -73,10 +71,10 @@ def _is_changed(path: Path, size: int, secrets: Secrets) -> bool:
     if path.name in PRINTED and size > KEPT:
         _replace(path, _ends(path, size, secrets))
         return True
-    if size > _SEARCHED:
+    if size > _MOST_SEARCHED:
         return False
     with path.open("rb") as stream:
-        if path.name not in PRINTED and b"\0" in stream.read(_LOOK):
+        if path.name not in PRINTED and b"\0" in stream.read(_BINARY_PROBE):
             return False
         stream.seek(0)
         if not any(spans for _, spans in _parts(stream, secrets)):
@@ -87,10 +85,10 @@ def _is_changed(path: Path, size: int, secrets: Secrets) -> bool:
 
 
 def _ends(path: Path, size: int, secrets: Secrets) -> Iterator[str]:
-    """The first and the last part of a long file, and a line between them."""
-    half = KEPT // 2 - _LINE
+    """Yield the first part, a line about the removed middle, and the last part of a long file."""
+    half = KEPT // 2 - _NOTE_SIZE
     with path.open("rb") as stream:
-        # The end of the first part may be the beginning of a secret, and so on: more is read than is kept.
+        # A secret may cross the border of a part, so more is read than is kept.
         first = _text(stream.read(half + _OVERLAP))
         yield _between(first, 0, half, secrets)
         yield f"\n[perfflow left out {size - 2 * half} of {size} bytes here: it keeps the first and the last 8 MiB]\n"
@@ -100,13 +98,13 @@ def _ends(path: Path, size: int, secrets: Secrets) -> Iterator[str]:
 
 
 def _between(text: str, begin: int, end: int, secrets: Secrets) -> str:
-    """A part of a text, without what belongs to a secret of the whole."""
+    """Return a part of a text with the secrets, or pieces of secrets, in it masked."""
     found = ((max(start, begin) - begin, min(after, end) - begin) for start, after in secrets.spans(text))
     return without(text[begin:end], [(start, after) for start, after in found if start < after])
 
 
 def _parts(stream: BinaryIO, secrets: Secrets) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    """The file in parts that no secret crosses the border of, with the places of secrets in each."""
+    """Yield the file in parts, split where no secret is, with the (start, end) of the secrets in each."""
     text = ""
     while data := stream.read(_CHUNK):
         text += _text(data)
@@ -122,12 +120,12 @@ def _parts(stream: BinaryIO, secrets: Secrets) -> Iterator[tuple[str, list[tuple
 
 
 def _text(data: bytes) -> str:
-    """One letter a byte, so that nothing is lost and no letter is cut."""
+    """Decode one character per byte, so that no byte is lost and no character is split."""
     return data.decode("latin-1")
 
 
 def _replace(path: Path, parts: Iterator[str]) -> None:
-    """Write a file anew beside itself: the old one may have another name elsewhere."""
+    """Replace a file instead of writing into it: the old file may have another hard link elsewhere."""
     fresh = path.with_name(f".{path.name}.kept")
     try:
         with fresh.open("wb") as stream:

@@ -1,8 +1,8 @@
-"""Which Python code a process in a slot ran: the tree's own, or, which is an error, that of another tree.
+"""Check which Python code a process in a slot ran: the tree's own or, which is an error, another tree's.
 
-Looked at once a side, in a run that is thrown away: the watching costs the program time. The tree comes first on
-PYTHONPATH, yet a finder of an editable install may come before any path, ``sys.path`` may be changed, and a script may
-be named by its absolute path. Nothing of that shows in the figures.
+This is checked once per side, in a run that is discarded, because recording the modules slows the program. The tree is
+first on PYTHONPATH, but the import hook of an editable install may come before any path, ``sys.path`` may be changed,
+and a script may be named by its absolute path. The metrics would not show any of this.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from perfflow.trees.slots import Slot
 
 DRIVERS = Path(python_command.__file__).with_name("drivers")
 UNSEEN = (
-    "which tree's Python modules it loads could not be seen: python -I and -E ignore PYTHONPATH, on which the tree "
-    "comes first, and neither with -S nor before 3.8 does Python tell"
+    "perfflow could not check which tree's Python modules it loads: python -I and -E ignore PYTHONPATH, on which the "
+    "tree comes first, and Python before 3.8, or with -S, does not report its modules"
 )
 SHOWN = 3
-"""So many modules of another tree are named."""
+"""Number of modules of another tree that a message names."""
 _SETS_PATH = lazy_pattern(r"\bPYTHONPATH=")
 _STANDARD = lazy_pattern(r"/lib\d*/python\d[^/]*/")
 
 
 @dataclass
 class Loaded:
-    """What a watched process and its children ran.
+    """The code that a watched process and its children ran.
 
-    ``own``: sha256 by file, relative to the tree. ``others`` and ``copies``: file by module.
+    ``own``: sha256 by file, relative to the tree. ``others`` (another tree) and ``copies`` (installed): file by module.
     """
 
     own: dict[str, str] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
     copies: dict[str, str] = field(default_factory=dict)
     seen: bool = False
-    """Whether any Python interpreter told of itself."""
+    """Whether any Python interpreter reported its modules."""
 
 
 @contextmanager
 def watched(prepared: Ready, slot: Slot) -> Iterator[tuple[Ready, Loaded]]:
-    """Within it, what is started tells of its code; afterwards ``Loaded`` holds it. Raises Failure."""
+    """Record the code that processes started in this context load; ``Loaded`` is filled at its end. Raises Failure."""
     around = slot.path.with_suffix(".loaded")
     try:
         with writing(around):
@@ -65,7 +65,7 @@ def watched(prepared: Ready, slot: Slot) -> Iterator[tuple[Ready, Loaded]]:
     env = {**prepared.env, "PYTHONPATH": os.pathsep.join(entries)}
     text = " ".join((*prepared.argv, prepared.call.shell_text if prepared.call else ""))
     if _SETS_PATH.search(text):
-        # What the command puts there instead of ours may start without us; what it compiles shows what it imported.
+        # If the command sets PYTHONPATH, Python may not load our hook; the files it compiles show what it imported.
         env = {name: value for name, value in env.items() if name != "PYTHONDONTWRITEBYTECODE"}
         env["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
     loaded = Loaded()
@@ -83,7 +83,7 @@ def _settings(slot: Slot) -> Iterator[str]:
     yield from ("own", str(own), "own", str(slot.build.resolve()))
     for path in slot.share:
         yield from ("shared", str((root / path).resolve()))
-    # Where perfflow itself is measured, what it starts programs with lies in the user's tree.
+    # If perfflow itself is measured, its drivers lie in the user's tree.
     yield from ("shared", str(DRIVERS.resolve()), "shared", str(slot.path.with_suffix(".loaded").resolve()))
     other = own.with_name("b" if own.name == "a" else "a")
     yield from ("other", str(root), "other", str(pair), "source", root.as_uri(), "source", other.as_uri())
@@ -104,7 +104,7 @@ def _read(file: Path, slot: Slot, loaded: Loaded) -> None:
 
 
 def _read_compiled(folder: Path, slot: Slot, loaded: Loaded) -> None:
-    """Take in the sources of what was compiled; each lies below the folder by its own absolute path (PEP 304)."""
+    """Add the sources of compiled files; each lies below the folder at its own absolute path (PEP 304)."""
     settings = list(_settings(slot))
     places: dict[str, list[Path]] = {kind: [] for kind in ("own", "shared", "other", "source")}
     for kind, place in zip(settings[::2], settings[1::2], strict=True):
@@ -123,7 +123,7 @@ def _read_compiled(folder: Path, slot: Slot, loaded: Loaded) -> None:
 
 
 def _hashed(path: Path, tree: Path) -> dict[str, str]:
-    """A file's sha256 by its place in the tree; nothing where it is gone, or none (inside an archive)."""
+    """Return a file's sha256 by its path in the tree; empty if it is gone, or not a file (inside an archive)."""
     if not path.is_relative_to(tree) or not path.is_file():
         return {}
     with path.open("rb") as stream:
@@ -131,12 +131,12 @@ def _hashed(path: Path, tree: Path) -> dict[str, str]:
 
 
 def require_own(loaded: Loaded, slot: Slot) -> None:
-    """Raise Failure, naming module, file and remedy, where code of another tree ran."""
+    """Raise Failure with module, file and remedy if code of another tree, or an installed copy, ran."""
     if loaded.others:
         remedy = (
             "keep the project's folder out of PYTHONPATH and sys.path, name scripts by their path in the tree, install "
-            "the project without an import hook that comes first, and name what git ignores and every tree needs in "
-            "`worktree: {share: [...]}`"
+            "the project without an import hook that precedes PYTHONPATH, and list ignored files that every tree needs "
+            "in `worktree: {share: [...]}`"
         )
         raise Failure(f"code of another tree ran: {_named(loaded.others)}; the tree here is {slot.path}; {remedy}")
     if loaded.copies:

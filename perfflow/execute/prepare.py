@@ -1,4 +1,4 @@
-"""A planned step and a side -> what exactly will be started, every template rendered."""
+"""Render a planned step for one side into the processes to start."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
 
 
 DISCARD = "discard"
-"""What a step's ``stdout`` says for /dev/null, where output goes by default."""
+"""Value of a step's ``stdout`` for /dev/null, the default."""
 
 
 class PreparationError(Exception):
-    """A step that cannot be started as it is written: a template fails, or an option has the wrong type."""
+    """A step cannot be started as written: for example, a template fails or an option has the wrong type."""
 
 
 class NoFolderError(PreparationError):
-    """A step whose working directory is not in its tree."""
+    """The working directory of a step is missing in its tree."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """One process of a step on one side, or, with ``tool``, one call of an adapter."""
+    """One process of a step on one side or, with ``tool``, one call of an adapter."""
 
     planned: Planned
     side: Side
@@ -55,16 +55,16 @@ class Ready:
     call: Call | None = None
     ops: int | None = None
     slot: Slot | None = None
-    """The slot whose tree it runs in, unless that is the user's own."""
+    """The slot whose tree it runs in; None for the user's own tree."""
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The argv that a person would type, for results and dry runs."""
+        """The argv to show in results and dry runs."""
         try:
             return self.invocations()[0].argv
         except ToolOutputError:
-            # A command the tool cannot run is reported where it is started; until then it is shown as it stands, and
-            # where it is built first, what builds it.
+            # A command that the tool cannot run is an error only when it is started. Until then, show the command that
+            # builds it, or else the command as written.
             first = self.tool.preparations(self.call) if self.tool and self.call else ()
             return first[0].argv if first else self.argv
 
@@ -74,7 +74,7 @@ class Ready:
 
 
 def sides_of(context: TreeContext, planned: Planned) -> tuple[Side, ...]:
-    """Baseline alone, or both where the step, or the one it watches, compares two commands, settings or variants."""
+    """Return both sides if the step, or the step it watches, compares two commands, settings or variants."""
     source = context.plan.by_id[planned.watches] if planned.watches else planned
     two = source.step.candidate or planned.step.candidate or planned.step.variants
     return (Side.BASELINE, Side.CANDIDATE) if two else (Side.BASELINE,)
@@ -83,9 +83,9 @@ def sides_of(context: TreeContext, planned: Planned) -> tuple[Side, ...]:
 def ready(
     context: TreeContext, planned: Planned, side: Side, folder: Path, ops: int | None = None, only: str = ""
 ) -> Ready:
-    """Render a step for one side, or of a suite one benchmark alone and briefly.
+    """Render a step for one side. ``only`` limits a suite to one benchmark, run briefly.
 
-    Raises PreparationError with the step's own words.
+    Raises PreparationError.
     """
     try:
         prepared = _ready(context, planned, side, folder, ops)
@@ -102,7 +102,7 @@ def _ready(context: TreeContext, planned: Planned, side: Side, folder: Path, ops
     cwd = _cwd(context, planned, variables)
     timeout = _timeout(context, planned, variables)
     if planned.tool and planned.tool.deterministic:
-        # Counted figures of Python are the same every time only with the same hashes.
+        # Counts of Python programs, such as instructions, repeat only with a fixed hash seed.
         env = {HASH_SEED: "0", **env}
     if planned.tool is None:
         argv = tuple(_script(context, planned, side, variables))
@@ -114,8 +114,8 @@ def _ready(context: TreeContext, planned: Planned, side: Side, folder: Path, ops
     call = _call(context, planned, side, folder, {**variables, "env": env}, cwd, watched)
     call = replace(call, timeout=timeout)
     if planned.tool.passes_stdout:
-        said = _stdout(planned, side, variables, cwd)
-        call = replace(call, stdout=watched.call.stdout if said is None and watched and watched.call else said or "")
+        own = _stdout(planned, side, variables, cwd)
+        call = replace(call, stdout=watched.call.stdout if own is None and watched and watched.call else own or "")
     return Ready(planned, side, call.command, env, cwd, timeout, planned.tool, call, ops, context.slot)
 
 
@@ -135,7 +135,7 @@ def _timeout(context: TreeContext, planned: Planned, variables: Mapping[str, Any
 
 
 def _script(context: TreeContext, planned: Planned, side: Side, variables: Mapping[str, Any]) -> list[str]:
-    """The argv of a ``run`` or ``argv`` step; a candidate's command stands in its place."""
+    """Return the argv of a ``run`` or ``argv`` step. A candidate's command replaces it."""
     step = planned.step
     candidate = step.candidate if side is Side.CANDIDATE else None
     text: str | list[str] | None = candidate.command if candidate and candidate.command else step.argv or step.run
@@ -154,7 +154,7 @@ def _not_empty(words: list[str]) -> list[str]:
 
 
 def _shell(shell: str | None) -> list[str]:
-    """``bash -eo pipefail`` by default; another shell's words, to which ``-c`` is added."""
+    """Return the words of a shell, with ``-c`` added if missing. Default: ``bash -eo pipefail``."""
     if not shell:
         return list(BASH)
     words = _not_empty(render_words(shell, {}))
@@ -177,7 +177,7 @@ def _call(
     candidate = step.candidate if side is Side.CANDIDATE else None
     if candidate:
         values |= candidate.with_ | ({"command": candidate.command} if candidate.command else {})
-    # The command is split into words before it is rendered, so that a value stays one word.
+    # Split the command into words before rendering, so that a rendered value stays one word.
     command_text = values.pop("command", None)
     try:
         options = tool.options.model_validate(render(values, variables))
@@ -202,29 +202,29 @@ def _call(
     program = (find_program(own.name, path, cwd) or programs.located(own, path) or own.name) if own else ""
     if command and not context.dry:
         command = (find_program(command[0], path, cwd) or command[0], *command[1:])
-    # The folders of a step's calls lie side by side.
+    # `prepared` lies beside the folders of the step's calls, which share it.
     kept = folder.parent / "prepared" / side.value
     return Call(options, folder, program, command, shell_text, planned.pattern, kept=kept)
 
 
 def _stdout(planned: Planned, side: Side, variables: Mapping[str, Any], cwd: Path) -> str | None:
-    """``pipe``, the absolute path of a file, '' for /dev/null, and None where the step says nothing."""
+    """Return ``pipe``, the absolute path of a file, '' for /dev/null, or None if the step does not set ``stdout``."""
     candidate = planned.step.candidate if side is Side.CANDIDATE else None
     text = candidate.stdout if candidate and candidate.stdout else planned.step.stdout
     if text is None:
         return None
-    said = str(render(text, variables))
-    if said in (PIPE, DISCARD):
-        return PIPE if said == PIPE else ""
-    path = cwd / said
-    # Opening one waits until somebody reads it.
-    if not said or path.is_fifo():
-        raise PreparationError(f"stdout: {said!r} is not a file; write {DISCARD}, {PIPE} or the name of a file")
+    target = str(render(text, variables))
+    if target in (PIPE, DISCARD):
+        return PIPE if target == PIPE else ""
+    path = cwd / target
+    # Opening a FIFO would block until it has a reader.
+    if not target or path.is_fifo():
+        raise PreparationError(f"stdout: {target!r} is not a file; write {DISCARD}, {PIPE} or the name of a file")
     return str(path)
 
 
 def _watched(context: TreeContext, planned: Planned, side: Side, folder: Path) -> Ready | None:
-    """What the step runs that this one watches; its larger ``ops``, which shows the loop rather than the start."""
+    """Return the watched step, prepared with its larger ``ops``, which shows the loop rather than the start-up."""
     if not planned.watches:
         return None
     source = context.plan.by_id[planned.watches]
@@ -234,24 +234,24 @@ def _watched(context: TreeContext, planned: Planned, side: Side, folder: Path) -
 
 
 def operations(context: TreeContext, planned: Planned) -> list[int]:
-    """The counts of ``ops``: none, one, or two for the slope. Raises PreparationError."""
+    """Return the counts of ``ops``: none, one, or two for the slope. Raises PreparationError."""
     if planned.step.ops is None:
         return []
     value = rendered(planned.step.ops, variables_of(context, planned))
     values = value if isinstance(value, list) else [] if value is None else [value]
     counts = [whole("ops", item, least=1) for item in values]
     if len(counts) > 2 or (len(counts) == 2 and counts[0] >= counts[1]):
-        raise PreparationError(f"`ops` is {value!r}; write one number, or two rising ones for the slope")
+        raise PreparationError(f"`ops` is {value!r}; write one number, or two increasing numbers for the slope")
     return counts
 
 
 def first_count(context: TreeContext, planned: Planned) -> int | None:
-    """A number for ``${{ ops }}`` where it makes no difference which; None without. Raises PreparationError."""
+    """Return a value for ``${{ ops }}`` where any count will do; None without ``ops``. Raises PreparationError."""
     return next(iter(operations(context, planned)), None)
 
 
 def rendered(value: Any, variables: Mapping[str, Any]) -> Any:
-    """``render``, its error as PreparationError."""
+    """Render a value. Raises PreparationError."""
     try:
         return render(value, variables)
     except ExpressionError as error:
@@ -259,7 +259,7 @@ def rendered(value: Any, variables: Mapping[str, Any]) -> Any:
 
 
 def whole(key: str, value: object, *, least: int) -> int:
-    """A whole number that a key was rendered to. Raises PreparationError."""
+    """Return a rendered value of a key as a whole number of at least ``least``. Raises PreparationError."""
     try:
         number = int(str(value))
     except ValueError as error:
@@ -270,7 +270,7 @@ def whole(key: str, value: object, *, least: int) -> int:
 
 
 def missing_program(planned: Planned, env_path: str) -> str:
-    """Say that a step's tool is not installed, with the command that installs it; '' when it is there."""
+    """Return a message with the install command if a step's tool is not installed, else ''."""
     tool = planned.tool
     program = tool.program if tool and tool.starts_program(planned.step.with_) else THE_COMMAND
     if not program or programs.located(program, env_path):

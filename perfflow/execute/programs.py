@@ -1,4 +1,4 @@
-"""Programs on PATH: where they are, which version, and whether a step's ``requires`` are met."""
+"""Locate programs, read their versions, and check a step's ``requires``."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _VERSION = lazy_pattern(r"\d+(?:\.\d+)+")
 
 
 NOT_ASKED = "not asked: lies in the project"
-_QUESTIONS = frozenset({("--version",), ("-version",), ("-V",), ("version",)})
-"""Arguments with which any program does nothing but print its version, where a tool file of a project names them."""
+_VERSION_ARGUMENTS = frozenset({("--version",), ("-version",), ("-V",), ("version",)})
+"""Version arguments that a project's tool file may use: with them, any program only prints its version."""
 
 
 @dataclass(frozen=True)
 class ProgramFacts:
-    """What is known of a tool's program without running anything of the project.
+    """Facts about a tool's program, found without running any program of the project.
 
-    ``version`` is '' where there is none, and where it was not asked for, which ``remark`` then says.
+    ``version`` is '' if it has none, or if perfflow did not ask; ``remark`` then gives the reason.
     """
 
     available: bool
@@ -40,36 +40,36 @@ class ProgramFacts:
 
 @dataclass(frozen=True)
 class Looking:
-    """How programs are asked for their versions while somebody's project is looked at, which starts nothing of it.
+    """Rules for reading versions while perfflow inspects a project, when it must not start programs of the project.
 
-    ``project`` is None where what lies around the current folder is no project.
+    ``project`` is None if the current folder is not in a project.
     """
 
     project: Path | None
 
     @property
     def path(self) -> str:
-        """Perfflow's own PATH without what lies in the project."""
+        """PATH of perfflow without folders in the project."""
         return outside(os.environ.get("PATH", os.defpath), self.project)
 
     def may_ask(self, path: str, name: str) -> bool:
-        """Whether a program may be started: it has a bare name, and is what perfflow's own PATH means by that.
+        """Return whether a program may be started: it has a bare name, and perfflow's own PATH finds the same file.
 
-        A step's PATH may be anything.
+        A step's PATH is not trusted.
         """
         return os.sep not in name and not lies_in(path, self.project) and path == locate(name, self.path)
 
     def version(self, path: str, arguments: tuple[str, ...] = ("--version",)) -> str:
-        """The version that a program prints in an empty corner: it finds no settings, modules or helpers there."""
+        """Return the version that a program prints without access to the project's settings, modules or helpers."""
         return version(path, arguments, self.path)
 
 
 @cache
 def version(program: str, arguments: tuple[str, ...] = ("--version",), alone: str | None = None) -> str:
-    """The version a program prints of itself, '' when it does not say. Raises nothing.
+    """Return the version that a program prints, '' if it prints none. Raises nothing.
 
-    ``alone`` is the PATH of a program that must not find anything of the current folder: cargo, for one, runs the
-    toolchain that a file there names, and a script the interpreter that PATH or PYTHONPATH leads to.
+    alone: PATH for a program that must not use the current folder. For example, cargo runs the toolchain named in a
+    file there, and a script may run an interpreter from PATH or load modules from PYTHONPATH.
     """
     lent = None
     if alone is not None:
@@ -93,17 +93,17 @@ def version(program: str, arguments: tuple[str, ...] = ("--version",), alone: st
 
 
 def locate(program: str, env_path: str) -> str | None:
-    """Absolute path of a program on PATH, or beside the interpreter that runs perfflow.
+    """Return the absolute path of a program on PATH, or beside perfflow's interpreter; None if there is none.
 
-    The extra `tools` puts Python's tools there, and ``.venv/bin/perfflow`` is often called without activating.
+    The extra `tools` installs Python tools there, and ``.venv/bin/perfflow`` is often called without activation.
     """
     return shutil.which(program, path=env_path) or shutil.which(program, path=str(Path(sys.executable).parent))
 
 
 def located(program: Program, env_path: str) -> str | None:
-    """Absolute path of a tool's own program: on PATH, else in its ``places``.
+    """Return the absolute path of a tool's program, from PATH or else its ``places``; None if there is none.
 
-    In these ``$NAME`` stands for a variable of the environment; of several folders the last, by name, is taken.
+    ``places`` may hold ``$NAME`` for environment variables. If several folders match, the highest version is used.
     """
     path = locate(program.name, env_path)
     for pattern in () if path else program.places:
@@ -116,12 +116,12 @@ def located(program: Program, env_path: str) -> str | None:
 
 
 def _by_version(path: str) -> tuple[tuple[int, str], ...]:
-    """A key that sorts ``cuda-9.2`` before ``cuda-12.0``."""
+    """Return a sort key that puts ``cuda-9.2`` before ``cuda-12.0``."""
     return tuple((int(digits or 0), text) for text, digits in re.findall(r"(\D+)(\d*)", path))
 
 
 def version_of(tool: Adapter) -> str | None:
-    """Version of the program behind a tool; None when it is missing, '' when there is no program or no version."""
+    """Return the version of a tool's program; None if it is missing, '' if there is no program or no version."""
     if not tool.program:
         return ""
     path = located(tool.program, os.environ.get("PATH", os.defpath))
@@ -131,7 +131,7 @@ def version_of(tool: Adapter) -> str | None:
 
 
 def seen(tool: Adapter, looking: Looking) -> ProgramFacts:
-    """The program behind a tool, as far as it is known while a project is looked at."""
+    """Return the facts about a tool's program that are known without starting programs of the project."""
     program = tool.program
     if not program:
         return ProgramFacts(available=True)
@@ -143,20 +143,20 @@ def seen(tool: Adapter, looking: Looking) -> ProgramFacts:
         return ProgramFacts(available=True)
     if path != own or lies_in(path, looking.project):
         return ProgramFacts(available=True, remark=NOT_ASKED)
-    if tool.is_of_file and program.version not in _QUESTIONS:
+    if tool.is_of_file and program.version not in _VERSION_ARGUMENTS:
         return ProgramFacts(available=True, remark="not asked: `version` is more than --version")
     return ProgramFacts(available=True, version=looking.version(path, program.version))
 
 
 def unmet(requires: Requires | None, env_path: str) -> str:
-    """Why a step's requirements are not met, '' when they are."""
+    """Return why a step's requirements are not met, '' if they are met."""
     return "; ".join(lacking(requires, env_path))
 
 
 def lacking(requires: Requires | None, env_path: str, looking: Looking | None = None) -> list[str]:
-    """What a step requires and is not here, each with its reason.
+    """Return the reasons why a step's requirements are not met, one for each.
 
-    While a project is looked at, a program that is there and is not asked for its version counts as new enough.
+    With ``looking``, a program whose version perfflow may not read counts as new enough.
     """
     if requires is None:
         return []
@@ -181,7 +181,7 @@ def _tool_unmet(text: str, env_path: str, looking: Looking | None) -> str:
     match = _REQUIREMENT.match(text)
     if not match:
         return f"cannot read the requirement {text!r}; write it as perf>=6"
-    path = locate(match["name"], env_path) or _of_own_tools(match["name"], env_path)
+    path = locate(match["name"], env_path) or _in_known_places(match["name"], env_path)
     if path is None:
         install = install_command(match["name"])
         return f"{match['name']} is not on PATH" + (f"; install it: {install}" if install else "")
@@ -195,18 +195,18 @@ def _tool_unmet(text: str, env_path: str, looking: Looking | None) -> str:
     return "" if have and holds else f"needs {text}, found {have or 'no version'}"
 
 
-def _of_own_tools(program: str, env_path: str) -> str | None:
-    """Absolute path of a program which one of perfflow's own adapters drives, in the places that it names."""
+def _in_known_places(program: str, env_path: str) -> str | None:
+    """Return the absolute path of a program that a built-in adapter uses, searched in its ``places`` too."""
     return located(_own_program(program), env_path)
 
 
 def install_command(program: str) -> str:
-    """The command that installs a program which one of perfflow's own adapters drives, '' for others."""
+    """Return the command that installs a program of a built-in adapter, '' for other programs."""
     return _own_program(program).install
 
 
 def _own_program(name: str) -> Program:
-    """The program called ``name`` as one of perfflow's own adapters knows it, else the bare name."""
+    """Return the program called ``name`` as a built-in adapter defines it, else one with only this name."""
     tools = (registry.find(name) for name in registry.MODULES)
     return next((tool.program for tool in tools if tool and tool.program.name == name), Program(name))
 

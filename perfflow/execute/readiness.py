@@ -1,4 +1,4 @@
-"""Whether a service answers: its port accepts, its address answers, or its output says so."""
+"""Check whether a service is ready: its port accepts, its address answers, or its output matches a pattern."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perfflow.tools.pattern_search import PatternMatch, search
 
 LOOPBACK = ("127.0.0.1", "::1")
 _ANSWER = 2.0
-"""Seconds that one attempt to connect, or to get an answer, may take."""
+"""Seconds allowed for one connection attempt or one answer."""
 _SERVER_ERROR = 500
 _STATUS = lazy_pattern(rb"HTTP/1\.[01] ([1-9]\d\d)\b")
 _LONGEST_LINE = 8192
@@ -24,17 +24,17 @@ _READ_AT_ONCE = 2**20
 
 
 class Probe(Protocol):
-    """One way to tell that a service is ready."""
+    """One way to check that a service is ready."""
 
     @property
     def waits_for(self) -> str:
-        """What has not happened yet, as in "port 8080 accepts no connection"."""
+        """The condition that does not hold yet, such as "port 8080 accepts no connection"."""
 
     def holds(self) -> bool:
-        """Whether the service is ready now."""
+        """Return whether the service is ready now."""
 
     def outputs(self) -> Mapping[str, str]:
-        """What is known of a service that is ready."""
+        """Return the outputs of a service that is ready."""
 
 
 @dataclass(frozen=True)
@@ -45,41 +45,41 @@ class Port:
 
     @property
     def waits_for(self) -> str:
-        """What has not happened yet."""
+        """The condition that does not hold yet."""
         return f"port {self.number} accepts no connection"
 
     def holds(self) -> bool:
-        """Whether it accepts one, on either of the loopback addresses."""
+        """Return whether it accepts one, on either loopback address."""
         return any(accepts(host, self.number) for host in LOOPBACK)
 
     def outputs(self) -> Mapping[str, str]:
-        """The port."""
+        """Return the port."""
         return {"port": str(self.number)}
 
 
 @dataclass(frozen=True)
 class Address:
-    """An http address that answers with a status below 500; redirections are answers and not followed."""
+    """An http address that answers with a status below 500. Redirections count as answers and are not followed."""
 
     url: str
 
     @property
     def waits_for(self) -> str:
-        """What has not happened yet."""
+        """The condition that does not hold yet."""
         return f"{self.url} does not answer with a status below {_SERVER_ERROR}"
 
     @property
     def host(self) -> str:
-        """Where it is."""
+        """Its host name."""
         return urlsplit(self.url).hostname or ""
 
     @property
     def port(self) -> int:
-        """Its port; 80 where it names none."""
+        """Its port; 80 if the address has none."""
         return urlsplit(self.url).port or _HTTP_PORT
 
     def holds(self) -> bool:
-        """Whether it answers. No proxy is asked, whatever the environment says."""
+        """Return whether it answers. Proxy settings of the environment are ignored."""
         parts = urlsplit(self.url)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -92,15 +92,15 @@ class Address:
         return status is not None and int(status[1]) < _SERVER_ERROR
 
     def outputs(self) -> Mapping[str, str]:
-        """The port and the address."""
+        """Return the port and the address."""
         return {"port": str(self.port), "url": self.url}
 
 
 @dataclass
 class MatchedLine:
-    """A line of its output that a pattern matches; what named groups match are outputs.
+    """A line of the output that matches a pattern. Its named groups become outputs.
 
-    ``seconds`` is how long one look may take. Raises PatternTimeoutError where the pattern takes longer.
+    ``seconds`` limits one search; ``holds`` raises PatternTimeoutError if the pattern takes longer.
     """
 
     pattern: str
@@ -111,18 +111,18 @@ class MatchedLine:
 
     @property
     def waits_for(self) -> str:
-        """What has not happened yet."""
+        """The condition that does not hold yet."""
         return f"no line of its output matches {self.pattern!r} (is the output buffered?)"
 
     def holds(self) -> bool:
-        """Whether a line matched, one without its end included: a service may print no newline."""
+        """Return whether a line matched, including an unfinished one: a service may print no newline."""
         lines = [line for path in self.files for line in self._new_lines(path)]
         if lines and self._match is None:
             self._match = next(iter(search(self.pattern, lines, self.seconds, flags=0)), None)
         return self._match is not None
 
     def _new_lines(self, path: Path) -> Iterator[str]:
-        """Lines of a file that were not read before; the last one is read again until it has an end."""
+        """Yield lines not read before. An unfinished last line is read again until it is complete."""
         try:
             with path.open("rb") as stream:
                 stream.seek(self._read.get(path, 0))
@@ -134,13 +134,13 @@ class MatchedLine:
         yield from raw.decode("utf-8", "replace").splitlines()
 
     def outputs(self) -> Mapping[str, str]:
-        """What the named groups matched."""
+        """Return the values of the named groups."""
         found = self._match.groups if self._match else {}
         return {name: value for name, value in found.items() if value is not None}
 
 
 def _first_line(host: str, port: int, request: bytes) -> bytes:
-    """The beginning of an answer, which may come byte by byte and have no end. Raises OSError."""
+    """Return the first bytes of an answer, which may arrive byte by byte and never end. Raises OSError."""
     ends = time.monotonic() + _ANSWER
     answer = b""
     with socket.create_connection((host, port), timeout=_ANSWER) as connection:
@@ -155,7 +155,7 @@ def _first_line(host: str, port: int, request: bytes) -> bytes:
 
 
 def accepts(host: str, port: int) -> bool:
-    """Whether something accepts connections there."""
+    """Return whether a process accepts connections at this address."""
     try:
         with socket.create_connection((host, port), timeout=_ANSWER):
             return True
@@ -164,7 +164,7 @@ def accepts(host: str, port: int) -> bool:
 
 
 def free_port() -> int:
-    """A TCP port that nothing listens on, as the kernel gives it."""
+    """Return a free TCP port, chosen by the kernel."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.bind((LOOPBACK[0], 0))
         return int(listener.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Plan -> stream of StepRun: what runs when, what is skipped and why, and who has the machine to itself."""
+"""Run the steps of a plan in order, skip blocked steps, and give measured steps the machine to themselves."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Condition = Callable[[Planned, bool], bool]
 
 @dataclass
 class StepRun:
-    """How one step went, and what it found.
+    """The outcome of one step.
 
-    ``seconds`` is what it took, without ``waited``, the seconds for which others had the machine.
+    ``seconds`` is its duration without ``waited``, the seconds for which it waited for the machine.
     """
 
     planned: Planned
@@ -38,33 +38,33 @@ class StepRun:
     warnings: list[str] = field(default_factory=list)
     log: str = ""
     blocked: bool = False
-    """Whether it was skipped for one before it that failed."""
+    """Whether it was skipped because an earlier step failed."""
     not_started: bool = False
-    """Whether it failed before any command of it ran."""
+    """Whether it failed before any of its commands ran."""
     failing: list[str] = field(default_factory=list)
-    """The command that failed, where it is not ``argv``."""
+    """The failed command, if it is not ``argv``."""
     failing_side: Side | None = None
     tail: list[str] = field(default_factory=list)
-    """The last lines of the log of a failure."""
+    """The last lines of the log of a failed step."""
     detail: str = ""
-    """What a check says."""
+    """The result text of a check."""
     outputs: dict[str, str] = field(default_factory=dict)
     identical: bool = False
     """Whether both sides executed the same files."""
     readings: dict[Side, list[Reading]] = field(default_factory=dict)
-    """The figures of a profile."""
+    """The readings of a profile by side."""
     found: StepFindings = NOTHING
 
     @property
     def blocks(self) -> bool:
-        """Whether what comes after it must not run. A profile is evidence, not a precondition."""
+        """Whether later steps must not run. A failed profile does not block them: it is not a precondition."""
         if self.status in (StepStatus.FAILED, StepStatus.TIMEOUT):
             return self.planned.role not in OPTIONAL_ROLES and not self.planned.step.continue_on_error
         return self.status is StepStatus.SKIPPED and self.blocked
 
     @property
     def satisfies(self) -> bool:
-        """Whether a step that names this one in ``needs`` may run: a failure that is allowed counts as done."""
+        """Whether steps that need this one may run. A failure with ``continue-on-error`` counts as done."""
         allowed = self.planned.step.continue_on_error and self.status in (StepStatus.FAILED, StepStatus.TIMEOUT)
         return self.status in (StepStatus.DONE, StepStatus.CACHED) or allowed
 
@@ -72,10 +72,10 @@ class StepRun:
 Perform = Callable[[Planned], StepRun]
 
 
-class _Crew:
-    """Threads that perform steps, as many as were ever busy at once.
+class _StepThreads:
+    """A pool of threads that perform steps, as many as were ever busy at once.
 
-    They stay until the end, since what performs a step keeps a process of its own for each thread.
+    Threads stay until the end, because a session keeps one spawner process for each thread.
     """
 
     def __init__(self, perform: Perform) -> None:
@@ -86,7 +86,7 @@ class _Crew:
         self._done: queue.SimpleQueue[StepRun | BaseException] = queue.SimpleQueue()
 
     def start(self, item: Planned) -> None:
-        """Let a thread perform a step."""
+        """Start a step in a thread."""
         if self.busy == len(self._threads):
             self._threads.append(threading.Thread(target=self._work))
             self._threads[-1].start()
@@ -94,7 +94,7 @@ class _Crew:
         self.busy += 1
 
     def ended(self) -> StepRun:
-        """Wait for the next step to end. Raises what performing it raised."""
+        """Wait for the next step to end and return it. Raises the exception of the step, if any."""
         outcome = self._done.get()
         self.busy -= 1
         if isinstance(outcome, BaseException):
@@ -102,7 +102,7 @@ class _Crew:
         return outcome
 
     def dismiss(self) -> None:
-        """Wait for all threads to end the step they are at."""
+        """Let all threads finish their current step, and join them."""
         for _ in self._threads:
             self._todo.put(None)
         for thread in self._threads:
@@ -112,12 +112,12 @@ class _Crew:
         while (item := self._todo.get()) is not None:
             try:
                 self._done.put(self._perform(item))
-            except BaseException as error:  # noqa: BLE001 (handed to the iterating thread, which raises it)
+            except BaseException as error:  # noqa: BLE001 (raised again in the iterating thread)
                 self._done.put(error)
 
 
 class Schedule:
-    """Runs the selected steps of a plan. One thread changes states: the one that iterates."""
+    """Runs the selected steps of a plan. Only the iterating thread changes the state."""
 
     def __init__(
         self,
@@ -143,15 +143,15 @@ class Schedule:
         self._finished: dict[str, StepRun] = {}
         self._first_failure: StepRun | None = None
         self._unable: StepRun | None = None
-        """The step that said that the machine lacks what the workflow needs: nothing runs after it, ``if`` or not."""
+        """The setup step that exited with UNABLE: no step runs after it, whatever its ``if``."""
 
     def _before(self, item: Planned) -> set[str]:
-        # A profiler without a command of its own runs that of the step it watches, so it comes after what builds it.
+        # A profiler without its own command runs that of the step it watches, so it must come after that step's build.
         watched = (item.watches,) if item.watches else ()
         return {name for name in (*item.needs, *item.after, *watched) if name in self._index}
 
     def __iter__(self) -> Iterator[StepRun]:
-        """Yield each step as it ends. An exception of ``perform`` ends the iteration after running steps have ended."""
+        """Yield each step as it ends. An exception of ``perform`` propagates after the running steps have ended."""
         heapq.heapify(self._ready)
         if self._jobs == 1:
             while self._ready:
@@ -161,30 +161,30 @@ class Schedule:
         yield from self._in_threads()
 
     def _in_threads(self) -> Iterator[StepRun]:
-        crew = _Crew(self._perform)
+        threads = _StepThreads(self._perform)
         try:
-            while self._ready or crew.busy:
-                while self._ready and crew.busy < self._jobs:
+            while self._ready or threads.busy:
+                while self._ready and threads.busy < self._jobs:
                     item = self._steps[self._ready[0]]
-                    if item.alone and crew.busy:
+                    if item.alone and threads.busy:
                         break
                     heapq.heappop(self._ready)
                     skipped = self._skipped(item)
                     if skipped or item.alone:
                         yield self._finish(skipped or self._perform(item))
                     else:
-                        crew.start(item)
-                if crew.busy:
-                    yield self._finish(crew.ended())
+                        threads.start(item)
+                if threads.busy:
+                    yield self._finish(threads.ended())
         except BaseException:
-            # Threads wait for their children; without this they would be waited for until those end by themselves.
+            # Stop the children: `dismiss` waits for the threads, which wait for their children.
             self._stop()
             raise
         finally:
-            crew.dismiss()
+            threads.dismiss()
 
     def _skipped(self, item: Planned) -> StepRun | None:
-        """The outcome of a step that is not performed; None of one that is."""
+        """Return the outcome of a step that must not be performed, else None."""
         if self._unable:
             reason = f"`{self._unable.planned.id}` was skipped"
             return StepRun(item, StepStatus.SKIPPED, reason, blocked=True)
@@ -200,11 +200,11 @@ class Schedule:
         return None
 
     def _blocker(self, item: Planned) -> str:
-        """Why a step must not run unless its ``if`` asks for it; '' when nothing stands in the way."""
+        """Return why a step must not run unless its ``if`` overrides it; '' if nothing blocks it."""
         for name in (*item.needs, *item.after):
             run = self._finished.get(name)
-            # Told to keep going, a measurement or check that failed holds up nobody but those who need it by name;
-            # work that failed, and what was skipped for it, does: later steps are built on it.
+            # With `keep_going`, a failed measurement or check blocks only steps that need it by name. Failed work, and
+            # steps skipped because of it, block all steps after them, which depend on what was built.
             alone = run is not None and run.status is not StepStatus.SKIPPED and run.planned.role is not Role.WORK
             if self._keep_going and alone and name not in item.needs:
                 continue
@@ -215,7 +215,7 @@ class Schedule:
         return ""
 
     def _finish(self, run: StepRun) -> StepRun:
-        """The one place where a step's state changes."""
+        """Record a finished step and queue the steps that waited for it. State changes only here."""
         name = run.planned.id
         self._finished[name] = run
         if run.status is StepStatus.SKIPPED and run.exit_code == UNABLE:

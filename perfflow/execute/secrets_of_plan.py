@@ -1,4 +1,4 @@
-"""What one run hides: by the names of variables and parameters, and by what its workflow reads from the environment."""
+"""Find the secrets of a run: in named variables and parameters, and in variables that its workflow reads."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from perfflow.workflow.model import as_data
 
 
 def secrets_of(plan: Plan, inherited: Mapping[str, str], repository: Path | None, *, typed: bool) -> Secrets:
-    """What no file of a run may repeat, where perfflow was started with the variables ``inherited``.
+    """Return the secrets that no file of a run may contain, if perfflow was started with the variables ``inherited``.
 
-    ``repository`` is asked whether a text is a revision of it; None where nothing is to be started. ``typed``: whether
-    the workflow was made of the command line, whose texts are not public as a file's are.
+    repository: used to check whether a text is a revision; None if no process may be started.
+    typed: whether the workflow comes from the command line, whose texts are not public like those of a file.
     """
     texts = list(_texts(as_data(plan.workflow, by_alias=True)))
     conditions = [step.if_ for step in (item.step for item in plan.steps) if isinstance(step.if_, str)]
@@ -36,11 +36,11 @@ def secrets_of(plan: Plan, inherited: Mapping[str, str], repository: Path | None
 def _is_object(repository: Path, name: str) -> bool:
     if not (repository / ".git").exists():
         return False
-    # Imported where it is needed: few variables hold what could be a revision.
+    # Imported here because few variables hold a possible revision.
     from perfflow.trees.git import Git
 
     try:
-        # What a partial clone lacks is not fetched for this.
+        # Do not let a partial clone fetch missing objects for this check.
         git = Git(repository).with_variables(GIT_NO_LAZY_FETCH="1")
         return git.attempt("cat-file", "-e", name).status == 0
     except UserError:
@@ -48,7 +48,7 @@ def _is_object(repository: Path, name: str) -> bool:
 
 
 def _texts(data: Any) -> dict[str, None]:
-    """Every text in plain data, keys too, each once; in no order that means anything."""
+    """Return every text in plain data, including keys, once each and in no particular order."""
     found: dict[str, None] = {}
     waiting = [data]
     while waiting:
@@ -64,7 +64,7 @@ def _texts(data: Any) -> dict[str, None]:
 
 
 def _variables(texts: list[str]) -> Iterator[str]:
-    """Names of variables that expressions read; '' where a name is worked out, so that it can be any."""
+    """Yield the names of variables that expressions read; '' for a computed name, which may be any variable."""
     for text in texts:
         if "${{" not in text or "env" not in text:
             continue

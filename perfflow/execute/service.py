@@ -1,4 +1,4 @@
-"""A process that goes on while others run: started, asked whether it still runs, and stopped with all it started."""
+"""A background process: start it, check whether it still runs, and stop it with its descendants."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from perfflow.execute.child import ChildExit, Ended, Spawner, StartError
 
 MOST_PRINTED = 2**30
-"""Bytes after which a process that prints to a file is ended."""
+"""A process that prints more than this number of bytes to a file is ended."""
 
 
 class Service:
-    """One process with a spawner of its own, which ends it should perfflow itself be killed.
+    """One background process with its own spawner, which ends it if perfflow itself is killed.
 
-    It is started when the object is made. ``pid`` is 0 until it runs, and where it could not be started.
+    The constructor starts it. ``pid`` is 0 until it runs, and stays 0 if it could not be started.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Service:
             finally:
                 self._over.set()
 
-        # A daemon: where perfflow ends by a defect, nobody waits for a process that does not end by itself.
+        # A daemon thread: if perfflow crashes, it must not wait for a process that never ends.
         self._thread = threading.Thread(target=attend, daemon=True)
         self._thread.start()
 
@@ -62,42 +62,42 @@ class Service:
         self.pid = pid
 
     def wait(self, seconds: float) -> bool:
-        """Wait for its end, at most so long; whether it is over."""
+        """Wait at most ``seconds`` for its end and return whether it ended."""
         return self._over.wait(seconds)
 
     @property
     def is_over(self) -> bool:
-        """Whether it runs no longer, for whatever reason."""
+        """Whether it no longer runs, for any reason."""
         return self._over.is_set()
 
     @property
     def was_stopped(self) -> bool:
-        """Whether it is over because it was asked to stop."""
+        """Whether it ended because it was asked to stop."""
         return self.is_over and (
             self._asked_to_stop or (self._finished is not None and self._finished.ended is Ended.STOPPED)
         )
 
     @property
     def exit_code(self) -> int | None:
-        """Its status, minus the signal's number where one killed it; None while it runs and where it never did."""
+        """Its exit code, or minus the signal that killed it; None while it runs and if it never started."""
         return self._finished.status if self._finished else None
 
     @property
     def death(self) -> str:
-        """How it ended without being asked to, as in "exited with 1"; '' where it did not."""
+        """How it ended without a request, such as "exited with 1"; '' if it did not."""
         if not self.is_over or self.was_stopped:
             return ""
         if self._finished is None:
-            return f"was lost: {self._trouble}"
+            return f"failed ({self._trouble})"
         if self._finished.ended is Ended.FLOODED:
             return f"printed more than {MOST_PRINTED >> 20} MiB and was ended"
         status = self._finished.status
         return f"was killed by signal {-status}" if status < 0 else f"exited with {status}"
 
     def stop(self) -> None:
-        """End it and all it started: INT, TERM and KILL to its group, then whatever left that; waits for the end.
+        """End it and its descendants, and wait for the end: INT, TERM and KILL to its group, then KILL to the rest.
 
-        ^C while it takes its time ends it at once.
+        ^C during the wait ends it at once.
         """
         self._asked_to_stop = self._asked_to_stop or not self.is_over
         try:
@@ -105,6 +105,6 @@ class Service:
             self._over.wait()
         except KeyboardInterrupt:
             pass
-        # Also what it left behind where it had ended by itself: the spawner ends its descendants with itself.
+        # This also ends processes it left running when it ended by itself: a spawner kills its descendants at its end.
         self._spawner.close()
         self._thread.join()

@@ -1,24 +1,23 @@
 """A small process that starts, times, stops and reaps the children of one perfflow worker.
 
-Run by a bare interpreter (``python -I -S``), for four reasons:
+Run by a bare interpreter (``python -I -S``), for these reasons:
 
-- exec hands the spawner's high-water mark down to the child's max RSS (Linux ``setmax_mm_hiwater_rss``), so what is
-  measured must be started from something small. ``marshal`` instead of json keeps this process about 1 MB smaller; both
+- exec passes the high-water mark of the spawner on to the child's max RSS (Linux ``setmax_mm_hiwater_rss``), so a
+  measured program must be started from a small process. ``marshal`` instead of json makes it about 1 MB smaller; both
   ends are the same interpreter.
-- It does nothing while a child runs, so no thread, drawing or garbage collection of perfflow falls into a timing.
-- It sees the end of its control socket when perfflow is killed, and ends what perfflow started.
-- It leads a session of its own, so ^C at a terminal reaches neither it nor its children, and it can stop these in good
-  order. Each child leads a process group in it.
-- Orphans of its children become its own children, so it can end whatever is left of them.
+- It is idle while a child runs, so no thread, drawing or garbage collection of perfflow disturbs a timing.
+- It sees the end of its control socket if perfflow is killed, and ends the processes that perfflow started.
+- It leads its own session, so ^C at a terminal reaches neither it nor its children, and it can stop them in order.
+  Each child leads a process group in this session.
+- Orphans of its children become its own children, so it can end all of them.
 
 Protocol: length-prefixed marshal messages on stdin (a socket). A request is a dict with program, argv, env, cwd, stdin,
-stdout, stderr (paths or ''), piped (whether stdout is a pipe whose content this process throws away), timeout, grace
-(s), mark, account (whether to look up memory and queueing), left (what becomes of processes that the child leaves
-running: ``end`` them, ``name`` and end them, or ``allow`` and name them) and announce (whether a dict with the ``pid``
-is sent as soon as the child runs); the answer is a dict with either ``error`` or ``status``, ``ended``, ``left``
-(command lines) and the resource usage. While a child runs, the message ``b"stop"`` ends it, and ``b"pause"`` stops its
-process group until ``b"continue"``; the answer says for how many seconds it was ``paused``, which do not count for its
-time limit.
+stdout, stderr (paths or ''), piped (whether stdout is a pipe whose content this process discards), timeout, grace (s),
+mark, account (whether to read memory and queueing), left (for processes that the child leaves running: ``end`` them,
+``name`` and end them, or ``allow`` and name them) and announce (whether to send a dict with the ``pid`` as soon as the
+child runs). The answer is a dict with either ``error`` or ``status``, ``ended``, ``left`` (command lines) and the
+resource usage. While a child runs, the message ``b"stop"`` ends it, and ``b"pause"`` stops its process group until
+``b"continue"``. ``paused`` in the answer gives the seconds of the pause, which do not count towards the time limit.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ import time
 
 from perfflow.machine.orphans import adopt, children, end_descendants, end_left, left_running, read, reap, sweep
 
-# typing and signal would add a quarter to the size of this process, which is the least max RSS it can see.
+# typing and signal would add a quarter to the size of this process, which is the lowest max RSS that it can measure.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -44,15 +43,15 @@ HEADER = 4
 NO_PIPE = -1
 END, NAME, ALLOW = "end", "name", "allow"
 _PAGE = 4096
-# perfflow is gone: nobody waits for a tool's output any more, only for its children to end.
+# If perfflow is gone, the output of tools is not needed, so the grace period is short.
 ORPHANED_GRACE = 0.4
-# poll(2) counts milliseconds in an int; a limit of more than 24 days is none.
+# poll(2) takes milliseconds as an int, so a limit of more than 24 days is ignored.
 LONGEST_POLL = 2**31 - 1
 _AT_ONCE = 2**20
 
 
 def receive() -> Any:
-    """Return the next message, or None when the other end is closed."""
+    """Return the next message, or None if the other end is closed."""
     header = _exactly(HEADER)
     if header is None:
         return None
@@ -74,7 +73,7 @@ def _exactly(size: int) -> bytes | None:
 
 
 def send(message: dict[str, Any]) -> None:
-    """Answer the parent; a parent that is gone is noticed at the next ``receive``."""
+    """Send an answer to perfflow. If perfflow is gone, the next ``receive`` notices."""
     body = marshal.dumps(message)
     data = len(body).to_bytes(HEADER, "big") + body
     while data:
@@ -85,7 +84,7 @@ def send(message: dict[str, Any]) -> None:
 
 
 def attend(request: dict[str, Any]) -> dict[str, Any]:
-    """Start the requested child, wait for its end, its time limit or a stop, and report what it used."""
+    """Run the requested child until its end, its time limit or a stop, and return the answer."""
     if not request["piped"]:
         return _attend(request, NO_PIPE, [])
     reader, writer = os.pipe()
@@ -96,7 +95,7 @@ def attend(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _attend(request: dict[str, Any], pipe: int, files: list[int]) -> dict[str, Any]:
-    """``files`` are closed once the child has them: the end of a ``pipe`` that it writes to, if there is one."""
+    """Run a child. ``files`` (the write end of ``pipe``, if any) are closed once the child has them."""
     known = [] if request["left"] == END else children()
     try:
         os.chdir(request["cwd"])
@@ -108,8 +107,8 @@ def _attend(request: dict[str, Any], pipe: int, files: list[int]) -> dict[str, A
             request["argv"],
             request["env"],
             file_actions=actions,
-            # A group, not a session: for a session the kernel makes a scheduling group (autogroup), which would be part
-            # of the time of the child and on a busy machine makes it wait. This process has no terminal to share.
+            # A group, not a session: the kernel creates a scheduling group (autogroup) for a session, which would count
+            # towards the child's time and delay it on a busy machine. This process has no terminal to share.
             setpgroup=0,
             setsigmask=(),
             setsigdef=STANDARD_SIGNALS,
@@ -127,7 +126,7 @@ def _attend(request: dict[str, Any], pipe: int, files: list[int]) -> dict[str, A
 
 
 def _redirections(request: dict[str, Any], files: list[int]) -> list[tuple[Any, ...]]:
-    """Open the child's standard streams here, so that a failure names the path, and map them to 0, 1 and 2."""
+    """Open the child's standard streams, so that an error names the path, and return the actions to dup them."""
     create, piped = os.O_WRONLY | os.O_CREAT | os.O_TRUNC, tuple(files)
     for name, flags in (("stdin", os.O_RDONLY), ("stdout", create), ("stderr", create)):
         files.append(
@@ -139,7 +138,7 @@ def _redirections(request: dict[str, Any], files: list[int]) -> list[tuple[Any, 
 
 
 def _watch(pid: int, request: dict[str, Any], started: int, floor: int, pipe: int, known: list[int]) -> dict[str, Any]:
-    # What this process queues before it waits, it queues while the child already runs: no part of the child's time.
+    # Own queueing before this point overlaps with the running child, so it is not counted.
     before = _own_schedstat() if request["account"] else None
     handle = os.pidfd_open(pid)
     try:
@@ -147,9 +146,9 @@ def _watch(pid: int, request: dict[str, Any], started: int, floor: int, pipe: in
         if ended != "exited":
             _stop(pid, handle, ended == "orphaned", request["grace"], pipe)
         finished = time.monotonic_ns()
-        # WNOWAIT leaves the zombie, whose schedstat and process group are still there to be read and signalled.
+        # WNOWAIT keeps the zombie, so that its schedstat can be read and its process group signalled.
         os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
-        # Of what this process queued while it emptied a pipe, nobody knows what the child waited for.
+        # With a pipe, own queueing is not counted: it is unknown how much of it delayed the child.
         own, child = (_own_schedstat() if pipe == NO_PIPE else before, _schedstat(pid)) if before else (None, None)
         if ended != "exited" or request["left"] == END:
             _signal_group(pid, SIGKILL)
@@ -177,13 +176,13 @@ def _watch(pid: int, request: dict[str, Any], started: int, floor: int, pipe: in
     }
     if own and child and before:
         answer["main_cpu"] = child[0] / 1e9
-        # The wake-up of this process is part of the wall time too, so its own queueing is taken out as well.
+        # The wake-up of this process is part of the wall time, so its own queueing is counted too.
         answer["queued"] = (child[1] + own[1] - before[1]) / 1e9
     return answer
 
 
 def _left(request: dict[str, Any], known: list[int], wall: float) -> list[str]:
-    """Name what the child left running; it ends here unless it is allowed to go on."""
+    """Return the command lines of processes that the child left running, and kill them unless they are allowed."""
     allowed = request["left"] == ALLOW
     names = left_running(known, request["mark"], wall, wait=not allowed)
     if names and not allowed:
@@ -192,9 +191,9 @@ def _left(request: dict[str, Any], known: list[int], wall: float) -> list[str]:
 
 
 def _wait(pid: int, handle: int, timeout: float | None, pipe: int) -> tuple[str, float]:
-    """Wait without polling: 'exited', 'timeout', 'stopped' (asked to) or 'orphaned' (perfflow is gone).
+    """Wait without polling and return the reason and the seconds for which the child was paused.
 
-    Also returns for how many seconds the child was paused.
+    The reason is 'exited', 'timeout', 'stopped' (on request) or 'orphaned' (perfflow is gone).
     """
     poller = _poller(handle, CONTROL, pipe)
     limit = None if timeout is None or timeout * 1000 > LONGEST_POLL else timeout
@@ -218,10 +217,10 @@ def _wait(pid: int, handle: int, timeout: float | None, pipe: int) -> tuple[str,
 
 
 def _stop(pid: int, handle: int, orphaned: bool, grace: float, pipe: int) -> None:
-    """INT, TERM, KILL to the whole process group, each after ``grace`` seconds; INT lets profilers write their file.
+    """Send INT, TERM and KILL to the process group, ``grace`` seconds apart. INT lets profilers write their file.
 
-    A second stop, or the end of perfflow, does not wait any longer. Once ``orphaned``, the closed socket is always
-    ready, so it is not looked at.
+    A second stop, or the end of perfflow, kills at once. If ``orphaned``, the closed socket is always ready, so it is
+    not polled.
     """
     poller = _poller(handle, -1 if orphaned else CONTROL, pipe)
     for number in (SIGINT, SIGTERM):
@@ -237,7 +236,7 @@ def _stop(pid: int, handle: int, orphaned: bool, grace: float, pipe: int) -> Non
 
 
 def _poller(*numbers: int) -> select.poll:
-    """What waits for something to read; numbers below 0 stand for nothing."""
+    """Return a poll object for readable files. Numbers below 0 are skipped."""
     poller = select.poll()
     for number in numbers:
         if number >= 0:
@@ -246,7 +245,7 @@ def _poller(*numbers: int) -> select.poll:
 
 
 def _ready(poller: select.poll, seconds: float | None, pipe: int) -> set[int]:
-    """Return what is ready, nothing after so many seconds. What comes through the pipe meanwhile is thrown away."""
+    """Return the ready files, an empty set after ``seconds``. Content of the pipe is discarded meanwhile."""
     ends = time.monotonic() + (seconds or 0)
     while True:
         left = None if seconds is None else max(0.0, ends - time.monotonic()) * 1000
@@ -260,7 +259,7 @@ def _ready(poller: select.poll, seconds: float | None, pipe: int) -> set[int]:
 
 
 def _empty(pipe: int) -> int:
-    """Throw away what is in a pipe, without a copy of it; the number of bytes, 0 once nobody can write to it."""
+    """Discard the content of a pipe without copying it. Returns the number of bytes, 0 if it has no writer left."""
     if os.devnull not in _opened:
         _opened[os.devnull] = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     return os.splice(pipe, _opened[os.devnull], _AT_ONCE)
@@ -275,7 +274,7 @@ def _signal_group(pid: int, number: int) -> None:
 
 
 def _schedstat(pid: int) -> tuple[int, int] | None:
-    """Return (ns on a core, ns runnable but waiting) of a main thread; None where the kernel has no figures."""
+    """Return (ns on a core, ns runnable but waiting) of a main thread; None if the kernel does not report them."""
     try:
         return _figures(read(f"/proc/{pid}/schedstat"))
     except (OSError, ValueError):
@@ -295,7 +294,7 @@ def _figures(text: bytes) -> tuple[int, int]:
 
 
 def _high_water_mark() -> int:
-    """Return VmHWM of this process in bytes: what a child's max RSS starts from."""
+    """Return VmHWM of this process in bytes, the floor of a child's max RSS."""
     text = _again("/proc/self/status")
     start = text.find(b"VmHWM:")
     return int(text[start:].split(None, 2)[1]) * 1024 if start >= 0 else 0
@@ -305,14 +304,14 @@ _opened: dict[str, int] = {}
 
 
 def _again(path: str) -> bytes:
-    """Read a small file of /proc that is read for each child: once opened, it stays open."""
+    """Read a small file of /proc and keep it open, because it is read for each child."""
     if path not in _opened:
         _opened[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     return os.pread(_opened[path], _PAGE, 0)
 
 
 def main() -> None:
-    """Serve requests until the control socket closes, then end what is still left of what was started."""
+    """Serve requests until the control socket closes, then end all remaining descendants."""
     adopt()
     while (request := receive()) is not None:
         if isinstance(request, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 UNABLE = 77
-"""Exit status by which a step of `setup` says that the machine lacks what the workflow needs, as with Automake."""
+"""Exit status of a `setup` step if the machine lacks something that the workflow needs (as in Automake)."""
 
 
 class StepStatus(StrEnum):

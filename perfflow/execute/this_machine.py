@@ -1,4 +1,4 @@
-"""Whether this machine is a place that a workflow asks for by ``runs-on``."""
+"""Check whether this machine satisfies a workflow's ``runs-on``."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from perfflow.execute import gpus
 from perfflow.plan.runs_on import Place
 
 LABELS = "PERFFLOW_LABELS"
-"""Variable with the labels that whoever keeps the machine gives it, separated by spaces or commas."""
+"""Environment variable with the labels of the machine, separated by spaces or commas."""
 
 
 def labels() -> tuple[str, ...]:
-    """The machine's labels: those that it was given, its system and its architecture."""
+    """Return the machine's labels: those in PERFFLOW_LABELS, its system and its architecture."""
     given = os.environ.get(LABELS, "").replace(",", " ").split()
     return tuple(dict.fromkeys([*given, platform.system().lower(), platform.machine()]))
 
 
 def why_elsewhere(place: Place, env_path: str) -> str:
-    """Why what asks for a place is not measured here; '' where this machine is such a place."""
+    """Return why this machine does not satisfy ``place``, '' if it does."""
     own, reasons = labels(), []
     absent = [label for label in place.labels if label not in own]
     if absent:
         named = ", ".join(map(repr, absent))
-        reasons.append(f"it runs on machines with the label {named}, and this one has {', '.join(own)}")
+        reasons.append(f"it needs a machine with the label {named}; this machine has {', '.join(own)}")
     if place.node and place.node not in (platform.node(), platform.node().partition(".")[0]):
-        reasons.append(f"it runs on {place.node}, and this is {platform.node()}")
+        reasons.append(f"it runs on {place.node}; this machine is {platform.node()}")
     if place.gpus and (seen := gpus.visible(env_path)).count < place.gpus:
         found = f"it needs {place.gpus} GPU{'s' if place.gpus > 1 else ''}, {seen.count or 'none'} found"
         reasons.append(f"{found}: {seen.why}" if seen.why else found)

@@ -1,7 +1,7 @@
-"""Looks now and then at a child that runs: how much it has printed, and whether its spawner was stopped.
+"""Check periodically, while a child runs, how much it has printed and whether its spawner was stopped.
 
-The spawner itself does nothing while a child runs, and could not notice its own stop. A look takes some microseconds
-in the process that waits for the answer; a child of less than ``_FIRST`` seconds is not looked at.
+The spawner itself is idle while a child runs, and cannot notice its own stop. A check takes some microseconds in the
+process that waits for the answer. A child that ends within ``_FIRST`` seconds is never checked.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from signal import SIGCONT
 
 from perfflow.machine.orphans import end_below
 
-_FIRST, _USUAL, _SOON = 0.2, 1.0, 0.1
-"""Seconds until the first look, between two, and between two while something is about to go wrong."""
-_MUCH = 16
-"""Of a limit, the part after which the next look comes soon."""
-_PATIENCE = 5
-"""Looks that may find the spawner stopped again before what runs below it is ended."""
+_FIRST, _BETWEEN, _SOON = 0.2, 1.0, 0.1
+"""Seconds until the first check, between checks, and between checks near a limit or after a stop."""
+_NEAR_LIMIT = 16
+"""Above 1/16 of a limit, the next check comes after ``_SOON``."""
+_MOST_STOPS = 5
+"""Number of checks that may find the spawner stopped before its descendants are killed."""
 
 
 class Lookout:
-    """What is seen of one child. ``limits`` are bytes of files that it prints to."""
+    """Checks on one child and its spawner. ``limits``: maximum bytes of each file that the child prints to."""
 
     def __init__(self, spawner: int, limits: Mapping[Path, int]) -> None:
         self._spawner, self._limits = spawner, limits
         self._stops = 0
         self.pause = _FIRST
-        """Seconds until the next look."""
+        """Seconds until the next check."""
         self.too_long: Path | None = None
         """A file that is longer than its limit."""
         if is_stopped(spawner):
@@ -37,12 +37,12 @@ class Lookout:
         is_continued(spawner)
 
     def look(self) -> bool:
-        """Let a stopped spawner go on; whether a file has just become longer than its limit."""
-        self.pause = _USUAL
+        """Continue a stopped spawner, and return whether a file has just exceeded its limit."""
+        self.pause = _BETWEEN
         if is_stopped(self._spawner):
             self.pause = _SOON
             self._stops += 1
-            if self._stops > _PATIENCE:
+            if self._stops > _MOST_STOPS:
                 end_below(self._spawner)
             let_go_on(self._spawner)
         if self.too_long:
@@ -51,35 +51,35 @@ class Lookout:
             size = _size(path)
             if size > limit:
                 self.too_long = path
-            elif size > limit // _MUCH:
+            elif size > limit // _NEAR_LIMIT:
                 self.pause = _SOON
         return self.too_long is not None
 
     def was_stopped(self) -> bool:
-        """Whether the spawner was stopped at any time since this began, however briefly."""
+        """Return whether the spawner was stopped since the start of the child, however briefly."""
         return is_continued(self._spawner) or self._stops > 0
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a child of this process is stopped by a signal."""
-    return _has(pid, os.WSTOPPED | os.WNOWAIT)
+    """Return whether a child of this process is stopped by a signal."""
+    return _changed_state(pid, os.WSTOPPED | os.WNOWAIT)
 
 
 def is_continued(pid: int) -> bool:
-    """Whether a child of this process went on after a stop, since the last time this was asked."""
-    return _has(pid, os.WCONTINUED)
+    """Return whether a child of this process was continued after a stop since the last call."""
+    return _changed_state(pid, os.WCONTINUED)
 
 
 def let_go_on(pid: int) -> None:
-    """Continue a child of this process that is stopped."""
+    """Continue a stopped child of this process."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, SIGCONT)
 
 
-def _has(pid: int, what: int) -> bool:
+def _changed_state(pid: int, what: int) -> bool:
     try:
         return os.waitid(os.P_PID, pid, what | os.WNOHANG) is not None
-    except OSError:  # it is gone, or the kernel does not tell
+    except OSError:  # it is gone, or the kernel does not support this
         return False
 
 

@@ -1,10 +1,10 @@
-"""Finds and ends what a child left behind: what left its process group, its session, or its environment.
+"""Find and kill processes that a child left running, even outside its process group, session or environment.
 
-Two ways, since neither sees everything. A spawner adopts the orphans among its descendants, so whatever it started
-stays below it in the tree of processes, however often it forks and whatever it closes or clears. Where the spawner
-itself was killed, or may not adopt, the mark in the environment is left; it finds all that did not clear it.
+There are two methods, because neither finds all processes. A spawner adopts orphaned descendants, so they stay below
+it in the process tree however often they fork and whatever they close or clear. If the spawner was killed, or may not
+adopt, the mark in the environment finds all processes that did not clear it.
 
-Imported by the spawner, so it needs nothing but built-in modules.
+Imported by the spawner, so it uses only built-in modules.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import time
 SIGKILL = 9
 SWEEPS = 20
 _PAUSE = 0.001
-# What a child leaves may go on for this share of the child's time, and for at least and at most so many seconds: a
-# shell does not wait for `>(...)`. All that is beyond is work that nobody measured.
+# A process that a child leaves running may run on for this share of the child's time, within these limits in seconds: a
+# shell does not wait for `>(...)`. Anything longer is unmeasured work.
 _ENDING = 0.1
 _LEAST, _MOST = 0.005, 0.5
-# What cannot get a core is not waited for any longer (s).
+# Longest wait in seconds, also if the processes get no core.
 _LONGEST = 2.0
-# Ends by itself when the program has ended, but may have to start first, which takes a third of a small program's time.
+# multiprocessing's trackers exit after the program, but may have to start first: a third of a small program's time.
 _TRACKERS = b"from multiprocessing."
 _NAMED = 3
 _LONGEST_NAME = 80
@@ -30,9 +30,9 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def _prctl(what: int, value: int) -> bool:
-    """Call ``prctl``; whether that worked.
+    """Call ``prctl`` and return whether it succeeded.
 
-    ctypes itself would make the process 2 MB larger, the module under it makes it 0.2 MB larger.
+    ctypes would make this process 2 MB larger; the module under it adds only 0.2 MB.
     """
     try:
         import _ctypes
@@ -45,17 +45,17 @@ def _prctl(what: int, value: int) -> bool:
 
 
 def adopt() -> bool:
-    """Make this process the parent of orphans below it (Linux ``prctl``); whether it is one now."""
+    """Make this process the parent of orphaned descendants (Linux ``prctl``), and return whether that worked."""
     return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def end_with_parent(number: int) -> None:
-    """Have this process sent a signal when the thread that started it ends (Linux ``prctl``)."""
+    """Let the kernel signal this process when the thread that started it ends (Linux ``prctl``)."""
     _prctl(_PR_SET_PDEATHSIG, number)
 
 
 def reap() -> bool:
-    """Reap adopted orphans that have ended; whether any child is left."""
+    """Reap children that have ended, and return whether any child is left."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -65,7 +65,7 @@ def reap() -> bool:
 
 
 def end_descendants() -> None:
-    """Kill every process below this one. What forks meanwhile is found in the next round."""
+    """Kill all descendants of this process. The next round finds processes forked meanwhile."""
     for _ in range(SWEEPS):
         if not reap():
             return
@@ -78,7 +78,7 @@ def end_descendants() -> None:
 
 
 def end_below(pid: int) -> None:
-    """Kill every process below another one, which reaps them. What forks meanwhile is found in the next round."""
+    """Kill all descendants of another process, which reaps them. The next round finds those forked meanwhile."""
     for _ in range(SWEEPS):
         found = _descendants(pid)
         if not found:
@@ -89,7 +89,7 @@ def end_below(pid: int) -> None:
 
 
 def children() -> list[int]:
-    """Process ids of the children of this process; where there are none, that is one system call."""
+    """Return the process ids of this process's children. Without children this is one system call."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -102,11 +102,12 @@ def children() -> list[int]:
 
 
 def left_running(known: list[int], mark: str, wall: float, *, wait: bool) -> list[str]:
-    """Return the command lines of what a child that was just reaped left running, at most three and ``...``.
+    """Return the command lines of processes that a reaped child left running, at most three and ``...``.
 
-    ``known``: children that were there before the child. With ``wait``, processes may go on for a share of the child's
-    ``wall`` time (s), since they may be only ending; what they wait for a core is left out. Without, they have just the
-    time to get a name of their own, which what a shell has just forked lacks.
+    known: process ids of children that existed before the child.
+    wall: the child's wall time (s).
+    wait: whether processes may run on for a share of ``wall``, because they may be ending; time they wait for a core
+    does not count. Otherwise they get only the time to exec, after which a process forked by a shell has its own name.
     """
     used: dict[int, float] = {}
     lasted: dict[int, float] = {}
@@ -118,7 +119,7 @@ def left_running(known: list[int], mark: str, wall: float, *, wait: bool) -> lis
         for pid in left:
             before, used[pid] = used.get(pid), _cpu_time(pid)
             if before is not None:
-                # On a busy machine the next look comes late, as does what is looked at: sleep counts by looks.
+                # On a busy machine checks come late, so count one pause per check for a sleeping process.
                 lasted[pid] = lasted.get(pid, 0) + max(
                     used[pid] - before, 0 if used[pid] and _is_runnable(pid) else _PAUSE
                 )
@@ -131,13 +132,13 @@ def left_running(known: list[int], mark: str, wall: float, *, wait: bool) -> lis
 
 
 def _is_ending(pid: int) -> bool:
-    """Whether a process will end by itself: it has given back its memory, or waits for the end of what is over."""
+    """Return whether a process will end by itself: it has released its memory, or is a multiprocessing tracker."""
     words = _command_line(pid)
     return not words or _TRACKERS in words
 
 
 def end_left(known: list[int], mark: str) -> None:
-    """Kill what a child left running, also where it cleared its environment."""
+    """Kill the processes that a child left running, even if they cleared their environment."""
     for pid in children():
         if pid not in known and not _is_of_others(pid, mark):
             _kill(pid)
@@ -145,7 +146,7 @@ def end_left(known: list[int], mark: str) -> None:
 
 
 def _is_of_others(pid: int, mark: str) -> bool:
-    """Whether a process carries another mark: what an earlier step left running may leave processes, too."""
+    """Return whether a process carries another mark: processes left by an earlier step may leave orphans too."""
     variable = mark.partition("=")[0].encode() + b"="
     try:
         words = read(f"/proc/{pid}/environ").split(b"\0")
@@ -156,7 +157,7 @@ def _is_of_others(pid: int, mark: str) -> bool:
 
 
 def _cpu_time(pid: int) -> float:
-    """Seconds for which a process (its main thread) was on a core; 0 where the kernel has no figures."""
+    """Return the seconds for which a process's main thread was on a core; 0 if the kernel does not report them."""
     try:
         return int(read(f"/proc/{pid}/schedstat").split()[0]) / 1e9
     except (OSError, ValueError, IndexError):
@@ -164,7 +165,7 @@ def _cpu_time(pid: int) -> float:
 
 
 def _is_runnable(pid: int) -> bool:
-    """Whether a process is on a core or waits for one."""
+    """Return whether a process is on a core or waits for one."""
     try:
         return _state(read(f"/proc/{pid}/stat"))[0] == b"R"
     except (OSError, ValueError):
@@ -176,7 +177,7 @@ def _name(pid: int) -> str:
 
 
 def _command_line(pid: int) -> bytes:
-    """The words of a process, with spaces between; b'' where it has ended, or is about to."""
+    """Return a process's command line, joined by spaces; b'' if it has ended or is ending."""
     try:
         return read(f"/proc/{pid}/cmdline").replace(b"\0", b" ")
     except OSError:
@@ -184,7 +185,7 @@ def _command_line(pid: int) -> bytes:
 
 
 def _descendants(root: int) -> list[int]:
-    """Process ids below a process, without those that have ended."""
+    """Return the process ids of a process's descendants that have not ended."""
     below = _parents()
     found, waiting = [], below.get(root, [])
     while waiting:
@@ -195,7 +196,7 @@ def _descendants(root: int) -> list[int]:
 
 
 def _parents() -> dict[int, list[int]]:
-    """Process id -> its children, without those that have ended."""
+    """Return the children by parent process id, without processes that have ended."""
     below: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdecimal():
@@ -209,17 +210,17 @@ def _parents() -> dict[int, list[int]]:
 
 
 def _state(stat: bytes) -> tuple[bytes, bytes]:
-    """The letter of a process's state, and its parent's id, from its ``stat``. Raises ValueError."""
-    # The name may hold anything, a `)` too.
+    """Return the state letter and the parent's process id from a process's ``stat``. Raises ValueError."""
+    # The process name may hold any character, including `)`.
     state, parent, *_ = stat.rpartition(b")")[2].split(None, 2)
     return state, parent
 
 
 def sweep(mark: str) -> None:
-    """Kill every process whose environment carries ``mark``: those that left the process group by setsid(2).
+    """Kill every process whose environment carries ``mark``, including those that left the group by setsid(2).
 
-    The marks of a perfflow inside a step begin with its step's mark and a slash. Processes that fork while /proc is
-    read are found in the next round.
+    The marks of a perfflow inside a step begin with the step's mark and a slash. The next round finds processes forked
+    while /proc is read.
     """
     wanted = mark.encode()
     for _ in range(SWEEPS):
@@ -247,7 +248,7 @@ def _kill(pid: int) -> None:
 
 
 def read(path: str) -> bytes:
-    """The whole of a file under /proc. Raises OSError."""
+    """Return the content of a file under /proc. Raises OSError."""
     number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = []

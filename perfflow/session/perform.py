@@ -1,4 +1,4 @@
-"""Planned steps -> StepRuns: what each needs, the machine to itself where it measures, and its role's work."""
+"""Perform planned steps: check requirements and services, hold the machine for measurements, call the performer."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import condition
 
 BUILT = "built by another job for machines of this kind"
-"""Why a step is not performed whose outcome was brought along."""
+"""The reason of a step that another job built and that is not performed here."""
 _LOCKING_INSIDE = (Role.CANDIDATE, Role.COMPARE)
-"""What consists of steps that each take the machine for themselves: others may measure while they build."""
-_TOLD = ("reason", "argv", "warnings", "failing", "tail", "detail", "outputs")
-"""What of a step is shown, or stored as text."""
+"""Roles whose inner steps hold the machine one by one, so that others may measure while they build."""
+_MASKED_FIELDS = ("reason", "argv", "warnings", "failing", "tail", "detail", "outputs")
+"""Fields of a StepRun that are printed or stored as text, so secrets in them are masked."""
 
 
 def perform_all(session: RunSession, selected: Collection[str]) -> list[StepRun]:
-    """Run some steps of the plan in the session's tree, each an event when it ends; stops at the first failure."""
+    """Run some steps of the plan in the session's tree, append an event for each, and stop at the first failure."""
     runs = []
     for run in schedule(session, selected):
         session.folder.append(step_event(run))
@@ -51,7 +51,7 @@ def perform_all(session: RunSession, selected: Collection[str]) -> list[StepRun]
 
 
 def schedule(session: RunSession, selected: Collection[str], *, jobs: int = 1, keep_going: bool = False) -> Schedule:
-    """The selected steps of the plan, each performed when its turn comes."""
+    """Return the schedule of the selected steps of the plan. Iterating over it performs them."""
     return Schedule(
         session.context.plan,
         partial(perform, session),
@@ -64,7 +64,7 @@ def schedule(session: RunSession, selected: Collection[str], *, jobs: int = 1, k
 
 
 def perform(session: RunSession, planned: Planned) -> StepRun:
-    """Run one step to its end. What can go wrong with it is in the StepRun; ^C and defects are raised."""
+    """Run one step to its end. Errors of the step are in the StepRun; ^C and defects are raised."""
     without = _without_performing(session, planned)
     if without:
         return without
@@ -72,7 +72,7 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
     run = StepRun(planned, StepStatus.DONE)
     worked, before = session.waits.stopwatch(), session.waits.seconds
     try:
-        if planned.step.if_ is None:  # what asks for `always()` may be there to tidy up
+        if planned.step.if_ is None:  # a step with `if: always()` may only clean up
             _require_services(session, planned)
         where = session.trees.session_for(planned) if session.trees else session
         with _machine(session, where, planned, run), _files_kept(where, planned, run):
@@ -85,18 +85,18 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
         run.status, run.reason = StepStatus.FAILED, str(error)
         run.not_started = True
     except OSError as error:
-        # A file of this step: a full disk, a folder that was removed. What the run itself writes is a FolderError.
+        # A file of this step: a full disk or a removed folder. Errors in the run's own files are FolderErrors.
         place = error.filename or session.folder.path
         _fail(run, Failure(f"{place}: {error.strerror or error}"), session.folder.path)
     run.seconds, run.waited = worked(), session.waits.seconds - before
-    for name in _TOLD if run.found is NOTHING else (*_TOLD, "found"):
-        if told := getattr(run, name):
-            setattr(run, name, masked(told, session.context.secrets))
+    for name in _MASKED_FIELDS if run.found is NOTHING else (*_MASKED_FIELDS, "found"):
+        if value := getattr(run, name):
+            setattr(run, name, masked(value, session.context.secrets))
     return run
 
 
 def _without_performing(session: RunSession, planned: Planned) -> StepRun | None:
-    """The outcome of a step that was done before, was built elsewhere, or cannot be here; None of one to perform."""
+    """Return the outcome of a step that was done before, built by another job, or cannot run here, else None."""
     outputs = session.earlier.done.get(planned.id)
     if outputs is not None and not planned.step.background:
         session.context.outputs[planned.id] = dict(outputs)
@@ -106,17 +106,17 @@ def _without_performing(session: RunSession, planned: Planned) -> StepRun | None
         where = session.trees.session_for(planned) if session.trees else session
         where.context.outputs[planned.id] = dict(built)
         return StepRun(planned, StepStatus.CACHED, BUILT, outputs=dict(built))
-    unmet = _unmet(session, planned) or (session.trees.why_not(planned) if session.trees else "")
+    unmet = _unmet_requirements(session, planned) or (session.trees.why_not(planned) if session.trees else "")
     if unmet:
         return StepRun(planned, StepStatus.SKIPPED, unmet)
-    elsewhere = _elsewhere(session, planned)
+    elsewhere = _why_elsewhere(session, planned)
     if elsewhere:
         return StepRun(planned, StepStatus.SKIPPED, elsewhere, not_started=not session.allow_skipped)
     return None
 
 
 def allows(context: TreeContext, planned: Planned, blocked: bool) -> bool:
-    """Whether a step's ``if`` (its own, else its stage's) lets it run."""
+    """Return whether a step's ``if`` (its own, else its stage's) lets it run."""
     own = planned.step.if_
     text = own if own is not None else context.plan.stage(planned.stage).if_
     if text is None or isinstance(text, bool):
@@ -128,26 +128,26 @@ def allows(context: TreeContext, planned: Planned, blocked: bool) -> bool:
 
 
 def failure_of(run: StepRun, folder: Path, reason: str) -> Failure:
-    """The failure of a step as that of the step it was run for, with its command and its log.
+    """Return a Failure with the command and log of a failed step, for the step that it was run for.
 
-    ``folder`` is the run's.
+    folder: the run's folder.
     """
     argv = run.failing or run.argv
     return Failure(reason, log=log_of(run, folder), argv=tuple(argv))
 
 
 def log_of(run: StepRun, folder: Path) -> Path | None:
-    """The log of a step in the run's folder."""
+    """Return the path of a step's log, None if it has none. ``folder`` is the run's."""
     return folder / run.log if run.log else None
 
 
 @contextmanager
 def _machine(session: RunSession, where: RunSession, planned: Planned, run: StepRun) -> Iterator[None]:
-    """The machine to itself for a step that needs it. Raises Failure, PreparationError and LockError."""
+    """Hold the machine for a step that needs it. Raises Failure, PreparationError and LockError."""
     if not planned.alone or planned.role in _LOCKING_INSIDE:
         yield
         return
-    # Looked for now: an hour in line for a program that is not there would be an hour lost.
+    # Check before queueing for the machine: the wait would be wasted if a program is missing.
     require_startable(where, planned, run)
     with machine_for(session, planned):
         yield
@@ -155,7 +155,7 @@ def _machine(session: RunSession, where: RunSession, planned: Planned, run: Step
 
 @contextmanager
 def _files_kept(session: RunSession, planned: Planned, run: StepRun) -> Iterator[None]:
-    """Keep the step's files; those of one that failed may say why."""
+    """Keep the step's files and artifacts, also after a failure: they may hold its reason."""
     try:
         yield
     except Failure:
@@ -163,27 +163,27 @@ def _files_kept(session: RunSession, planned: Planned, run: StepRun) -> Iterator
             _keep_artifacts(session, planned, run)
         raise
     finally:
-        if not planned.step.background:  # a service still writes its own
+        if not planned.step.background:  # a service still writes to its files
             _keep_files(session, planned, run)
     _keep_artifacts(session, planned, run)
 
 
 def _require_services(session: RunSession, planned: Planned) -> None:
-    """Nothing is measured against a service that is gone. Raises Failure."""
+    """Raise Failure if a service that the step needs has ended."""
     dead = session.services.dead_for(session.context.plan, planned)
     if dead:
         raise Failure(dead.death, exit_code=dead.service.exit_code, log=dead.log)
 
 
 def _blame_service(session: RunSession, planned: Planned, failure: Failure) -> None:
-    """A step that fails when its service is gone most likely fails for that."""
+    """Add a dead service to the reason of a failure, because it is the most likely cause."""
     dead = session.services.dead_for(session.context.plan, planned)
     if dead and dead.death not in failure.reason:
         failure.reason = f"{failure.reason}; {dead.death}"
 
 
-def _unmet(session: RunSession, planned: Planned) -> str:
-    """What the step needs and is not here; '' where nothing is missing or nothing is asked for."""
+def _unmet_requirements(session: RunSession, planned: Planned) -> str:
+    """Return which requirements of the step are missing; '' if none are."""
     if planned.role not in OPTIONAL_ROLES and planned.step.requires is None:
         return ""
     path = search_path(session.context, planned) or os.environ.get("PATH", os.defpath)
@@ -191,8 +191,8 @@ def _unmet(session: RunSession, planned: Planned) -> str:
     return unmet or (missing_program(planned, path) if planned.role in OPTIONAL_ROLES else "")
 
 
-def _elsewhere(session: RunSession, planned: Planned) -> str:
-    """Why the step is not measured on this machine; '' where it is."""
+def _why_elsewhere(session: RunSession, planned: Planned) -> str:
+    """Return why ``runs-on`` excludes this machine for the step; '' if it does not."""
     workflow = session.context.plan.workflow
     if not session.asks_where or (planned.step.runs_on is None and workflow.defaults.runs_on is None):
         return ""
@@ -211,7 +211,7 @@ def _keep_artifacts(session: RunSession, planned: Planned, run: StepRun) -> None
 
 
 def _keep_files(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """Cut and mask what the step left, and hash profiles again that this changed."""
+    """Trim and mask the step's files, and update the hashes of changed profiles."""
     changed = keep(session.folder.step(planned.id), session.context.secrets)
     if changed:
         run.found = replace(run.found, profiles=tuple(_hashed(session, changed, item) for item in run.found.profiles))

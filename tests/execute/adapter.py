@@ -1,4 +1,4 @@
-"""An adapter for programs written in a test: bash text in, one figure in a file out."""
+"""An adapter that runs bash scripts of a test and reads one figure from a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perfflow.tools.adapter import Adapter, Call, Invocation, Role
 
 
 def bash_tool(*texts: str, python: bool = False) -> Adapter:
-    """Runs each text with bash; the figure is what ``figure`` holds, and ``status 0`` alone proves nothing."""
+    """Return an adapter that runs each script with bash and parses the file ``figure``."""
 
     def invocations(call: Call) -> tuple[Invocation, ...]:
         env = {"FOLDER": str(call.folder)}

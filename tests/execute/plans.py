@@ -1,4 +1,4 @@
-"""Plans made by hand, and a performer that only remembers."""
+"""Hand-written plans, and a fake performer that only records calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def plan(*items: Planned) -> Plan:
 
 
 class Fake:
-    """Performs nothing: remembers the order, and ends as it is told."""
+    """A performer that records the order of steps and ends them as the test specifies."""
 
     def __init__(self, **ends: StepStatus | BaseException | Callable[[], None]) -> None:
         self.ends = ends
@@ -64,7 +64,7 @@ class Fake:
 
 
 def allows(planned: Planned, blocked: bool) -> bool:
-    """Conditions in the words of a workflow: always, failure, never."""
+    """Evaluate the conditions ``always()``, ``failure()`` and ``false``."""
     text = planned.step.if_
     return {"always()": True, "failure()": blocked, "false": False}.get(str(text), not blocked)
 

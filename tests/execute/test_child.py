@@ -1,4 +1,4 @@
-"""Real children of a real spawner: how they end, what they leave behind, what they use."""
+"""Real children of a real spawner: exit, remaining processes and resource usage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def keeper() -> Iterator[Spawner]:
 
 @pytest.fixture
 def fresh() -> Iterator[Spawner]:
-    """A spawner that a test may stop or kill."""
+    """Yield a spawner that a test may stop or kill."""
     with Spawner() as found:
         yield found
 
@@ -63,7 +63,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
 
 
 def marked(mark: str) -> list[int]:
-    """Processes whose environment carries a mark, or one below it."""
+    """Return the processes whose environment carries a mark, or one below it."""
     wanted = f"{MARK}={mark}".encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -120,7 +120,7 @@ def test_a_child_starts_with_default_signals_in_a_process_group_of_its_own(keepe
         "print(os.getpgid(0) == os.getpid(), default, len(signal.pthread_sigmask(signal.SIG_BLOCK, [])))"
     )
     run(keeper, PYTHON, "-I", "-c", text, stdout=out)
-    # Python itself ignores SIGPIPE and SIGXFSZ at its start.
+    # Python ignores SIGPIPE and SIGXFSZ from its start.
     assert out.read_text() == f"True [{signal.SIGPIPE}, {signal.SIGXFSZ}] 0\n"
 
 
@@ -178,7 +178,7 @@ def test_a_stream_or_folder_that_cannot_be_opened_is_named(keeper: Spawner, tmp_
 
 def test_no_descriptor_leaks_over_many_children(keeper: Spawner, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    # The spawner closes its own ends of the streams while the child already runs.
+    # The spawner closes its ends of the streams while the child already runs.
     count = "sleep 0.2; ls /proc/$PPID/fd | wc -l"
     run(keeper, "bash", "-c", count, stdout=out)
     before = out.read_text()
@@ -222,7 +222,7 @@ def test_a_time_limit_ends_the_whole_tree_and_who_left_its_session(keeper: Spawn
 
 
 def test_the_sweep_after_one_child_spares_those_of_another_spawner(keeper: Spawner, fresh: Spawner) -> None:
-    """Steps run side by side under one run's mark."""
+    """Several steps run in parallel under the mark of one run."""
     others: list[ChildExit] = []
     beside = threading.Thread(target=lambda: others.append(run(fresh, "sleep", "0.8", mark="side")))
     beside.start()
@@ -326,7 +326,7 @@ def test_nothing_is_left_two_seconds_after_perfflow_was_killed(tmp_path: Path, t
 
 
 def test_a_perfflow_inside_a_step_ends_with_the_step(keeper: Spawner, tmp_path: Path) -> None:
-    """The inner run's children carry a mark below the outer one's, in the session of its own spawner."""
+    """Children of the inner run carry a mark below that of the outer run, in the session of their own spawner."""
     ready = tmp_path / "ready"
     root = str(Path(__file__).parents[2])
     inner = f"trap '' INT TERM; echo up > {ready}; sleep 300; sleep 300"
@@ -394,7 +394,7 @@ def test_cpu_time_of_reaped_grandchildren_counts_and_is_not_the_main_threads(kee
 
 
 def test_the_spawner_answers_a_half_read_message_by_ending(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A header without its body is a parent that died while writing."""
+    """A header without a body means that the parent died while writing."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         monkeypatch.setattr(spawner_module, "CONTROL", theirs.fileno())
@@ -428,7 +428,7 @@ for number in range(0, 300, 3):
 
 
 def test_an_interrupt_at_any_moment_ends_the_wait() -> None:
-    # Tracing for coverage takes a lock of its own that an interrupt can leave held.
+    # Coverage tracing takes a lock, which an interrupt can leave held.
     untraced = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     subprocess.run([PYTHON, "-c", INTERRUPTED], env=untraced, timeout=120, check=True)
 

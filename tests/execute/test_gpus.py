@@ -1,4 +1,4 @@
-"""How many GPUs are said to be there. The script that stands in for nvidia-smi prints what its documentation shows."""
+"""The number of usable GPUs. The fake nvidia-smi prints output from its documentation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _all_visible(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _smi(folder: Path, said: str, status: int = 0) -> str:
-    """Write a stand-in for nvidia-smi; return the PATH to it."""
+    """Write a fake nvidia-smi and return the PATH to it."""
     (folder / "said").write_text(said)
     program = folder / "nvidia-smi"
     program.write_text(f'#!/bin/sh\n[ "$1" = -L ] || exit 9\n/bin/cat {folder}/said\nexit {status}\n')
@@ -52,9 +52,9 @@ def _smi(folder: Path, said: str, status: int = 0) -> str:
         (TWO, "7,0", 0, "hides the others"),
         (TWO, "GPU-8932f937", 1, "hides the others"),
         (TWO, "GPU-", 0, "hides the others"),
-        (SPLIT, None, 1, "of 2 MIG instances a program sees one"),
+        (SPLIT, None, 1, "a program can use only one of 2 MIG instances"),
         (SPLIT, INSTANCE, 1, ""),
-        (SPLIT + f"GPU 1: A100-SXM4-40GB (UUID: {B})\n", None, 1, "sees one"),
+        (SPLIT + f"GPU 1: A100-SXM4-40GB (UUID: {B})\n", None, 1, "use only one of"),
     ],
 )
 def test_what_a_program_would_see(
@@ -71,10 +71,10 @@ def test_what_a_program_would_see(
 @pytest.mark.parametrize(
     ("said", "status", "why"),
     [
-        (NO_DRIVER, 9, "nvidia-smi exited with 9 and said: NVIDIA-SMI has failed because it couldn't communicate"),
-        ("No devices were found\n", 6, "nvidia-smi exited with 6 and said: No devices were found"),
-        ("No devices were found\n", 0, "nvidia-smi lists none and said: No devices were found"),
-        ("", 0, "nvidia-smi lists none and said: nothing"),
+        (NO_DRIVER, 9, "nvidia-smi exited with 9 and printed: NVIDIA-SMI has failed because it couldn't communicate"),
+        ("No devices were found\n", 6, "nvidia-smi exited with 6 and printed: No devices were found"),
+        ("No devices were found\n", 0, "nvidia-smi lists no GPU and printed: No devices were found"),
+        ("", 0, "nvidia-smi lists no GPU and printed: nothing"),
         (TWO, 15, "nvidia-smi exited with 15"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Exit status, fresh output and content are three facts; real programs under an adapter made here."""
+"""Checks of exit status, fresh output and content, with real programs under a test adapter."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_clock_that_is_set_while_a_tool_runs_makes_its_output_no_older(
 ) -> None:
     real = time.time
     set_now = tmp_path / "set"
-    # Before it is set the clock is off by an hour; files carry the time of the clock that was right in the end.
+    # The clock is off by an hour until it is set; files carry the corrected time.
     monkeypatch.setattr(time, "time", lambda: real() - (0 if set_now.exists() else step))
     done = run(keeper, tmp_path, f"echo > {set_now}; echo 12 > $FOLDER/figure")
     assert done.parsed.readings[0].value == 12

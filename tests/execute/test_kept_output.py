@@ -1,4 +1,4 @@
-"""What is kept of a step's files: long output without its middle, no secret across any border, the rest untouched."""
+"""Trimming and masking of a step's files: the middle of long output, secrets across borders, untouched files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a child leaves behind, and what is paused: real daemons, real stops."""
+"""Processes that a child leaves running, and paused children, with real daemons and real signals."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def keeper() -> Iterator[Spawner]:
 
 @pytest.fixture
 def fresh() -> Iterator[Spawner]:
-    """A spawner that a test may stop or close."""
+    """Yield a spawner that a test may stop or close."""
     with Spawner() as found:
         yield found
 
 
 DAEMON = """
 import os, sys, time
-# Twice forked, in a session of its own, nothing open, nothing in its environment: what a daemon does at its best.
-# Until it has left the process group of this program, it would be ended with it.
+# A full daemon: two forks, its own session, no open files, an empty environment.
+# Until it leaves the process group of this program, it is killed with the group.
 leader = os.fork()
 if leader:
     os.waitpid(leader, 0)
@@ -61,7 +61,7 @@ else:
 
 
 def with_word(word: str) -> list[int]:
-    """Processes whose last argument is a word."""
+    """Return the processes whose last argument is ``word``."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -90,7 +90,7 @@ def test_a_time_limit_ends_a_daemon_that_hides_from_everything(keeper: Spawner, 
 
 
 def test_a_daemon_lives_as_long_as_the_spawner_and_no_longer(fresh: Spawner, tmp_path: Path) -> None:
-    """A step may start a service for those after it; the run that started it ends it."""
+    """A step may start a service for later steps; the run ends it."""
     word = f"service-{tmp_path.name}"
     done = run(fresh, *python(DAEMON), word)
     assert (done.status, done.ended) == (0, Ended.EXITED)
@@ -173,7 +173,7 @@ def state(pid: int) -> str:
 
 
 def with_parent(pid: int) -> list[int]:
-    """Processes that a process started."""
+    """Return the children of a process."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -216,7 +216,7 @@ def test_what_may_stay_is_named_by_the_child_that_left_it_and_not_ended(fresh: S
 
 
 def test_what_an_earlier_child_left_is_not_the_next_ones(fresh: Spawner) -> None:
-    """Nor what it starts meanwhile, whose parent ends."""
+    """Processes that it starts meanwhile, and whose parent ends, do not count for the next child either."""
     left_by(fresh, "setsid bash -c 'while :; do (sleep 0.3 &); sleep 0.01; done' & true", Left.ALLOW, "daemon")
     for _ in range(10):
         assert left_by(fresh, "sleep 0.02", Left.NAME) == ()

@@ -1,4 +1,4 @@
-"""What the client of a spawner notices by itself: that the spawner was stopped, and that a child floods a file."""
+"""The checks of a spawner's client: a stopped spawner, and a child that prints too much."""
 
 from __future__ import annotations
 

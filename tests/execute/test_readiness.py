@@ -1,4 +1,4 @@
-"""Whether a service answers is known within seconds, whatever it sends."""
+"""Readiness checks end within seconds, whatever the service sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samplers beside what they watch: real processes, begun before it, interrupted after it, and none left behind."""
+"""Real samplers beside a command: started before it, interrupted after it, and never left running."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENDLESS = "trap 'echo end; exit 0' INT; echo begin; while :; do sleep 0.02; echo
 
 
 def beside(sampler: str = ENDLESS) -> Adapter:
-    """An adapter of a sampler in bash, whose figure is how many lines of it hold the word ``tick``."""
+    """Return an adapter of a bash sampler whose figure is the number of its lines with the word ``tick``."""
 
     def invocations(call: Call) -> tuple[Invocation, ...]:
         return (
@@ -129,7 +129,7 @@ def test_one_that_is_deaf_to_the_signal_is_ended_all_the_same(
 
 
 def _samplers(folder: Path) -> list[int]:
-    """Processes of iostat whose output lies below a folder."""
+    """Return the iostat processes whose output is below a folder."""
     found = []
     for entry in Path("/proc").iterdir():
         try:

@@ -1,4 +1,4 @@
-"""What runs when, what is skipped and why; with a performer that only remembers."""
+"""Order of steps, and reasons for skipped steps, with a fake performer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_only_selected_steps_run_and_what_is_not_selected_holds_up_nothing() -> 
 
 @BOTH
 def test_a_watching_step_waits_for_the_step_it_watches(jobs: int) -> None:
-    """A check with `needs: []` runs a command that the build makes: it must not overtake it."""
+    """A check with `needs: []` runs a command that the build creates, so it must run after the build."""
     fake = Fake()
     walk(fake, item("build"), item("bench", "build", alone=True), item("check", watches="bench"), jobs=jobs)
     assert fake.order == ["build", "bench", "check"]
@@ -147,7 +147,7 @@ def test_free_steps_run_at_the_same_time_and_never_more_than_asked() -> None:
 
 
 def void(_: object) -> None:
-    """A barrier's wait returns a number, and a fake's end nothing."""
+    """Drop the number that a barrier's wait returns: the end of a fake returns None."""
 
 
 @given(

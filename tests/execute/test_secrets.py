@@ -1,4 +1,4 @@
-"""Secrets are known by the names of what holds them and by their shapes, and no text repeats them."""
+"""Secrets are recognized by variable names and by their shape, and are masked in every text."""
 
 from __future__ import annotations
 
@@ -203,4 +203,4 @@ def test_the_search_takes_linear_time(part: str) -> None:
     text = part * (4 * 2**20 // len(part))
     started = time.monotonic()
     masked(text, secrets_in({"TOKEN": "aaaaaaaa", "B_TOKEN": "aaaaaaaab"}))
-    assert time.monotonic() - started < 20, "half a minute and more where each place is looked at again and again"
+    assert time.monotonic() - started < 20, "half a minute or more if each place is searched repeatedly"

@@ -1,6 +1,6 @@
-"""The command line of a compiler driver (gcc, clang): what it makes, from which files, and into which file.
+"""Parse the command line of a compiler driver (gcc, clang): its inputs, its output and the kind of output.
 
-Imported by a bare interpreter on the way to every link of a build, so it needs nothing but built-in modules.
+Imported by a bare interpreter before every link of a build, so it uses only built-in modules.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def inputs(arguments: Sequence[str]) -> list[str]:
 
 
 def output(arguments: Sequence[str]) -> str:
-    """Return the file that the command writes, as it is written there; ``a.out`` where none is named."""
+    """Return the output file of the command, as written; ``a.out`` if none is named."""
     named = "a.out"
     for _, option, value in words(arguments):
         if option == "-o":
@@ -56,7 +56,7 @@ def output(arguments: Sequence[str]) -> str:
 
 
 def joined(arguments: Sequence[str], option: str) -> list[str]:
-    """Return the values of an option of one letter, written apart (``-L x``) or joined (``-Lx``)."""
+    """Return the values of a one-letter option, separate (``-L x``) or joined (``-Lx``)."""
     found = []
     for _, name, value in words(arguments):
         if name == option:
@@ -67,7 +67,7 @@ def joined(arguments: Sequence[str], option: str) -> list[str]:
 
 
 def paths(word: str) -> list[str]:
-    """Return what may be a path in one word: all of it, the parts of ``-Wl,a,b=c``, and what follows ``=``."""
+    """Return the possible paths in a word: the word, the parts of ``-Wl,a,b=c``, and the text after ``=``."""
     parts = word.split(",")[1:] if word.startswith("-Wl,") else [word]
     return [path for part in parts for path in (part, part.partition("=")[2]) if path]
 
@@ -83,12 +83,12 @@ def replaced(word: str, path: str, other: str) -> str:
 
 
 def is_source(file: str, language: str = "") -> bool:
-    """Whether the driver compiles this file; ``language`` is the ``-x`` in force."""
+    """Return whether the driver compiles this file. ``language`` is the value of ``-x`` in force."""
     return file.endswith((*_SOURCES, *_ASSEMBLY)) if language in ("", "none") else True
 
 
 def has_compiled_source(arguments: Sequence[str]) -> bool:
-    """Whether a compiler runs, to which ``-ffunction-sections`` means something; clang warns where none does."""
+    """Return whether a compiler runs. Without one, clang warns about ``-ffunction-sections``."""
     files = inputs(arguments)
     if any(option == "-x" and value not in ("none", "assembler") for _, option, value in words(arguments)):
         return True
@@ -96,7 +96,7 @@ def has_compiled_source(arguments: Sequence[str]) -> bool:
 
 
 def links_executable(arguments: Sequence[str]) -> bool:
-    """Whether the command links an executable out of files (standard input cannot be read again)."""
+    """Return whether the command links an executable from files (standard input cannot be read again)."""
     files = inputs(arguments)
     if not files or "-" in files or any(file.endswith(_HEADERS) for file in files):
         return False
@@ -105,7 +105,7 @@ def links_executable(arguments: Sequence[str]) -> bool:
 
 
 def with_sections(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with a section for each function, unless they say otherwise themselves."""
+    """Return the arguments with a section for each function; a later option in them overrides this."""
     plain = all(file.endswith(_ASSEMBLY) for file in inputs(arguments)) and not has_compiled_source(arguments)
     return list(arguments) if plain else [SECTIONS, *arguments]
 

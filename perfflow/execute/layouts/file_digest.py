@@ -1,4 +1,4 @@
-"""By what a moved or linked executable is found again. Imported by a bare interpreter, like the recorder."""
+"""File digest that identifies a moved or hard-linked executable. Imported by the bare interpreter of the recorder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links that must keep the layout that their author gave them."""
+"""Reject links whose layout was chosen by their author."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BARE = "-nostdlib"
 
 
 def require_fit(link: RecordedLink, recordings: Path) -> None:
-    """Raise LayoutsRefusedError where shuffled functions would be another program than the one that is shipped."""
+    """Raise LayoutsRefusedError if shuffled functions would not represent the program that is shipped."""
     name = link.output.name
     words = _linker_words(link.arguments)
     profile = link.profile or next((word for word in words if _PROFILES.search(word)), "")
@@ -28,20 +28,20 @@ def require_fit(link: RecordedLink, recordings: Path) -> None:
         profile = "-fprofile-use"
     if profile:
         raise LayoutsRefusedError(
-            f"{name} is built with a profile ({profile}), which orders its functions: measure a build without it"
+            f"{name} is built with a profile ({profile}), which orders its functions: measure a build without a profile"
         )
     if order := next((word for word in words if _ORDERS.match(word)), ""):
-        raise LayoutsRefusedError(f"{name} is linked with an order of its own ({order}): build it without that")
+        raise LayoutsRefusedError(f"{name} is linked with its own function order ({order}): build it without this")
     if script := next((word for word in words if _is_script(word)), ""):
-        raise LayoutsRefusedError(f"{name} is linked with a linker script of its own ({script}): build it without that")
+        raise LayoutsRefusedError(f"{name} is linked with its own linker script ({script}): build it without it")
     if bare := next((word for word in words if word in _BARE), ""):
         raise LayoutsRefusedError(
-            f"{name} is linked with {bare}, without the system's own start: build it without that"
+            f"{name} is linked with {bare}, without the system's start-up code: build it without this option"
         )
 
 
 def _linker_words(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with what they hand to the linker as words of their own."""
+    """Return the arguments, with each linker argument of ``-Wl,`` as a separate word."""
     return [part for word in arguments for part in (word.split(",")[1:] if word.startswith("-Wl,") else [word])]
 
 

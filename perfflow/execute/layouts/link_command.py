@@ -1,4 +1,4 @@
-"""A recorded link as a command that can be run again and again, into other files and with further arguments."""
+"""A recorded link as a command that can be repeated with other output files and additional arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.model.lazy import dataclass
 
 _LONGEST = 100_000
-"""Characters of arguments that every kernel takes; above, they go through a response file."""
+"""Longer arguments (in characters) are passed in a response file, because the kernel limits their length."""
 _SELECTION = ("-fuse-ld=", "--ld-path=")
 _DEPENDENCIES = {"-MD", "-MMD", "-MP", "-MG"}
 _DEPENDENCY_FILES = {"-MF", "-MT", "-MQ"}
@@ -24,14 +24,14 @@ _LINK_ONLY = {"-l", "-L", "-Xlinker", "-o"}
 
 
 class LinkFailedError(Exception):
-    """The driver failed; the text is the last line of what it said."""
+    """The driver failed. The text is the line of its output that states the error."""
 
 
 @dataclass(frozen=True)
 class LinkCommand:
-    """A driver with all its arguments but ``-o``; it runs in ``folder``.
+    """A driver with all its arguments except ``-o``. It runs in ``folder``.
 
-    ``name`` is that of the build's own output: where symbols have versions, it is part of the content.
+    ``name`` is the name of the build's output file. If symbols have versions, the name is part of the content.
     """
 
     driver: str
@@ -41,13 +41,13 @@ class LinkCommand:
     name: str
 
     def run(self, place: Path, *further: str) -> Path:
-        """Link into the folder ``place``, which is made, and return the file. Raises LinkFailedError."""
+        """Link into the folder ``place``, which is created, and return the file. Raises LinkFailedError."""
         place.mkdir(parents=True, exist_ok=True)
         self.start([*self.arguments, *further, "-o", str(place / self.name)])
         return place / self.name
 
     def start(self, arguments: Sequence[str]) -> str:
-        """Run the driver with these arguments alone and return what it printed. Raises LinkFailedError."""
+        """Run the driver with only these arguments and return its standard output. Raises LinkFailedError."""
         with TemporaryDirectory(prefix="perfflow-") as folder:
             if sum(map(len, arguments)) > _LONGEST:
                 arguments = [f"@{_response_file(Path(folder), arguments)}"]
@@ -55,7 +55,7 @@ class LinkCommand:
                 done = subprocess.run(
                     [self.driver, *arguments],
                     cwd=self.folder,
-                    # The text of maps and versions is read.
+                    # Maps and versions are parsed, so they must not be translated.
                     env={**self.environment, "LC_ALL": "C"},
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
@@ -67,11 +67,11 @@ class LinkCommand:
                 raise LinkFailedError(f"{error.filename}: {error.strerror}") from None
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if line.strip()]
-            raise LinkFailedError(_telling(lines) if lines else f"{self.driver} failed with status {done.returncode}")
+            raise LinkFailedError(_error_in(lines) if lines else f"{self.driver} failed with status {done.returncode}")
         return done.stdout
 
     def selection(self) -> list[str]:
-        """Return the arguments that say which linker the driver starts."""
+        """Return the arguments that select the linker."""
         joined = [word for word in self.arguments if word.startswith((*_SELECTION, "-B"))]
         apart = [
             word
@@ -82,7 +82,7 @@ class LinkCommand:
         return [word for word in joined if word != "-B"] + apart
 
     def with_linker(self, selection: Sequence[str]) -> LinkCommand:
-        """Return the command with another choice of linker."""
+        """Return the command with another linker selected."""
         kept = [word for word in self.arguments if not word.startswith(_SELECTION)]
         return replace(self, arguments=(*kept, *selection))
 
@@ -94,16 +94,16 @@ def _response_file(folder: Path, arguments: Sequence[str]) -> Path:
     return place
 
 
-def _telling(lines: Sequence[str]) -> str:
-    """Return the line that says what is wrong, before the driver's own remark that its linker failed."""
+def _error_in(lines: Sequence[str]) -> str:
+    """Return the first error line, which precedes the driver's own message that its linker failed."""
     found = [line for line in lines if "error" in line or "undefined" in line or "unrecognized" in line]
     return (found or lines)[0].strip()
 
 
 def prepared(link: RecordedLink, arguments: Sequence[str], work: Path) -> LinkCommand:
-    """Return the link with these arguments as a command, its sources compiled where the build did that in one go.
+    """Return the link with these arguments as a command. Sources among them are compiled to objects first.
 
-    Raises LayoutsRefusedError where a source no longer compiles.
+    Raises LayoutsRefusedError if the folder of the link is gone or a source no longer compiles.
     """
     if not link.folder.is_dir():
         raise LayoutsRefusedError(f"{link.folder}, where {link.output.name} was linked, is gone: build it again")
@@ -138,7 +138,7 @@ def _compiled(command: LinkCommand, options: Sequence[str], source: str, languag
 
 
 def _compile_options(arguments: Sequence[str]) -> list[str]:
-    """Return the options that matter to the compiler."""
+    """Return the options that affect compilation."""
     return [
         word
         for _, option, value in driver_arguments.words(arguments)
@@ -151,7 +151,7 @@ def _compile_options(arguments: Sequence[str]) -> list[str]:
 
 
 def _without_reports(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments without the maps and dependency files that the link writes beside its output."""
+    """Return the arguments without options that write maps and dependency files."""
     found: list[str] = []
     words = iter(arguments)
     for word in words:

@@ -1,7 +1,7 @@
-"""Runs one link of a build, with the driver's own output and exit status, and writes down how to do it again.
+"""Run one link of a build, pass on the driver's output and exit status, and record how to repeat the link.
 
-Run by a bare interpreter: ``python -I -S link_recorder.py RECORDINGS DRIVER ARGUMENT...``. Whatever goes wrong with the
-recording, the build is not to suffer: it is left out then, and who looks for it says so.
+Run by a bare interpreter: ``python -I -S link_recorder.py RECORDINGS DRIVER ARGUMENT...``. An error while recording
+must not fail the build: no link is recorded then, and the code that looks for it reports that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-# The interpreter is bare: nothing but its own library is on its path.
+# The path of a bare interpreter holds only the standard library.
 sys.path.append(os.path.abspath(os.path.join(__file__, *[os.pardir] * 4)))
 
 from perfflow.execute.layouts import driver_arguments as driver_words
@@ -26,19 +26,19 @@ _KEPT_VARIABLES = re.compile(
     "|C_INCLUDE_PATH|CPLUS_INCLUDE_PATH|SOURCE_DATE_EPOCH|LDEMULATION|CCC_OVERRIDE_OPTIONS|NIX_(?!CONFIG$).*|REALGCC"
     "|CCACHE_(?!REMOTE_STORAGE$|SECONDARY_STORAGE$).*"
 )
-"""What drivers, linkers and their wrappers read; no other variable is stored, since some hold secrets."""
+"""Variables that drivers, linkers and their wrappers read. No others are stored, because some hold secrets."""
 _TEMPORARY = re.compile(r"/rustc[A-Za-z0-9]{6}/")
 _OBJECTS = (".o", ".obj", ".a", ".rlib")
 _THIN = b"!<thin>\n"
-"""An archive that holds the paths of its members, relative to its own."""
+"""Magic of a thin archive, which holds the paths of its members relative to itself."""
 _LIBRARY = re.compile(r"\.so(\.[\d.]+)?$")
 _PROFILE = re.compile(r"(-C|-Z|--codegen=)?profile(-sample)?-use=")
 
 
 def main() -> None:
-    """Run the command, record it if it linked an executable, and end as it ended."""
+    """Run the command, record it if it linked an executable, and exit with its status or signal."""
     recordings, driver, *words = sys.argv[1:]
-    # The terminal's ^C reaches the driver too, which tidies up.
+    # ^C at the terminal also reaches the driver, which cleans up.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     arguments = driver_words.with_sections(words)
     command = [driver, *arguments]
@@ -48,8 +48,8 @@ def main() -> None:
     except OSError:
         recorded = False
     if not recorded:
-        os.execv(driver, command)  # noqa: S606 (a shell would read the words again)
-    # What this interpreter ignores, the driver is not to ignore.
+        os.execv(driver, command)  # noqa: S606 (a shell would split the words again)
+    # Python ignores these signals; the driver must not inherit that.
     signals = [signal.SIGPIPE, signal.SIGXFSZ]
     process = os.posix_spawn(driver, command, os.environ, setsigdef=signals)
     _, status = os.waitpid(process, 0)
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _record(recordings: str, driver: str, arguments: Sequence[str]) -> None:
-    """Write the link into a folder of its own, which replaces what is recorded of an earlier link of this file."""
+    """Write the link into its own folder, which replaces the recording of an earlier link of this file."""
     target = os.path.abspath(driver_words.output(arguments))
     name = hashlib.blake2b(os.fsencode(target), digest_size=16).hexdigest()
     place = os.path.join(recordings, "links", name)
@@ -99,14 +99,14 @@ def _replace(fresh: str, place: str) -> None:
 
 
 def _removed(folder: str) -> None:
-    # Imported where it is used: it takes longer than all the rest of this process.
+    # Imported here because the import takes longer than the rest of this process.
     import shutil
 
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _named(arguments: Sequence[str]) -> list[str]:
-    """Return the files that the arguments name: operands, and files within options."""
+    """Return the existing files that the arguments name, as operands or within options."""
     target = driver_words.output(arguments)
     named = [path for word in arguments for path in driver_words.paths(word)]
     return list(dict.fromkeys(path for path in named if path != target and os.path.isfile(path)))
@@ -125,13 +125,13 @@ def _libraries(arguments: Sequence[str]) -> list[str]:
 
 
 def _input(path: str, kept: str = "") -> dict[str, object]:
-    """Return what a later change is seen by, and where a second name of a file lies that may vanish or be made anew."""
+    """Return size and modification time, which show later changes, and the path of the second name, if one was kept."""
     found = os.stat(path)
     return {"kept": kept, "size": found.st_size, "modified": found.st_mtime_ns}
 
 
 def _inputs(arguments: Sequence[str], fresh: str, place: str) -> dict[str, object]:
-    """Return the inputs by their paths as written; what is kept of them lies in ``fresh``, which becomes ``place``."""
+    """Return the inputs by their paths as written. Kept files are in ``fresh``, which is later renamed to ``place``."""
     found: dict[str, object] = {path: _input(path) for path in _libraries(arguments)}
     for number, path in enumerate(_named(arguments)):
         kept = ""
@@ -145,7 +145,7 @@ def _inputs(arguments: Sequence[str], fresh: str, place: str) -> dict[str, objec
 
 
 def _may_be_renamed(path: str) -> bool:
-    """Whether the result does not depend on the path, as it does for sources (by debug information) and libraries."""
+    """Return whether the output does not depend on the path, unlike for sources (debug information) and libraries."""
     with open(path, "rb") as file:
         thin = file.read(len(_THIN)) == _THIN
     return not thin and not _LIBRARY.search(path) and not driver_words.is_source(path)
@@ -158,7 +158,7 @@ def _is_temporary(path: str) -> bool:
 
 
 def _keep(path: str, place: str) -> None:
-    """Give the file a second name; where that name is on another disk, copy it."""
+    """Hard-link the file, or copy it if the new name is on another disk."""
     try:
         os.link(path, place)
     except OSError:
@@ -168,7 +168,7 @@ def _keep(path: str, place: str) -> None:
 
 
 def _profile() -> str:
-    """Return the argument of the calling rustc that brings a profile in: its link does not show it."""
+    """Return the argument by which the calling rustc uses a profile, since the link's arguments do not show it."""
     with suppress(OSError), open(f"/proc/{os.getppid()}/cmdline", "rb") as file:
         caller = file.read().split(b"\0")
         if os.path.basename(caller[0]).startswith(b"rustc"):

@@ -1,4 +1,4 @@
-"""Linkers that place functions in an order of our choice: which one a build uses, and what each is told."""
+"""Linkers that can order functions: find those that suit a build, and build their arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOLD_FOLDERS = ("/usr/libexec/mold", "/usr/lib/mold", "/usr/local/libexec/mold"
 
 
 class LinkerKind(Enum):
-    """A family of linkers, with the text by which ``--version`` tells it."""
+    """A family of linkers. The value matches its ``--version`` output."""
 
     LLD = re.compile(r"LLD (?P<version>[\d.]+)")
     MOLD = re.compile(r"mold (?P<version>[\d.]+)")
@@ -26,14 +26,14 @@ class LinkerKind(Enum):
 
 _NAMES = {LinkerKind.LLD: "lld", LinkerKind.MOLD: "mold", LinkerKind.GOLD: "gold", LinkerKind.BFD: "GNU ld"}
 SHUFFLING = (LinkerKind.LLD, LinkerKind.MOLD)
-"""These take a seed; the others take the order itself."""
+"""Linkers that take a seed. The others need the order itself."""
 
 
 @dataclass(frozen=True)
 class Linker:
-    """A linker of a link: its kind, its name and version for the reader, and the link that starts it.
+    """A linker for one link: its kind, its name and version for messages, and the link command that starts it.
 
-    ``sections`` are the names of the program's code sections, for linkers that are told an order.
+    ``sections`` are the names of the program's code sections, for linkers that need an explicit order.
     """
 
     kind: LinkerKind
@@ -42,7 +42,7 @@ class Linker:
     sections: tuple[str, ...] = ()
 
     def link(self, seed: int, padding: str, place: Path) -> Path:
-        """Link with the order of this seed, from 1, into a folder of its own. Raises LinkFailedError."""
+        """Link with the order of ``seed`` (1 or more) into the folder ``place``. Raises LinkFailedError."""
         place.mkdir(parents=True, exist_ok=True)
         return self.command.run(place, padding, *self._order(seed, place / "order.txt"))
 
@@ -61,7 +61,7 @@ class Linker:
         return ["-Xlinker", "-T", "-Xlinker", str(order)]
 
     def with_sections(self, padding: str, work: Path) -> Linker:
-        """Return the linker with the code sections that a plain link places. Raises LinkFailedError."""
+        """Return the linker with the code sections of a plain link, if it needs them. Raises LinkFailedError."""
         if self.kind in SHUFFLING:
             return self
         place = work / "map.txt"
@@ -73,10 +73,10 @@ class Linker:
 
 
 def candidates(command: LinkCommand, *, only_own: bool) -> Iterator[Linker]:
-    """Yield the linkers that may link this with another order, the best first; each may still fail to.
+    """Yield the linkers that may be able to link this in another order, the best first. Each may still fail.
 
-    Linkers that shuffle come before those that must be told an order, and the build's own before another of its kind.
-    ``only_own`` leaves the others out.
+    Linkers that shuffle by a seed come before those that need an order, and the build's own linker comes before others
+    of its kind. ``only_own`` excludes all but the build's own linker.
     """
     own = _linker(command)
     if own and own.kind in SHUFFLING:
@@ -91,7 +91,7 @@ def candidates(command: LinkCommand, *, only_own: bool) -> Iterator[Linker]:
 
 
 def _linker(command: LinkCommand) -> Linker | None:
-    """Ask the driver for the linker that it starts; None where there is none, or none that is known."""
+    """Return the linker that the driver starts; None if there is none, or its kind is unknown."""
     selection = command.selection()
     try:
         text = command.start([*selection, "-Wl,--version"])

@@ -1,4 +1,4 @@
-"""A link as the recorder wrote it down: found again for an executable, and made ready to be done again."""
+"""A recorded link: find it for an executable, and prepare to repeat it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from perfflow.execute.layouts.file_digest import digest
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.model.lazy import dataclass
 
-_FORGOTTEN = (
-    "build it in a workflow step, by a compiler that is found on PATH by its name (gcc, clang, cc ...), into an empty"
+_HOW_TO_RECORD = (
+    "build it in a workflow step, with a compiler that is found on PATH by its name (gcc, clang, cc ...), in an empty"
     " build folder"
 )
 
 
 @dataclass(frozen=True)
 class Input:
-    """A file that the link read: its other name, "" where none was kept, its size in bytes and its time in ns."""
+    """An input file of the link: its second name ("" if none was kept), size (bytes) and modification time (ns)."""
 
     kept: str
     size: int
     modified: int
 
     def is_at(self, path: Path) -> bool:
-        """Whether the file at this path is the one that was linked, to judge by size and time."""
+        """Return whether the file at this path is the one that was linked, judged by size and time."""
         with suppress(OSError):
             found = path.stat()
             return (found.st_size, found.st_mtime_ns) == (self.size, self.modified)
@@ -37,7 +37,7 @@ class Input:
 
 @dataclass(frozen=True)
 class RecordedLink:
-    """One link: the driver with its arguments, where it ran, what it read, and the file that it wrote."""
+    """One link: the driver with its arguments, folder and environment, its inputs, and its output file."""
 
     driver: str
     arguments: tuple[str, ...]
@@ -49,10 +49,11 @@ class RecordedLink:
     profile: str
 
     def secured(self, work: Path) -> tuple[tuple[str, ...], dict[Path, Input]]:
-        """Return the arguments, with names in ``work`` for objects and archives, and the files that must not change.
+        """Return the arguments, with objects and archives named in ``work``, and the files that must not change.
 
-        Sources may change: they are compiled once. A later build may remove or replace objects and archives. Raises
-        LayoutsRefusedError where that happened before, to a file of which no second name was kept.
+        Sources may change later, because they are compiled once. Objects and archives get a second name, because a
+        later build may remove or replace them. Raises LayoutsRefusedError if an input has already changed and no second
+        name was kept.
         """
         arguments, watched = self.arguments, {}
         for number, (path, found) in enumerate(self.inputs.items()):
@@ -60,15 +61,15 @@ class RecordedLink:
             if place is None:
                 raise LayoutsRefusedError(f"{path} has changed since {self.output.name} was linked: build it again")
             if found.kept:
-                place = _named_again(place, work / "inputs" / str(number))
+                place = _second_name(place, work / "inputs" / str(number))
                 arguments = tuple(driver_arguments.replaced(word, path, str(place)) for word in arguments)
             if not driver_arguments.is_source(path):
                 watched[place] = found
         return arguments, watched
 
 
-def _named_again(path: Path, folder: Path) -> Path:
-    """Give the file a name in the folder; where that is on another disk, copy it."""
+def _second_name(path: Path, folder: Path) -> Path:
+    """Hard-link the file into the folder, or copy it if the folder is on another disk."""
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / path.name
     place.unlink(missing_ok=True)
@@ -80,9 +81,9 @@ def _named_again(path: Path, folder: Path) -> Path:
 
 
 def find(executable: Path, recordings: Path) -> RecordedLink:
-    """Return the recorded link that made this executable, whatever its name is by now.
+    """Return the recorded link that produced this executable, even if it was renamed.
 
-    Raises LayoutsRefusedError where none is recorded, or where the executable was changed after its link.
+    Raises LayoutsRefusedError if none is recorded, or if the executable was changed after its link.
     """
     try:
         content = digest(str(executable))
@@ -93,15 +94,15 @@ def find(executable: Path, recordings: Path) -> RecordedLink:
     here = [link for link in links if link.output == executable.absolute()]
     if not made and here:
         raise LayoutsRefusedError(
-            f"{executable.name} was changed after it was linked: leave out what strips or edits it (strip, objcopy)"
+            f"{executable.name} was changed after it was linked: remove the build steps that edit it (strip, objcopy)"
         )
     if not made:
-        raise LayoutsRefusedError(f"no link of {executable.name} was recorded: {_FORGOTTEN}")
+        raise LayoutsRefusedError(f"no link of {executable.name} was recorded: {_HOW_TO_RECORD}")
     return next((link for link in made if link in here), made[0])
 
 
 def _read(path: Path) -> RecordedLink | None:
-    """Return one recorded link; None for a folder that another build is just replacing."""
+    """Return one recorded link; None if another build is replacing its folder."""
     try:
         content = json.loads(path.read_text())
         inputs = {name: Input(**found) for name, found in content["inputs"].items()}

@@ -1,4 +1,4 @@
-"""The environment of a build whose links are recorded, and how to make a build link again."""
+"""Prepare the environment of a build whose links are recorded, and make a build link again."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from perfflow.model.lazy import lazy_pattern
 
 _DRIVER = lazy_pattern(r"([\w.]+-)*(cc|gcc|g\+\+|c\+\+|clang|clang\+\+)(-\d+(\.\d+)*)?")
 _RECORDER = "perfflow-recorder"
-"""The script itself in the folder of recorders; the script knows such a folder by this name."""
+"""Name of the script in the folder of recorders. The script recognizes such folders by this name."""
 
 
 def recording(env: Mapping[str, str], recordings: Path) -> dict[str, str]:
     """Return the environment for a build step that records the links of executables into ``recordings``.
 
-    A folder that stands in for the compiler drivers comes first on PATH. It lies in the user's cache and stays there,
-    since CMake and its kind store the path of the compiler they found. Raises OSError where a folder cannot be made.
+    A folder of wrappers for the compiler drivers comes first on PATH. It stays in the user's cache, because CMake and
+    similar tools store the path of the compiler they found. Raises OSError if a folder cannot be created.
     """
     recordings = recordings.absolute()
     recordings.mkdir(parents=True, exist_ok=True)
@@ -38,14 +38,14 @@ def recording(env: Mapping[str, str], recordings: Path) -> dict[str, str]:
 def forget(executable: Path) -> None:
     """Remove a built executable and its second name in cargo's ``deps``, so that the next build links it again.
 
-    cargo then compiles and links the final crate and nothing else; make and ninja only link.
+    cargo then compiles and links only the final crate; make and ninja only link.
     """
     for path in [*_twins(executable), executable]:
         path.unlink(missing_ok=True)
 
 
 def _twins(executable: Path) -> list[Path]:
-    """Return the files in ``deps`` beside the executable that are the same file, or hold the same."""
+    """Return the files in ``deps`` beside the executable that are the same file or have the same content."""
     name = executable.name.replace("-", "_")
     if not executable.is_file():
         return []
@@ -61,7 +61,7 @@ def _is_twin(path: Path, name: str, executable: Path) -> bool:
 
 
 def _recorders(search: str) -> Path:
-    """Return the folder of recorders, with a name for each compiler driver on the search path."""
+    """Return the folder of recorders, with a link for each compiler driver on the search path."""
     from platformdirs import user_cache_path
 
     folder = user_cache_path("perfflow").absolute() / "compilers"
@@ -74,7 +74,7 @@ def _recorders(search: str) -> Path:
 
 
 def _install(script: bytes, place: Path) -> None:
-    """Write the script in one move: another build may be starting it."""
+    """Write the script and rename it into place, because another build may be starting it."""
     with suppress(FileNotFoundError):
         if place.read_bytes() == script and os.access(place, os.X_OK):
             return

@@ -1,5 +1,5 @@
-"""Why no other layout of an executable can be linked."""
+"""The error of an executable that cannot be linked with other layouts."""
 
 
 class LayoutsRefusedError(Exception):
-    """No layouts can be drawn of this executable; the text is one sentence with the reason and what to do."""
+    """The executable cannot be linked with other layouts. The text is one sentence with the reason and the remedy."""

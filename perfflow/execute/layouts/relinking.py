@@ -1,4 +1,4 @@
-"""Links an executable again with a fresh layout of its code, as often as layouts are wanted."""
+"""Link an executable again with any number of different code layouts."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _GCC_BITCODE = b".gnu.lto_"
 class Relinker:
     """Links one executable with any number of layouts.
 
-    ``linker`` is its name with its version, ``seconds`` what one link took. The functions are those of the build, in
-    another order; 32 sections of padding lie between them.
+    ``linker`` is the name and version of the linker, ``seconds`` the duration of one link. The functions are those of
+    the build, in another order, with 32 padding sections between them.
     """
 
     linker: str
@@ -38,9 +38,9 @@ class Relinker:
     _padding: str
 
     def link(self, seed: int, output: Path) -> None:
-        """Write the executable with the layout of this seed, from 1; the same seed gives the same bytes.
+        """Write the executable with the layout of ``seed`` (1 or more). The same seed gives the same bytes.
 
-        Raises LayoutsRefusedError where an input has changed since, or the linker fails.
+        Raises LayoutsRefusedError if an input has changed or the linker fails.
         """
         if seed < 1:
             raise ValueError(f"seed {seed} is below 1")  # 0 and -1 mean something else to lld.
@@ -54,10 +54,11 @@ class Relinker:
 
 
 def relinker(executable: Path, recordings: Path, work: Path) -> Relinker:
-    """Return what links the executable again, out of the link that was recorded when it was built.
+    """Return the relinker of an executable, based on the link that was recorded when it was built.
 
-    work: a folder for files of the relinker's own, which must last as long as it does. Raises LayoutsRefusedError where
-    nothing was recorded, the layout is not ours to change, or a link without a seed does not give the same bytes.
+    work: a folder for the relinker's files, which must exist as long as the relinker is used.
+    Raises LayoutsRefusedError if no link was recorded, its author chose the layout, a repeated link does not give the
+    same bytes, or no linker can change the order.
     """
     executable, recordings, work = executable.absolute(), recordings.absolute(), work.absolute()
     work.mkdir(parents=True, exist_ok=True)
@@ -72,24 +73,24 @@ def relinker(executable: Path, recordings: Path, work: Path) -> Relinker:
         reasons = []
         for linker in candidates(command, only_own=_is_optimized_at_link(command)):
             try:
-                return _tried(linker, watched, pad, trial / linker.kind.name)
+                return _checked(linker, watched, pad, trial / linker.kind.name)
             except LinkFailedError as error:
                 reasons.append(f"{linker.name}: {error}")
     raise LayoutsRefusedError(
         f"no linker could place the functions of {executable.name} in another order"
-        f" ({'; '.join(reasons) or 'none is known'}): install lld (apt-get install lld)"
+        f" ({'; '.join(reasons) or 'no known linker found'}): install lld (apt-get install lld)"
     )
 
 
 def _require_identical(command: LinkCommand, executable: Path, place: Path) -> None:
-    """Raise LayoutsRefusedError unless a link as it was gives the executable, byte for byte."""
+    """Raise LayoutsRefusedError unless an unchanged link reproduces the executable byte for byte."""
     try:
         again = command.run(place)
     except LinkFailedError as error:
         raise LayoutsRefusedError(f"{executable.name} could not be linked again: {error}") from None
     if not filecmp.cmp(again, executable, shallow=False):
         raise LayoutsRefusedError(
-            f"a second link of {executable.name} gives other bytes than its build did: make the build reproducible"
+            f"linking {executable.name} again gives different bytes than its build did: make the build reproducible"
             " (no time, random value or path of an object in the program)"
         )
 
@@ -105,21 +106,21 @@ def _padding(command: LinkCommand, work: Path) -> str:
     return str(built)
 
 
-def _tried(linker: Linker, watched: Mapping[Path, Input], pad: str, place: Path) -> Relinker:
-    """Return the relinker once its linker has shown that a seed decides the bytes. Raises LinkFailedError."""
+def _checked(linker: Linker, watched: Mapping[Path, Input], pad: str, place: Path) -> Relinker:
+    """Return the relinker after checking that the seed determines the bytes. Raises LinkFailedError."""
     linker = linker.with_sections(pad, place)
     started = time.perf_counter()
     first = linker.link(1, pad, place / "1")
     seconds = time.perf_counter() - started
     if not filecmp.cmp(first, linker.link(1, pad, place / "1-again"), shallow=False):
-        raise LinkFailedError("the same seed gave other bytes")
+        raise LinkFailedError("the same seed gave different bytes")
     if filecmp.cmp(first, linker.link(2, pad, place / "2"), shallow=False):
-        raise LinkFailedError("another seed gave the same bytes")
+        raise LinkFailedError("different seeds gave the same bytes")
     return Relinker(linker.name, seconds, linker, watched, pad)
 
 
 def _is_optimized_at_link(command: LinkCommand) -> bool:
-    """Whether the link compiles (LTO): another linker would generate other code, so only the build's own will do."""
+    """Return whether the link compiles (LTO). Another linker would generate other code, so it cannot be used."""
     if any(word.startswith("-flto") for word in command.arguments):
         return True
     return any(_holds_bitcode(command.folder / path) for path in driver_arguments.inputs(command.arguments))

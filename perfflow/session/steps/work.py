@@ -1,4 +1,4 @@
-"""Steps that run a command: build, setup, and whatever else has an exit status."""
+"""Steps that run a command: build, setup, and other steps whose result is an exit status."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from perfflow.tools.adapter import Role
 from perfflow.tools.regular_files import NotRegularError, read
 
 OUTPUT_VARIABLE = "PERFFLOW_OUTPUT"
-"""A step's command appends key=value lines to the file it names."""
+"""Environment variable with the path of a file to which a step's command appends name=value lines."""
 MOST_OUTPUTS = 2**20
-"""Bytes of that file."""
+"""Size limit of that file in bytes."""
 
 
 def work(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """A command whose exit status is all there is to it, tried again as often as ``retries`` says."""
+    """Run a command whose result is its exit status, and retry it up to ``retries`` times. Raises Failure."""
     for attempt in range((planned.step.retries or 0) + 1):
         try:
             command(session, planned, run)
@@ -47,19 +47,19 @@ def work(session: RunSession, planned: Planned, run: StepRun) -> None:
 
 
 def _skip(run: StepRun, failure: Failure) -> None:
-    """The step is skipped, with all that comes after it, for the reason that it printed last."""
-    said = [line.strip() for line in invoke.tail(failure.log) if line.strip()]
+    """Mark the step as skipped, which blocks all later steps. The reason is the last line it printed."""
+    lines = [line.strip() for line in invoke.tail(failure.log) if line.strip()]
     run.status, run.exit_code = StepStatus.SKIPPED, failure.exit_code
-    run.reason = said[-1] if said else f"step {run.planned.id} says so by its exit status {UNABLE}"
+    run.reason = lines[-1] if lines else f"step {run.planned.id} exited with {UNABLE} (unable to run here)"
     run.blocked = True
 
 
 def command(session: RunSession, planned: Planned, run: StepRun) -> Path:
-    """Run a command step and read its outputs; returns the file with what it printed."""
+    """Run a command step, read its outputs, and return the file with its standard output. Raises Failure."""
     folder = session.folder.step(planned.id)
     prepared = ready(session.context, planned, Side.BASELINE, folder)
     outputs = folder / "outputs"
-    # Made by the command, where it has any: a file for each step that has none is a quarter of what perfflow adds.
+    # The command creates this file if it has outputs. Creating it for every step is a quarter of perfflow's overhead.
     outputs.unlink(missing_ok=True)
     if planned.role is Role.WORK:
         prepared = watched(session.context, prepared)
@@ -76,7 +76,7 @@ def command(session: RunSession, planned: Planned, run: StepRun) -> Path:
 
 
 def _results(prepared: Ready, folder: Path) -> Mapping[str, str]:
-    """What a tool that does work hands on to later steps, if all that it made is there. Raises Failure."""
+    """Return the outputs of a step's tool for later steps. Raises Failure if one of its files is missing."""
     if not prepared.tool or not prepared.call:
         return {}
     try:
@@ -88,7 +88,7 @@ def _results(prepared: Ready, folder: Path) -> Mapping[str, str]:
 
 
 def read_outputs(path: Path) -> Iterator[tuple[str, str]]:
-    """What a command wrote to the file of its outputs. Raises Failure."""
+    """Yield the (name, value) pairs that a command wrote to its file of outputs. Raises Failure."""
     try:
         if stat.S_ISLNK(os.lstat(path).st_mode):
             raise NotRegularError(errno.EINVAL, "a link, not a file")

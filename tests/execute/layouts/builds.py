@@ -1,4 +1,4 @@
-"""Small projects in C and C++, built by real compilers under the recorder, and what is seen of their executables."""
+"""Small projects in C and C++, built by real compilers under the recorder, and checks of their executables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def needs(*programs: str) -> pytest.MarkDecorator:
 
 @dataclass(frozen=True)
 class Project:
-    """A folder with ``called.c`` and ``main.c``, and where the links of its builds are recorded."""
+    """A folder with ``called.c`` and ``main.c``, and the folder of its recorded links."""
 
     folder: Path
     recordings: Path
@@ -81,7 +81,7 @@ def printed(executable: Path) -> str:
 
 
 def require_layouts(found: Relinker, executable: Path, place: Path, pattern: str = r"f\d+") -> None:
-    """Assert that seeds give layouts: other orders of the same functions, the same output, the same bytes again."""
+    """Assert that seeds give other orders of the same functions with the same output, and the same bytes again."""
     place.mkdir(parents=True, exist_ok=True)
     first, again, second = (place / name for name in ("first", "again", "second"))
     for seed, path in ((1, first), (1, again), (2, second)):

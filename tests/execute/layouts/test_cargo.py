@@ -1,4 +1,4 @@
-"""Binaries and benchmarks of cargo: rustc removes its objects, and cargo stores what it built under another name."""
+"""Binaries and benchmarks of cargo: rustc removes its objects, and cargo stores executables under another name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAMES = r"_.*f\d.*"
 @pytest.fixture
 def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.delenv("CARGO_TARGET_DIR", raising=False)
-    # The name of a folder is no option.
+    # The folder name must not be read as an option.
     made = project(tmp_path, "profile-use=x")
     for name, text in {"Cargo.toml": MANIFEST, "src/main.rs": MAIN, "benches/suite.rs": MAIN}.items():
         (made.folder / name).parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the command line of a compiler driver says."""
+"""Parsing of compiler driver command lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A build under the recorder is the build that it would be without, and its links are written down."""
+"""The recorder does not change a build, and records its links."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_compiles_and_libraries_are_not_recorded(c_project: Project) -> None:
 def test_a_build_succeeds_where_nothing_can_be_recorded(c_project: Project, obstacle: str) -> None:
     environment = recording(os.environ, c_project.recordings)
     if obstacle == "unwritable":
-        # Not even root writes into /proc.
+        # Not even root can write to /proc.
         environment["PERFFLOW_LINK_RECORDINGS"] = "/proc"
     elif obstacle == "a file":
         (c_project.recordings / "links").write_text("")
@@ -70,7 +70,7 @@ def test_a_build_succeeds_where_nothing_can_be_recorded(c_project: Project, obst
 
 
 def test_a_full_disk_leaves_the_build_alone_and_no_half_recording(c_project: Project) -> None:
-    # A limit on the size of files stands in for the disk: the executable is smaller, the record of the link is not.
+    # A file size limit simulates a full disk: the executable fits, the record of the link does not.
     c_project.build("ulimit -f 60; gcc main.c called.c -o program $(printf -- '-DX%0999d ' $(seq 1 90))")
     assert list((c_project.recordings / "links").iterdir()) == []
 
@@ -96,7 +96,7 @@ def test_a_later_link_replaces_the_record_of_the_first(c_project: Project) -> No
 
 def test_make_may_run_in_parallel_and_remove_what_it_made_on_the_way(c_project: Project) -> None:
     programs = [f"program{number}" for number in range(8)]
-    # Objects on the way of a chain of rules are removed by make.
+    # make removes intermediate objects of a chain of rules.
     (c_project.folder / "Makefile").write_text(
         f"all: {' '.join(programs)}\nprogram%: main%.o called%.o\n\t$(CC) $^ -o $@\n"
         "%.o: %.c\n\t$(CC) -O1 -c $< -o $@\nmain%.c: main.c\n\tcp $< $@\ncalled%.c: called.c\n\tcp $< $@\n"
@@ -129,7 +129,7 @@ def test_the_compiler_that_cmake_stores_works_without_a_recording(c_project: Pro
 def test_a_compiler_cache_before_the_recorder_does_not_start_it_in_a_circle(c_project: Project, tmp_path: Path) -> None:
     cache = tmp_path / "cache-bin"
     cache.mkdir()
-    # What ccache does: the next driver of its own name on PATH.
+    # Like ccache, run the next driver of the same name on PATH.
     (cache / "gcc").write_text(
         '#!/bin/bash\nfor d in ${PATH//:/ }; do [ "$d" = "${0%/*}" ] || { [ -x $d/gcc ] && exec $d/gcc "$@"; }; done\n'
     )

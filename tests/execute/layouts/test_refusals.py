@@ -1,4 +1,4 @@
-"""Executables of which no other layout is linked, each with the reason and what to do."""
+"""Executables without layouts, each refused with a reason and a remedy."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SCRIPT = "echo 'SECTIONS {} INSERT AFTER .data;' >own.ld;"
         (f"{SCRIPT} gcc main.c called.c own.ld -o program", r"linker script .*\(own.ld\)"),
         (
             "touch order; gcc -fuse-ld=lld -Wl,--symbol-ordering-file=order main.c called.c -o program",
-            "an order of its own",
+            "its own function order",
         ),
         ("echo 'void _start(void) {}' >k.c; gcc -nostdlib -static k.c -o program", "linked with -nostdlib"),
-        ("gcc main.c called.c -Wl,--build-id=uuid -o program", "other bytes than its build did"),
+        ("gcc main.c called.c -Wl,--build-id=uuid -o program", "different bytes than its build did"),
         ("gcc main.c called.c -o program; strip program", "changed after it was linked"),
         ("$(type -ap gcc | tail -1) main.c called.c -o program", "no link of program was recorded"),
         ("cat main.c called.c | gcc -x c - -o program", "no link of program was recorded"),

@@ -1,4 +1,4 @@
-"""Executables of real compilers and linkers, linked again with other layouts."""
+"""Executables of real compilers and linkers, relinked with other layouts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONE_STEP = "{0} -O1 main.c called.c -o program"
         pytest.param(OBJECTS, "gcc -fuse-ld=gold", "lld", marks=pytest.mark.long),
         (ONE_STEP, "gcc -fuse-ld=lld -Wl,--gc-sections", "lld"),
         (OBJECTS, "gcc -fuse-ld=mold", "mold"),
-        # Only the linker that optimized at the build generates the same code.
+        # Only the linker that optimized the build generates the same code.
         (OBJECTS, "gcc -flto=auto -fno-inline", "GNU ld"),
         pytest.param(ONE_STEP, "gcc -flto -fno-inline -fuse-ld=mold", "mold", marks=pytest.mark.long),
         (OBJECTS, "clang -flto -fno-inline -Wno-unused-command-line-argument -fuse-ld=gold", "gold"),
