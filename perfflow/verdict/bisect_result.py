@@ -54,7 +54,7 @@ class Tried:
             "change": interval_json(self.change),
             "pairs": self.pairs,
             "reason": self.reason,
-            "seconds": round(self.seconds, 3),
+            "seconds": self.seconds,
             "built": self.built,
         }
 

@@ -43,7 +43,8 @@ class Trials:
 
     def note(self, item: Tried) -> Tried:
         """Store the result of a revision, and pass it to ``tell``."""
-        item = replace(item, reason=masked(item.reason, self.secrets))
+        # Rounded here, so that a page of the stored result has the same figures.
+        item = replace(item, reason=masked(item.reason, self.secrets), seconds=round(item.seconds, 3))
         self._take(item)
         self.folder.append({"event": TRIED, **item.to_json()})
         self.tell(item)
