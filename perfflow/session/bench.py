@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfflow.execute import invoke
 from perfflow.execute.context import variables_of
 from perfflow.execute.invoke import LEFT_RUNNING, Failure, Invoked, Written, allowed_to_run, written
 from perfflow.execute.prepare import PreparationError, Ready, first_count, operations, ready, rendered, whole
@@ -237,6 +238,7 @@ class Bench:
         ``only``: the benchmark of a suite to run alone. Raises Failure, or LostError if only this benchmark fails.
         """
         counts = operations(self.session.tree_context_of(side), self.planned)
+        folder = self.session.folder_of(self.planned, side)
         while True:
             found, paused, read = [], False, None
             try:
@@ -245,7 +247,7 @@ class Bench:
                     prepared = self._with_random_state(self.prepared(side, count, only), only)
                     read = self.unread.with_reader(prepared) if self.warming else None
                     with self._own_code.watched(read or prepared) if self.warming else nullcontext(prepared) as started:
-                        invoked = self.session.start(started, self.run)
+                        invoked = invoke.run(self.session.spawner(), started, folder)
                     if read:
                         self.unread.note_read(prepared, invoked)
                     elif not self.warming:
@@ -257,6 +259,7 @@ class Bench:
                     # It may finish in time if its output is not read.
                     self.unread.give_up(read)
                     continue
+                self.run.failing, self.run.failing_side = list(prepared.shown), side
                 self._blame(failure, side, only)
                 raise
             self.evidence.add(prepared, invoked.parsed)

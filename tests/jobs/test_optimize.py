@@ -323,11 +323,12 @@ def test_a_branch_that_cannot_be_made_costs_nothing_that_was_measured(tree: Proj
     assert "80" in (finished.folder / "steps" / "good" / "change.diff").read_text()
 
 
-def test_a_benchmark_that_fails_on_the_code_as_it_stands_is_no_candidates_fault(tree: Project) -> None:
+@pytest.mark.parametrize("command", ["cat built.data", "cat built.data || true"], ids=["exits", "prints no figure"])
+def test_a_benchmark_that_fails_on_the_code_as_it_stands_is_no_candidates_fault(tree: Project, command: str) -> None:
     tree.write("built.data", "100")
     tree.write(".gitignore", "built*\n.perfflow\nflow.yaml\n*.patch\n")
     result = tree.run(
-        workflow("id: x, run: 'sed -i 1s/100/80/ costs'", head=HEAD.replace("'sed -n 1p built'", "'cat built.data'"))
+        workflow("id: x, run: 'sed -i 1s/100/80/ costs'", head=HEAD.replace("'sed -n 1p built'", f"'{command}'"))
     )
     (why,) = (reason for reason in result.reasons if reason.startswith("step x: "))
     assert "failed on the baseline" in why
