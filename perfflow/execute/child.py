@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -86,12 +87,19 @@ def find_program(name: str, path: str, cwd: Path) -> str | None:
     A name with a slash is relative to ``cwd``; others are looked up on ``path``. Relative and empty entries of ``path``
     start at ``cwd``, as they do for the process itself.
     """
-    # Strings, not Path objects: joining paths for each entry would take longer than starting the program.
-    for entry in ("",) if os.sep in name else path.split(os.pathsep):
-        file = f"{entry.rstrip(os.sep)}{os.sep}{name}" if entry.startswith(os.sep) else str(cwd / entry / name)
+    for file in [str(cwd / name)] if os.sep in name else [folder + name for folder in _folders(path, str(cwd))]:
         if os.access(file, os.X_OK) and not os.path.isdir(file):  # noqa: PTH112
             return file
     return None
+
+
+@lru_cache(maxsize=8)
+def _folders(path: str, cwd: str) -> tuple[str, ...]:
+    """Return the absolute folders of PATH, each with a separator at its end.
+
+    Stored because joining the entries for each process would take longer than starting the program.
+    """
+    return tuple(str(Path(cwd, entry)).rstrip(os.sep) + os.sep for entry in path.split(os.pathsep))
 
 
 class Spawner:
@@ -295,7 +303,5 @@ def _finished(argv: Sequence[str], answer: Mapping[str, Any]) -> ChildExit:
     if "error" in answer:
         about = str(answer["path"] or argv[0])
         raise StartError(f"cannot start {argv[0]}: {answer['text']}" + (f": {about}" if about != argv[0] else ""))
-    figures = {name: answer[name] for name in Usage.__slots__ if name in answer}
-    return ChildExit(
-        answer["status"], Ended(answer["ended"]), Usage(**figures), answer["paused"], tuple(answer["left"])
-    )
+    usage = Usage(**answer["usage"])
+    return ChildExit(answer["status"], Ended(answer["ended"]), usage, answer["paused"], tuple(answer["left"]))

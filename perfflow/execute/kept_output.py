@@ -61,10 +61,16 @@ def _files(folder: Path) -> Iterator[tuple[Path, int]]:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 waiting += [entry.path] if entry.name not in _UNCHANGED_FOLDERS else []
-            elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(_PATCH_SUFFIXES):
-                with contextlib.suppress(FileNotFoundError):
-                    if size := entry.stat(follow_symlinks=False).st_size:
-                        yield Path(entry.path), size
+            elif not entry.name.endswith(_PATCH_SUFFIXES) and (size := _size(entry)):
+                yield Path(entry.path), size
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    """Return the size of a regular file in bytes, 0 for anything else and for a file that is gone."""
+    try:
+        return entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else 0
+    except FileNotFoundError:
+        return 0
 
 
 def _is_changed(path: Path, size: int, secrets: Secrets) -> bool:

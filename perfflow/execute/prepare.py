@@ -81,14 +81,20 @@ def sides_of(context: TreeContext, planned: Planned) -> tuple[Side, ...]:
 
 
 def ready(
-    context: TreeContext, planned: Planned, side: Side, folder: Path, ops: int | None = None, only: str = ""
+    context: TreeContext,
+    planned: Planned,
+    side: Side,
+    folder: Path,
+    ops: int | None = None,
+    only: str = "",
+    variables: Mapping[str, str] | None = None,
 ) -> Ready:
     """Render a step for one side. ``only`` limits a suite to one benchmark, run briefly.
 
-    Raises PreparationError.
+    ``variables``: further environment variables of its processes. Raises PreparationError.
     """
     try:
-        prepared = _ready(context, planned, side, folder, ops)
+        prepared = _ready(context, planned, side, folder, ops, variables or {})
     except (ExpressionError, UnitError) as error:
         raise PreparationError(str(error)) from error
     if only and prepared.call:
@@ -96,9 +102,11 @@ def ready(
     return prepared
 
 
-def _ready(context: TreeContext, planned: Planned, side: Side, folder: Path, ops: int | None) -> Ready:
+def _ready(
+    context: TreeContext, planned: Planned, side: Side, folder: Path, ops: int | None, further: Mapping[str, str]
+) -> Ready:
     variables = variables_of(context, planned, side, ops)
-    env: dict[str, str] = variables["env"]
+    env: dict[str, str] = variables["env"] | further
     cwd = _cwd(context, planned, variables)
     timeout = _timeout(context, planned, variables)
     if planned.tool and planned.tool.deterministic:
@@ -123,7 +131,7 @@ def _cwd(context: TreeContext, planned: Planned, variables: Mapping[str, Any]) -
     stage = context.plan.stage(planned.stage)
     defaults = context.plan.workflow.defaults
     text = planned.step.working_directory or stage.working_directory or defaults.working_directory or "."
-    cwd = context.root / str(render(text, variables))
+    cwd = context.root if text == "." else context.root / str(render(text, variables))
     if not context.dry and not cwd.is_dir():
         raise NoFolderError(f"working-directory {text!r}: no such folder")
     return cwd

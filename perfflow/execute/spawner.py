@@ -15,9 +15,10 @@ Protocol: length-prefixed marshal messages on stdin (a socket). A request is a d
 stdout, stderr (paths or ''), piped (whether stdout is a pipe whose content this process discards), timeout, grace (s),
 mark, account (whether to read memory and queueing), left (for processes that the child leaves running: ``end`` them,
 ``name`` and end them, or ``allow`` and name them) and announce (whether to send a dict with the ``pid`` as soon as the
-child runs). The answer is a dict with either ``error`` or ``status``, ``ended``, ``left`` (command lines) and the
-resource usage. While a child runs, the message ``b"stop"`` ends it, and ``b"pause"`` stops its process group until
-``b"continue"``. ``paused`` in the answer gives the seconds of the pause, which do not count towards the time limit.
+child runs). The answer is a dict with either ``error`` or ``status``, ``ended``, ``left`` (command lines) and ``usage``
+(the fields of ``Usage``). While a child runs, the message ``b"stop"`` ends it, and ``b"pause"`` stops its process group
+until ``b"continue"``. ``paused`` in the answer gives the seconds of the pause, which do not count towards the time
+limit.
 """
 
 from __future__ import annotations
@@ -161,11 +162,7 @@ def _watch(pid: int, request: dict[str, Any], started: int, floor: int, pipe: in
         end_descendants()
     elif request["left"] != END:
         left = _left(request, known, (finished - started) / 1e9)
-    answer: dict[str, Any] = {
-        "ended": ended,
-        "paused": paused,
-        "left": left,
-        "status": os.waitstatus_to_exitcode(status),
+    figures: dict[str, Any] = {
         "wall": (finished - started) / 1e9,
         "user": usage.ru_utime,
         "system": usage.ru_stime,
@@ -175,10 +172,11 @@ def _watch(pid: int, request: dict[str, Any], started: int, floor: int, pipe: in
         "context_switches": usage.ru_nvcsw + usage.ru_nivcsw,
     }
     if own and child and before:
-        answer["main_cpu"] = child[0] / 1e9
+        figures["main_cpu"] = child[0] / 1e9
         # The wake-up of this process is part of the wall time, so its own queueing is counted too.
-        answer["queued"] = (child[1] + own[1] - before[1]) / 1e9
-    return answer
+        figures["queued"] = (child[1] + own[1] - before[1]) / 1e9
+    exit_status = os.waitstatus_to_exitcode(status)
+    return {"ended": ended, "paused": paused, "left": left, "status": exit_status, "usage": figures}
 
 
 def _left(request: dict[str, Any], known: list[int], wall: float) -> list[str]:

@@ -32,9 +32,11 @@ class Lookout:
         """Seconds until the next check."""
         self.too_long: Path | None = None
         """A file that is longer than its limit."""
-        if is_stopped(spawner):
-            let_go_on(spawner)
-        is_continued(spawner)
+        # One call for the usual case, in which nothing happened.
+        if _changed_state(spawner, os.WSTOPPED | os.WCONTINUED | os.WNOWAIT):
+            if is_stopped(spawner):
+                let_go_on(spawner)
+            is_continued(spawner)
 
     def look(self) -> bool:
         """Continue a stopped spawner, and return whether a file has just exceeded its limit."""

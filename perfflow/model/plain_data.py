@@ -7,7 +7,7 @@ keys get their defaults.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum, EnumType
 from functools import cache, partial
 from sys import modules
@@ -29,31 +29,34 @@ def from_json(kind: type[_Kind], data: Any) -> _Kind:
     """Return a dataclass from a JSON object. Raises TypeError, ValueError or AttributeError if it is damaged."""
     if not isinstance(data, Mapping):
         raise TypeError(f"{kind.__name__}: {type(data).__name__} in place of an object")
-    found, own = {}, cast("Any", kind)
-    for name, within, read in _readers(own):
+    as_it_is, others = _readers(cast("Any", kind))
+    found = {name: data[name] for name in as_it_is & data.keys()}
+    for name, within, read in others:
         if name in data if within is None else not within.isdisjoint(data):
-            value = data[name] if within is None else data
-            found[name] = read(value) if read else value
+            found[name] = read(data[name] if within is None else data)
     return kind(**found)
 
 
 def to_json(value: Any) -> dict[str, Any]:
     """Return the plain data of a dataclass, which ``from_json`` turns back into an equal one."""
     found: dict[str, Any] = {}
-    for about in _fields(cast("Any", type(value))):
-        own = getattr(value, about.name)
-        if about.metadata and own == about.default:
+    for name, left_out, is_flat in _writers(cast("Any", type(value))):
+        own = getattr(value, name)
+        if left_out is not MISSING and own == left_out:
             continue
-        if "flat" in about.metadata:
+        if is_flat:
             found |= to_json(own)
         else:
-            found[about.name] = own if type(own) in _PLAIN else _plain(own)
+            found[name] = own if type(own) in _PLAIN else _plain(own)
     return found
 
 
 @cache
-def _fields(kind: Any) -> tuple[Field[Any], ...]:
-    return fields(kind)
+def _writers(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
+    """Return (name, value that is left out, whether it is flat) of each field of a dataclass."""
+    return tuple(
+        (about.name, about.default if about.metadata else MISSING, "flat" in about.metadata) for about in fields(kind)
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -67,16 +70,18 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _readers(kind: Any) -> tuple[tuple[str, frozenset[str] | None, _Read | None], ...]:
-    """Return (name, keys, reader) of each field of a dataclass; reader None: the value is used as it is.
+def _readers(kind: Any) -> tuple[frozenset[str], tuple[tuple[str, frozenset[str] | None, _Read], ...]]:
+    """Return the names of the fields of a dataclass that are used as they are, and (name, keys, reader) of the others.
 
     ``keys`` are the keys of a flat field; None for a field that is stored under its own name.
     """
     # Resolving a type hint compiles it, so skip fields whose values are used as they are.
     typed = {about.name: about.type for about in fields(kind) if about.type not in _AS_IT_IS}
     hints = get_type_hints(SimpleNamespace(__annotations__=typed), vars(modules[kind.__module__]))
-    read = [(about, hints.get(about.name)) for about in fields(kind)]
-    return tuple((about.name, _keys(about, hint), _reader(hint)) for about, hint in read)
+    others = [(about, hints.get(about.name)) for about in fields(kind)]
+    read = [(about.name, _keys(about, hint), _reader(hint)) for about, hint in others]
+    as_it_is = frozenset(name for name, keys, reader in read if reader is None and keys is None)
+    return as_it_is, tuple((name, keys, reader) for name, keys, reader in read if reader)
 
 
 def _keys(about: Field[Any], hint: Any) -> frozenset[str] | None:

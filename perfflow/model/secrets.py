@@ -102,7 +102,7 @@ def _pattern(begins: str) -> re.Pattern[str]:
 
 def _shapes(text: str) -> Iterator[tuple[int, int]]:
     # Search by the first characters: one pattern for all would check each letter several times.
-    for begins in _SHAPES:
+    for begins in [begins for begins in _SHAPES if begins in text]:
         start = text.find(begins)
         while start >= 0:
             match = _pattern(begins).match(text, start)

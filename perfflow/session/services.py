@@ -77,6 +77,8 @@ class Services:
         A step relies on the services that it uses, and on those that no step names in ``needs``, whose users are
         unknown.
         """
+        if not self._running and not self._dead:
+            return None
         with self._guard:
             dead = [item for item in (*self._dead, *self._running) if item.death and _matters(item, planned)]
         return next((item for item in dead if _relies(plan, planned, item.planned)), None)

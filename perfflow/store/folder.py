@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -49,6 +48,7 @@ class RunFolder:
         self.id = run_id
         self.secrets = Secrets()
         self._guard = threading.Lock()
+        self._files = path / "steps"
         self._steps: dict[str, Path] = {}
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._place = path / EVENTS
@@ -108,10 +108,8 @@ class RunFolder:
         """Return the folder of one step's files, and create it on first use."""
         folder = self._steps.get(step_id)
         if folder is None:
-            folder = self._steps[step_id] = self.path / "steps" / file_name(step_id)
-        # Each step calls this several times. `exist_ok` would need another system call if the folder exists.
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(parents=True)
+            folder = self._steps[step_id] = self._files / file_name(step_id)
+            folder.mkdir(parents=True, exist_ok=True)
         return folder
 
 

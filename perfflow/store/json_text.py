@@ -25,7 +25,7 @@ def json_lines(parts: Iterable[tuple[str, Any]], plain: Callable[[Any], Any] = l
         else:
             data = plain(value)
             if data and isinstance(data, dict):
-                yield from _rows("{", (f"{_compact(key)}: {_compact(item)}" for key, item in data.items()), "}")
+                yield from _rows("{", _items(data), "}")
             else:
                 yield _compact(data)
         opening = ",\n"
@@ -40,7 +40,15 @@ def _rows(opening: str, rows: Iterable[str], closing: str) -> Iterator[str]:
     yield f"\n {closing}"
 
 
+def _items(data: dict[Any, Any]) -> Iterable[str]:
+    if all(type(value) is str for value in data.values()):
+        # One call for all texts, such as the hashes of a receipt, takes a fraction of the time of one for each.
+        return [_lines(data)[1:-1]]
+    return (f"{_compact(key)}: {_compact(item)}" for key, item in data.items())
+
+
 _encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_lines = json.JSONEncoder(ensure_ascii=False, separators=(",\n  ", ": ")).encode
 
 
 def _compact(data: Any) -> str:

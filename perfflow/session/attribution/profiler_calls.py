@@ -219,7 +219,7 @@ class ProfilerCalls:
         prepared = replace(prepared, call=call, argv=tuple(command))
         if not self._run.argv:
             self._run.argv = list(prepared.shown)
-        self._run.log = str((folder / "stderr").relative_to(self._session.folder.path))
+        self._run.log = self._session.log_in(folder, "stderr")
         return prepared, suite
 
     def _suite_call(self, side: Side, folder: Path, iterations: int = 0) -> Call | None:

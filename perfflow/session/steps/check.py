@@ -30,9 +30,9 @@ def check(session: RunSession, planned: Planned, run: StepRun) -> None:
         work(session, planned, run)
         return
     before = written(session.parsed_file(planned, Side.BASELINE))
-    stdout = command(session, planned, run)
-    prepared = ready(session.context, planned, Side.BASELINE, stdout.parent)
-    readings = read_figures(planned.step.parse, stdout, prepared.cwd, before, prepared.timeout)
+    folder = command(session, planned, run)
+    prepared = ready(session.context, planned, Side.BASELINE, folder)
+    readings = read_figures(planned.step.parse, folder / "stdout", prepared.cwd, before, prepared.timeout)
     run.detail = _assert_figures(session, planned.step.assert_, readings)
 
 

@@ -43,7 +43,7 @@ def serve(session: RunSession, planned: Planned, run: StepRun) -> None:
     probe = _probe(planned, variables_of(context, planned), folder, timeout)
     _require_free(probe)
     run.argv = list(prepared.shown)
-    run.log = str((folder / "stdout").relative_to(session.folder.path))
+    run.log = session.log_in(folder, "stdout")
     service = Service(
         session.extra_spawner(),
         prepared.argv,
@@ -59,7 +59,7 @@ def serve(session: RunSession, planned: Planned, run: StepRun) -> None:
     except Failure:
         session.services.remove(started)
         raise
-    found = {"pid": str(service.pid), **probe.outputs(), **dict(read_outputs(folder / "outputs"))}
+    found = {"pid": str(service.pid), **probe.outputs(), **dict(read_outputs(str(folder / "outputs")))}
     session.context.outputs[planned.id] = run.outputs = found
 
 

@@ -33,7 +33,7 @@ def _files(folder: Path) -> Iterator[tuple[str, int]]:
     waiting = [""]
     while waiting:
         prefix = waiting.pop()
-        with os.scandir(folder / prefix) as entries:
+        with os.scandir(f"{folder}{os.sep}{prefix}") as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{prefix}{entry.name}{os.sep}")
