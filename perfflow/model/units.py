@@ -392,3 +392,26 @@ def format_change(change: float) -> str:
     digits = 0 if abs(percent) >= 1000 else 1
     text = f"{percent:+.{digits}f}%"
     return "0.0%" if text in ("+0.0%", "-0.0%") else text
+
+
+def format_interval(change: float, low: float | None, high: float | None) -> str:
+    """Return a relative change with its interval: ``+15.0% [+14.2%, +15.9%]``.
+
+    An end is None or infinite if the samples do not limit it. Exact changes have no interval.
+    """
+    # The measured values are positive, so no change is below -100%.
+    unlimited = [low is None or low <= -1, high is None or not math.isfinite(high)]
+    if all(unlimited):
+        return f"{format_change(change)} (no interval yet)"
+    ends = [UNBOUNDED if end is None or not math.isfinite(end) else format_change(end) for end in (low, high)]
+    return with_interval(format_change(change), *ends)
+
+
+def with_interval(text: str, low: str, high: str) -> str:
+    """Return a value with its interval, or the value alone if both ends read the same as the value."""
+    return text if text == low == high else f"{text} [{low}, {high}]"
+
+
+def format_threshold(share: float) -> str:
+    """Return a threshold as a user would write it: ``10%``, ``2.5%``."""
+    return f"{share * 100:.6g}%"

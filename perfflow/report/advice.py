@@ -8,12 +8,13 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.lazy import dataclass
 from perfflow.model.result import Attribution, Benchmark, Result
 from perfflow.model.result_routes import RouteTaken
+from perfflow.model.units import format_threshold
 from perfflow.report.blame import commit_text, place_of, share_text
 from perfflow.report.regressions import not_run, worst_first
 from perfflow.report.requirements import target_name
 from perfflow.report.truncate import Truncated, truncated
 from perfflow.verdict.remaining import by_cpu, remaining
-from perfflow.verdict.row_text import estimate_of, judged, percent
+from perfflow.verdict.row_text import estimate_of, judged
 from perfflow.verdict.tradeoffs import taken
 
 
@@ -91,7 +92,7 @@ def _warned(result: Result, criteria: Criteria, to: str) -> Iterator[Action]:
     for row in worst_first(result.benchmarks):
         accepted = taken(row, criteria)
         if accepted:
-            action = percent(criteria.thresholds_of(row.name, row.metric).action)
+            action = format_threshold(criteria.thresholds_of(row.name, row.metric).action)
             detail = f"{estimate_of(row, criteria)} is accepted until then; afterwards a change over {action} fails"
             owner = _owner(result, row, to)
             yield Action(f"Fix before {accepted.until}:", f"{row.name} {row.metric}", detail, owner)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from perfflow.model.criteria import Thresholds
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, is_exact
-from perfflow.model.units import Dimension, format_quantity
+from perfflow.model.units import Dimension, format_change, format_interval, format_quantity
 from perfflow.report.drawings import sparkline
 from perfflow.report.table import NOTHING, Column, Table, TextKind, Tone, mark, name, table, value, words
 from perfflow.store.history.database import Measured, Series
@@ -56,13 +56,13 @@ class Shift:
     @property
     def brief(self) -> str:
         """Text such as ``changed by +5.2%`` for the first run after the change."""
-        return ", ".join(filter(None, (f"changed by {self.change:+.1%}", self.remark)))
+        return ", ".join(filter(None, (f"changed by {format_change(self.change)}", self.remark)))
 
     @property
     def text(self) -> str:
         """Text such as ``+5.2% since 2026-03-31 (1a2b3c4)``."""
         place = f" ({self.revision[:9]})" if self.revision else ""
-        return f"{self.change:+.1%} since {self.since[:10]}{place}"
+        return f"{format_change(self.change)} since {self.since[:10]}{place}"
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _suspicion_cells(row: SuspicionRow) -> list[str]:
         row.series.metric,
         row.state,
         quantity(row.before, row.series),
-        f"{row.change:+.1%}",
+        format_change(row.change),
         row.since[:10],
         row.range or NOTHING,
         row.what,
@@ -154,12 +154,11 @@ def changes(rows: Sequence[ChangeRow], *, of_one: bool = False) -> Table:
 
 
 def _change_cells(row: ChangeRow) -> list[str]:
-    share, low, high = row.change
     return [
         row.series.benchmark,
         row.series.metric,
         f"{quantity(row.before, row.series)} → {quantity(row.after, row.series)}",
-        f"{share:+.1%}" if low == high else f"{share:+.1%} [{low:+.1%}, {high:+.1%}]",
+        format_interval(*row.change),
         row.shift.since[:10],
         row.range or row.shift.revision[:9] or NOTHING,
         "; ".join(filter(None, (row.shift.remark, row.kind, row.bisect))),

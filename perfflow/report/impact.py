@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from perfflow.model.criteria import Criteria
 from perfflow.model.lazy import dataclass
 from perfflow.model.result import Benchmark, Result, TargetResult
-from perfflow.model.units import Relation, Requirement, format_quantity
+from perfflow.model.units import Relation, Requirement, format_quantity, with_interval
 from perfflow.report.blame import signed
 from perfflow.report.bounds import bound_of
 from perfflow.report.regressions import worst_first
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import Truncated, truncated
-from perfflow.verdict.row_text import with_interval
 
 
 @dataclass(frozen=True)

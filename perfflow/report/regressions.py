@@ -11,10 +11,11 @@ from perfflow.model.readings import Side
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.targets import Names
 from perfflow.model.tree_facts import KEPT, STORED, tree_of
+from perfflow.model.units import format_threshold
 from perfflow.report.rows import values_of
 from perfflow.report.truncate import Truncated, rank_of_row, truncated
 from perfflow.verdict.one_measurement import without_inverse_rates
-from perfflow.verdict.row_text import change_of, percent
+from perfflow.verdict.row_text import change_of
 from perfflow.verdict.tradeoffs import taken
 
 _COUNTED = ("improved", "same", "concern", "action", "unproven", "not run", "new", "removed")
@@ -112,7 +113,7 @@ def not_run(result: Result) -> Iterator[str]:
 
 def trade_off(item: Accepted) -> str:
     """Return the limit, the end date and the reason of an accepted regression."""
-    return f"accepted up to {percent(item.change)} until {item.until}: {item.why}"
+    return f"accepted up to {format_threshold(item.change)} until {item.until}: {item.why}"
 
 
 def _kind(row: Benchmark, *, accepted: bool) -> str:
@@ -129,8 +130,8 @@ def _regressed(row: Benchmark, criteria: Criteria, confirmed: Mapping[str, Any] 
         metric=row.metric,
         values=values_of(row, criteria),
         change=change_of(row, criteria),
-        concern=percent(thresholds.concern),
-        action=percent(thresholds.action),
+        concern=format_threshold(thresholds.concern),
+        action=format_threshold(thresholds.action),
         symbol="✅" if accepted else _SYMBOLS.get(level, "✅"),
         level=_ACCEPTED if accepted else level,
         remark=f"confirmed with {_fresh(confirmed)}" if confirmed else "",

@@ -10,14 +10,14 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.readings import BATCH
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.result_samples import Sample
-from perfflow.model.units import UNBOUNDED, Dimension, format_change, format_quantity, significant
+from perfflow.model.units import UNBOUNDED, Dimension, format_change, format_quantity, format_threshold, significant
 from perfflow.report.table import NOTHING, Tone
 from perfflow.stats.paired_test import quantile
 from perfflow.verdict import memory
 from perfflow.verdict.decide import ACCIDENT
 from perfflow.verdict.expectation import detectable_change
 from perfflow.verdict.remaining import remaining
-from perfflow.verdict.row_text import change_of, estimate_of, percent
+from perfflow.verdict.row_text import change_of, estimate_of
 from perfflow.verdict.tradeoffs import taken
 
 MOST_GROWN = 3
@@ -192,7 +192,7 @@ def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
     if decision == "unproven":
         accepted = taken(row, criteria)
         limit = accepted.change if accepted else criteria.thresholds_of(row.name, row.metric).action
-        excluded = f"no regression above {percent(limit)}" if row.level == "ok" else ""
+        excluded = f"no regression above {format_threshold(limit)}" if row.level == "ok" else ""
         remark = "; ".join(filter(None, (excluded, remaining(row), detectable_change(row.expected))))
         marks = ["ok"] if row.level == "ok" else []
         if row.layouts:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
-from perfflow.model.units import UNBOUNDED, format_change
+from perfflow.model.units import format_interval
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record
 from perfflow.verdict.acceptance import Goal, effect_of
@@ -159,16 +159,10 @@ def _raise(record: Record, item: JudgedRow) -> str:
 
 
 def change_text(change: Interval | None) -> str:
-    """Return ``+27.1% [+25.0%, +29.3%]``, or the value alone for exact metrics, which have no interval."""
+    """Return ``+27.1% [+25.0%, +29.3%]``, ``-`` without a change."""
     if change is None or math.isnan(change.estimate):
         return "-"
-    value = format_change(change.estimate)
-    if change.low == change.high:
-        return value
-    if change.low <= -1 and not math.isfinite(change.high):
-        return f"{value} (no interval yet)"
-    low, high = (format_change(end) if math.isfinite(end) else UNBOUNDED for end in (change.low, change.high))
-    return f"{value} [{low}, {high}]"
+    return format_interval(change.estimate, change.low, change.high)
 
 
 def _names(rows: list[JudgedRow]) -> str:

@@ -13,11 +13,11 @@ from perfflow.model.result import Attribution, Benchmark, TargetResult
 from perfflow.model.result_routes import Brief
 from perfflow.model.targets import matches
 from perfflow.model.tree_facts import tree_of
-from perfflow.model.units import format_quantity
+from perfflow.model.units import format_quantity, format_threshold
 from perfflow.verdict.attribution import loss_share_text
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import thresholds_for, two_trees
-from perfflow.verdict.row_text import judged, percent
+from perfflow.verdict.row_text import judged
 
 _MOST_HOTSPOTS = 5
 _SHORT = 12
@@ -50,8 +50,9 @@ def _thresholds(row: Benchmark, found: Findings) -> str:
     own = found.criteria.thresholds_of(row.name, row.metric)
     _, accepted = thresholds_for(found.record, found.criteria, (row.name, row.metric), row.why)
     name = row.name if own == found.criteria.thresholds_of(row.name) else f"{row.name} {row.metric}"
-    text = f"{name}: concern {percent(own.concern)}, action {percent(own.action)}, floor {percent(own.floor)}"
-    return "; ".join([text, *accepted])
+    limits = {"concern": own.concern, "action": own.action, "floor": own.floor}
+    text = ", ".join(f"{limit} {format_threshold(share)}" for limit, share in limits.items())
+    return "; ".join([f"{name}: {text}", *accepted])
 
 
 def _target(target: TargetResult, criteria: Criteria) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from perfflow.model.criteria import Thresholds
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import TIMES
-from perfflow.model.units import UNBOUNDED, format_change
+from perfflow.model.units import format_change, format_interval
 from perfflow.stats.paired_test import Interval, quantile
 from perfflow.verdict.comparison import Comparison, Summary
 from perfflow.verdict.decide import rule, worse_of
@@ -129,9 +128,7 @@ def contradiction(chosen: Comparison, clocks: Sequence[Comparison], gain: float)
 
 def _shown(item: Comparison) -> str:
     worse = worse_of(item)
-    low, high = (format_change(end) if math.isfinite(end) else UNBOUNDED for end in (worse.low, worse.high))
-    limits = f" [{low}, {high}]" if (low, high) != (UNBOUNDED, UNBOUNDED) else ""
-    return f"{item.metric.name} changed by {format_change(worse.estimate)}{limits}"
+    return f"{item.metric.name} changed by {format_interval(worse.estimate, worse.low, worse.high)}"
 
 
 def _slower_by(item: Comparison) -> str:

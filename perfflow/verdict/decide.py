@@ -10,7 +10,7 @@ from perfflow.model.criteria import Thresholds
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import Better
 from perfflow.model.readings import Side
-from perfflow.model.units import format_change, significant
+from perfflow.model.units import format_interval, format_threshold
 from perfflow.stats.designs import PRECISE, SCREENING, SCREENING_PRECISE
 from perfflow.stats.paired_test import Interval
 from perfflow.verdict.comparison import Comparison, Layouts
@@ -65,7 +65,7 @@ def _ruled(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -
     if worse.high < -floor:
         return Ruling("improved", "ok")
     if -thresholds.concern <= worse.low and worse.high <= thresholds.concern:
-        note = f"a change is proven, but not that it exceeds the floor of {percent(floor)}"
+        note = f"a change is proven, but not that it exceeds the floor of {format_threshold(floor)}"
         return Ruling("same", "ok", note=note if worse.low > 0 or worse.high < 0 else "")
     level: Level | None = "ok" if worse.high < thresholds.action else None
     return Ruling("unproven", level, _more(worse, comparison.pairs, floor, thresholds.concern, comparison.blur))
@@ -152,18 +152,12 @@ def _undecided(layouts: Layouts, change: Interval) -> str:
 
 def _accident(layouts: Layouts, change: Interval) -> str:
     built = layouts.built.change
-    as_built = signed_interval(built) if built else "differ"
-    return f"{ACCIDENT}: as built {as_built}, over {layouts.n} fresh layouts of each side {signed_interval(change)}"
+    as_built = _with_interval(built) if built else "differ"
+    return f"{ACCIDENT}: as built {as_built}, over {layouts.n} fresh layouts of each side {_with_interval(change)}"
 
 
-def signed_interval(change: Interval) -> str:
-    """Return an estimate with its interval, signed: ``+3.0% [+1.0%, +5.0%]``."""
-    return f"{format_change(change.estimate)} [{format_change(change.low)}, {format_change(change.high)}]"
-
-
-def percent(share: float) -> str:
-    """Return a share as a percentage without trailing zeros."""
-    return f"{significant(share * 100).rstrip('0').rstrip('.')}%"
+def _with_interval(change: Interval) -> str:
+    return format_interval(change.estimate, change.low, change.high)
 
 
 def worse_of(comparison: Comparison) -> Interval:

@@ -26,13 +26,14 @@ from perfflow.model.result import (
 )
 from perfflow.model.result_samples import AsBuilt, Bounds, LayoutsOf, MemoryResult, Sample
 from perfflow.model.targets import Names
+from perfflow.model.units import format_threshold
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import FEW_LAYOUTS, TWICE, Record, Series, reading_to_json
 from perfflow.store.run_facts import PlannedStep, StepRecord
 from perfflow.tools.adapter import OPTIONAL_ROLES
 from perfflow.verdict import evidence, expectation, optional_parts, roofs, row_text, scenarios, targets, tradeoffs
 from perfflow.verdict.comparison import Comparison, Summary, speedup
-from perfflow.verdict.decide import Ruling, percent, rule
+from perfflow.verdict.decide import Ruling, rule
 from perfflow.verdict.device import known_peaks
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import Choice, choose_rows, thresholds_for, two_stored
@@ -189,7 +190,7 @@ def _as_built(record: Record, item: Comparison, series: Series, ruling: Ruling, 
     why = record.why_as_built(series)
     if not why or item.layouts or ruling.decision not in ("regressed", "improved"):
         return ""
-    floor = f"code layout alone can change the result by more than the floor of {percent(thresholds.floor)}"
+    floor = f"code layout alone can change the result by more than the floor of {format_threshold(thresholds.floor)}"
     return f"measured with one code layout per side: {why}; {floor}"
 
 

@@ -7,12 +7,7 @@ import math
 from perfflow.model.criteria import Accepted, Criteria
 from perfflow.model.result import Benchmark
 from perfflow.model.result_samples import Sample
-from perfflow.model.units import UNBOUNDED, format_change, format_quantity
-
-
-def percent(share: float) -> str:
-    """Return a threshold as a user would write it: ``10%``, ``2.5%``."""
-    return f"{share * 100:.3g}%"
+from perfflow.model.units import format_change, format_interval, format_quantity, format_threshold
 
 
 def estimate_of(row: Benchmark, criteria: Criteria) -> str:
@@ -28,15 +23,7 @@ def change_of(row: Benchmark, criteria: Criteria) -> str:
     change = row.change
     if change is None or change.value is None:
         return estimate_of(row, criteria)
-    if change.low in (None, -1.0) and change.high is None:  # values are positive, so -100% bounds nothing
-        return f"{format_change(change.value)} (no interval yet)"
-    low, high = (UNBOUNDED if end is None else format_change(end) for end in (change.low, change.high))
-    return with_interval(format_change(change.value), low, high)
-
-
-def with_interval(text: str, low: str, high: str) -> str:
-    """Return a value with its interval, or the value alone if both ends read the same as the value."""
-    return text if text == low == high else f"{text} [{low}, {high}]"
+    return format_interval(change.value, change.low, change.high)
 
 
 def judged(row: Benchmark, criteria: Criteria, accepted: Accepted | None = None) -> str:
@@ -46,8 +33,8 @@ def judged(row: Benchmark, criteria: Criteria, accepted: Accepted | None = None)
     """
     change = change_of(row, criteria)
     if accepted:
-        limit = f"action threshold {percent(criteria.thresholds_of(row.name, row.metric).action)}"
-        return f"{change}, accepted up to {percent(accepted.change)} until {accepted.until} ({limit})"
+        limit = f"action threshold {format_threshold(criteria.thresholds_of(row.name, row.metric).action)}"
+        return f"{change}, accepted up to {format_threshold(accepted.change)} until {accepted.until} ({limit})"
     if row.decision == "regressed":
         return f"{change}, {_against(row, criteria)}"
     if row.decision == "unproven":
@@ -62,7 +49,8 @@ def failure(row: Benchmark, criteria: Criteria) -> str:
 
 def open_question(row: Benchmark, criteria: Criteria) -> str:
     """Return whether an unproven row excludes a regression over the action threshold, as text."""
-    action = f"a regression over the action threshold of {percent(criteria.thresholds_of(row.name, row.metric).action)}"
+    limit = format_threshold(criteria.thresholds_of(row.name, row.metric).action)
+    action = f"a regression over the action threshold of {limit}"
     return f"{action} is excluded" if row.level == "ok" else f"{action} is not excluded"
 
 
@@ -71,10 +59,10 @@ def _against(row: Benchmark, criteria: Criteria) -> str:
     thresholds = criteria.thresholds_of(row.name, row.metric)
     if row.level not in ("action", "concern"):
         by = "" if most_worse(row) <= thresholds.concern else " by its estimate"
-        return f"under the concern threshold of {percent(thresholds.concern)}{by}"
+        return f"under the concern threshold of {format_threshold(thresholds.concern)}{by}"
     limit = thresholds.action if row.level == "action" else thresholds.concern
     by = "" if least_worse(row) > limit else " by its estimate"
-    return f"over the {row.level} threshold of {percent(limit)}{by}"
+    return f"over the {row.level} threshold of {format_threshold(limit)}{by}"
 
 
 def least_worse(row: Benchmark) -> float:

@@ -239,11 +239,7 @@ def _figure(metric: str, value: float, criteria: Criteria) -> str:
 def _plain(metric: str, value: float, found: Findings) -> str:
     """Return a ratio as a percentage, and any other value with its unit."""
     is_ratio = found.criteria.metric(metric).dimension is Dimension.RATIO
-    return _percent(value) if is_ratio else _figure(metric, value, found.criteria)
-
-
-def _percent(share: float) -> str:
-    return f"{significant(share * 100)}%"
+    return f"{significant(value * 100)}%" if is_ratio else _figure(metric, value, found.criteria)
 
 
 def _value(row: Benchmark) -> float | None:

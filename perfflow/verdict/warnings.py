@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.result import ACCEPTED, ALLOWED, CONCERN, UNMEASURED, Benchmark
-from perfflow.model.units import format_change
+from perfflow.model.units import format_change, format_threshold
 from perfflow.store.record import Record
 from perfflow.tools.adapter import OPTIONAL_ROLES
 from perfflow.verdict import memory
-from perfflow.verdict.row_text import judged, percent
+from perfflow.verdict.row_text import judged
 from perfflow.verdict.tradeoffs import trade_off, worst
 
 _MEASURING = ("measure", "candidate", "compare")
@@ -66,5 +66,5 @@ def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[
         change = format_change(-found if row.better == "higher" else found)
         yield f"{ACCEPTED}{item.until}: {row.name} {row.metric} {up_to}{change}: {item.why}"
     elif row.decision == "regressed" and row.level == "concern":
-        action = percent(criteria.thresholds_of(row.name, row.metric).action)
+        action = format_threshold(criteria.thresholds_of(row.name, row.metric).action)
         yield f"{CONCERN}{row.name} {row.metric} {judged(row, criteria)} (action threshold {action})"

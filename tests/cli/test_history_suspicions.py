@@ -117,7 +117,7 @@ def test_pairs_withdraw_what_was_the_machine(root: Path) -> None:
     commits = project(root, 1000)
     text = " ".join(changes(root, "--confirm", "flow.yaml").split())
     assert "withdrawn" in text
-    assert "measured in pairs: +0.0%, same" in text
+    assert "measured in pairs: 0.0%, same" in text
     assert [item["state"] for item in listed(root)] == ["withdrawn"]
     # More points at the same level are the same suspicion.
     remember(root, commits[-2:], {"cost": around([1300] * 2, 2)}, ago=[0.2, 0.1], exact=True, width=0)

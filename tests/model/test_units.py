@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -18,7 +19,9 @@ from perfflow.model.units import (
     UnitError,
     duration,
     format_change,
+    format_interval,
     format_quantity,
+    format_threshold,
     parse_as,
     parse_quantity,
     parse_requirement,
@@ -536,3 +539,26 @@ def test_significant_rounds_by_at_most_half_a_unit_of_the_last_digit(number: flo
 )
 def test_changes(change: float, text: str) -> None:
     assert format_change(change) == text
+
+
+@pytest.mark.parametrize(
+    ("change", "low", "high", "text"),
+    [
+        (0.15, 0.142, 0.159, "+15.0% [+14.2%, +15.9%]"),
+        (0.2, 0.2, 0.2, "+20.0%"),
+        (0.05, -0.1, None, "+5.0% [-10.0%, unbounded]"),
+        (0.05, None, 0.1, "+5.0% [unbounded, +10.0%]"),
+        (0.05, -math.inf, math.inf, "+5.0% (no interval yet)"),
+        (0.05, -1.0, None, "+5.0% (no interval yet)"),
+        (-1.1, -1.2, -1.0, "-110.0% [-120.0%, -100.0%]"),
+        (1169.254, 1100.0, 1200.0, "+116925% [+110000%, +120000%]"),
+    ],
+)
+def test_changes_with_their_interval(change: float, low: float | None, high: float | None, text: str) -> None:
+    assert format_interval(change, low, high) == text
+
+
+@given(st.integers(1, 10**6))
+def test_thresholds_read_as_they_were_written(hundredths: int) -> None:
+    written = format_threshold(hundredths / 10_000)
+    assert written == f"{Decimal(hundredths) / 100:f}%"

@@ -200,12 +200,12 @@ def test_a_contradiction_is_told_with_the_interval_of_the_clock(high: float, tex
     assert said == f"cpu shows -8.0%, which time contradicts: {text}"
 
 
-def test_a_clock_that_bounds_nothing_is_told_without_an_interval() -> None:
+def test_a_clock_that_bounds_nothing_has_no_interval() -> None:
     clocks = Clocks()
     open_ended = clock("time", 0.07, -math.inf, math.inf)
     clocks.check({"cpu": clock("cpu", 0.0, -0.01, 0.01), "time": open_ended}, "cpu", THRESHOLDS)
     assert clocks.undecided == {
-        ("b", "cpu"): "time changed by +7.0%, which is not proven to exceed the concern threshold"
+        ("b", "cpu"): "time changed by +7.0% (no interval yet), which is not proven to exceed the concern threshold"
     }
 
 

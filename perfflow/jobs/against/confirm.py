@@ -12,6 +12,7 @@ from perfflow.jobs.run.run import FinishedRun, RunRequest
 from perfflow.machine.facts import facts
 from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
+from perfflow.model.units import format_interval
 from perfflow.session.open_workflow import Opened
 from perfflow.store.history.summary import params_text
 from perfflow.store.history.suspicions import CONFIRMED, OPEN, WITHDRAWN
@@ -97,9 +98,8 @@ def _judged(item: Suspicion, result: Result) -> Suspicion:
     row = next((row for row in result.benchmarks if (row.name, row.metric) == (series.benchmark, series.metric)), None)
     if row is None or row.change is None or row.change.value is None or not row.decision:
         return _with(item, OPEN, "could not be measured in pairs", result)
-    low, high = row.change.low, row.change.high
-    interval = f" [{low:+.1%}, {high:+.1%}]" if low is not None and high is not None and low != high else ""
-    said = f"measured in pairs: {row.change.value:+.1%}{interval}, {row.decision}"
+    change = format_interval(row.change.value, row.change.low, row.change.high)
+    said = f"measured in pairs: {change}, {row.decision}"
     if row.decision == "unproven":
         return _with(item, OPEN, said, result)
     moved = row.decision in ("regressed", "improved") and (row.change.value > 0) == (item.kept.size > 0)
