@@ -135,7 +135,7 @@ def _branch(source: Source, asked: str) -> str:
         if not asked.isprintable() or asked.split() != [asked]:
             raise UserError.of(f"--branch {asked!r} is not a branch", "write --branch=NAME")
         return asked
-    found = branch_of(source) or str(project.describe(_root(), looking=True).get("branch") or "")
+    found = branch_of(source) or str(project.describe(_root(), inspecting=True).get("branch") or "")
     if found in ("", _DETACHED):
         raise UserError.of("the branch of the baseline is unknown: no branch is checked out", "name it: --branch=main")
     return found

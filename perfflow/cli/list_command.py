@@ -19,15 +19,15 @@ def command(as_json: bool) -> None:
     import sys
 
     from perfflow.cli.style import style_of
-    from perfflow.execute.programs import Looking
+    from perfflow.execute.programs import Inspection
     from perfflow.jobs.catalog import inventory
     from perfflow.report.columns import described
     from perfflow.report.sanitize import visible
     from perfflow.trees import project
 
     here = Path.cwd()
-    looking = Looking(project.around(here))
-    found = {"workflows": inventory.workflows(project.root_of(here) or here), "tools": inventory.tools(looking)}
+    inspection = Inspection(project.around(here))
+    found = {"workflows": inventory.workflows(project.root_of(here) or here), "tools": inventory.tools(inspection)}
     for text in inventory.warnings():
         click.echo(f"warning: {visible(text)}", err=True)
     if as_json:

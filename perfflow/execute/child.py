@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from perfflow.execute import spawner
-from perfflow.execute.watchdog import Lookout, is_stopped, let_go_on
+from perfflow.execute.watchdog import Watchdog, is_stopped, let_go_on
 from perfflow.machine import orphans
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass
@@ -116,7 +116,7 @@ class Spawner:
         self._sender: int | None = None
         self._stopped = False
         self._expecting = False
-        self._lookout: Lookout | None = None
+        self._watchdog: Watchdog | None = None
         self._token = secrets.token_hex(4)
         ours, theirs = socket.socketpair()
         with theirs:
@@ -184,7 +184,7 @@ class Spawner:
             "left": left.value,
             "announce": started is not None,
         }
-        self._lookout = Lookout(self._process.pid, limits or {})
+        self._watchdog = Watchdog(self._process.pid, limits or {})
         try:
             self._send(request)
             answer = self._answer()
@@ -200,12 +200,12 @@ class Spawner:
 
     def _with_client_facts(self, finished: ChildExit) -> ChildExit:
         """Return the exit with the facts that only the client observes: flooded or stalled."""
-        lookout = self._lookout
-        if lookout is None:
+        watchdog = self._watchdog
+        if watchdog is None:
             return finished
-        if lookout.too_long and finished.ended is Ended.STOPPED and not self._stopped:
+        if watchdog.too_long and finished.ended is Ended.STOPPED and not self._stopped:
             finished = replace(finished, ended=Ended.FLOODED)
-        return replace(finished, stalled=True) if lookout.was_stopped() else finished
+        return replace(finished, stalled=True) if watchdog.was_stopped() else finished
 
     def _answer(self) -> dict[str, Any]:
         try:
@@ -278,8 +278,8 @@ class Spawner:
 
     def _wait(self) -> None:
         """Wait for the beginning of an answer, and check the child and the spawner periodically."""
-        while self._lookout and not self._poller.poll(self._lookout.pause * 1000):
-            if self._lookout.look():
+        while self._watchdog and not self._poller.poll(self._watchdog.pause * 1000):
+            if self._watchdog.check():
                 with self._lock:
                     # The second stop skips the grace period.
                     self._socket.sendall(_framed(b"stop") * 2)

@@ -21,6 +21,8 @@ _REQUIREMENT = lazy_pattern(r"^\s*(?P<name>[^\s<>=]+)\s*(?:(?P<relation>>=|==|>)
 _VERSION = lazy_pattern(r"\d+(?:\.\d+)+")
 
 
+LABELS = "PERFFLOW_LABELS"
+"""Environment variable with the labels of the machine, separated by spaces or commas."""
 NOT_ASKED = "not asked: lies in the project"
 _VERSION_ARGUMENTS = frozenset({("--version",), ("-version",), ("-V",), ("version",)})
 """Version arguments that a project's tool file may use: with them, any program only prints its version."""
@@ -39,7 +41,7 @@ class ProgramFacts:
 
 
 @dataclass(frozen=True)
-class Looking:
+class Inspection:
     """Rules for reading versions while perfflow inspects a project, when it must not start programs of the project.
 
     ``project`` is None if the current folder is not in a project.
@@ -130,7 +132,7 @@ def version_of(tool: Adapter) -> str | None:
     return version(path, tool.program.version) if tool.program.version else ""
 
 
-def seen(tool: Adapter, looking: Looking) -> ProgramFacts:
+def seen(tool: Adapter, inspection: Inspection) -> ProgramFacts:
     """Return the facts about a tool's program that are known without starting programs of the project."""
     program = tool.program
     if not program:
@@ -138,14 +140,14 @@ def seen(tool: Adapter, looking: Looking) -> ProgramFacts:
     path = located(program, os.environ.get("PATH", os.defpath))
     if path is None:
         return ProgramFacts(available=False)
-    own = located(program, looking.path)
+    own = located(program, inspection.path)
     if not program.version:
         return ProgramFacts(available=True)
-    if path != own or lies_in(path, looking.project):
+    if path != own or lies_in(path, inspection.project):
         return ProgramFacts(available=True, remark=NOT_ASKED)
     if tool.is_of_file and program.version not in _VERSION_ARGUMENTS:
         return ProgramFacts(available=True, remark="not asked: `version` is more than --version")
-    return ProgramFacts(available=True, version=looking.version(path, program.version))
+    return ProgramFacts(available=True, version=inspection.version(path, program.version))
 
 
 def unmet(requires: Requires | None, env_path: str) -> str:
@@ -153,31 +155,34 @@ def unmet(requires: Requires | None, env_path: str) -> str:
     return "; ".join(lacking(requires, env_path))
 
 
-def lacking(requires: Requires | None, env_path: str, looking: Looking | None = None) -> list[str]:
+def lacking(requires: Requires | None, env_path: str, inspection: Inspection | None = None) -> list[str]:
     """Return the reasons why a step's requirements are not met, one for each.
 
-    With ``looking``, a program whose version perfflow may not read counts as new enough.
+    With ``inspection``, a program whose version perfflow may not read counts as new enough.
     """
     if requires is None:
         return []
-    reasons = [_tool_unmet(text, env_path, looking) for text in _listed(requires.tool)]
-    labels = os.environ.get("PERFFLOW_LABELS", "").replace(",", " ").split()
-    reasons += [
-        f"label {label!r} is not in PERFFLOW_LABELS" for label in _listed(requires.label) if label not in labels
-    ]
+    reasons = [_tool_unmet(text, env_path, inspection) for text in _listed(requires.tool)]
+    labels = given_labels()
+    reasons += [f"label {label!r} is not in {LABELS}" for label in _listed(requires.label) if label not in labels]
     if requires.gpu:
-        found = gpus.visible(looking.path if looking else env_path)
+        found = gpus.visible(inspection.path if inspection else env_path)
         if found.count < requires.gpu:
             wanted = f"needs {requires.gpu} GPU{'s' if requires.gpu > 1 else ''}, {found.count or 'none'} found"
             reasons.append(f"{wanted}: {found.why}" if found.why else wanted)
     return [reason for reason in reasons if reason]
 
 
+def given_labels() -> list[str]:
+    """Return the labels in PERFFLOW_LABELS."""
+    return os.environ.get(LABELS, "").replace(",", " ").split()
+
+
 def _listed(value: list[str] | str | None) -> list[str]:
     return [value] if isinstance(value, str) else value or []
 
 
-def _tool_unmet(text: str, env_path: str, looking: Looking | None) -> str:
+def _tool_unmet(text: str, env_path: str, inspection: Inspection | None) -> str:
     match = _REQUIREMENT.match(text)
     if not match:
         return f"cannot read the requirement {text!r}; write it as perf>=6"
@@ -187,9 +192,9 @@ def _tool_unmet(text: str, env_path: str, looking: Looking | None) -> str:
         return f"{match['name']} is not on PATH" + (f"; install it: {install}" if install else "")
     if not match["relation"]:
         return ""
-    if looking and not looking.may_ask(path, match["name"]):
+    if inspection and not inspection.may_ask(path, match["name"]):
         return ""
-    have = looking.version(path) if looking else version(path)
+    have = inspection.version(path) if inspection else version(path)
     wanted, actual = _numbers(match["version"]), _numbers(have)
     holds = {">=": actual >= wanted, "==": actual == wanted, ">": actual > wanted}[match["relation"]]
     return "" if have and holds else f"needs {text}, found {have or 'no version'}"

@@ -66,8 +66,8 @@ class Sampler:
     def trouble(self) -> str:
         """What went wrong after it ended: it ended by itself, failed, or could not run. '' if nothing did."""
         name = Path(self._invocation.argv[0]).name
-        if self._service.death:
-            return f"{name} {self._service.death} before the command that it watches had ended"
+        if self._service.unexpected_end:
+            return f"{name} {self._service.unexpected_end} before the command that it watches had ended"
         status = self._service.exit_code
         if status is None:
             return f"{name} did not start"

@@ -83,7 +83,7 @@ class Service:
         return self._finished.status if self._finished else None
 
     @property
-    def death(self) -> str:
+    def unexpected_end(self) -> str:
         """How it ended without a request, such as "exited with 1"; '' if it did not."""
         if not self.is_over or self.was_stopped:
             return ""

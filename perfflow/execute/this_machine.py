@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import platform
 
 from perfflow.execute import gpus
+from perfflow.execute.programs import given_labels
 from perfflow.plan.runs_on import Place
-
-LABELS = "PERFFLOW_LABELS"
-"""Environment variable with the labels of the machine, separated by spaces or commas."""
 
 
 def labels() -> tuple[str, ...]:
     """Return the machine's labels: those in PERFFLOW_LABELS, its system and its architecture."""
-    given = os.environ.get(LABELS, "").replace(",", " ").split()
-    return tuple(dict.fromkeys([*given, platform.system().lower(), platform.machine()]))
+    return tuple(dict.fromkeys([*given_labels(), platform.system().lower(), platform.machine()]))
 
 
 def why_elsewhere(place: Place, env_path: str) -> str:

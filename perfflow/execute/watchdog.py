@@ -22,7 +22,7 @@ _MOST_STOPS = 5
 """Number of checks that may find the spawner stopped before its descendants are killed."""
 
 
-class Lookout:
+class Watchdog:
     """Checks on one child and its spawner. ``limits``: maximum bytes of each file that the child prints to."""
 
     def __init__(self, spawner: int, limits: Mapping[Path, int]) -> None:
@@ -38,7 +38,7 @@ class Lookout:
                 let_go_on(spawner)
             is_continued(spawner)
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Continue a stopped spawner, and return whether a file has just exceeded its limit."""
         self.pause = _BETWEEN
         if is_stopped(self._spawner):

@@ -9,7 +9,7 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.readings import HOTSPOT
 from perfflow.report.same_function import Column, Function
 from perfflow.tools import registry
-from perfflow.tools.adapter import Way
+from perfflow.tools.adapter import ProfilingMethod
 
 LEAST_DIFFERENCE = 0.2
 """Smallest difference of two shares that counts. 100 samples are the fewest that are not called few. A share of 50% of
@@ -17,21 +17,21 @@ them has a standard error of 5 points, so the difference of two such shares has 
 LEAST_TIMES = 2.0
 """Smallest ratio of two shares that counts. Below it, both profilers agree that the function matters."""
 
-_SAMPLES = (Way.SAMPLES, Way.SAMPLED_TIME)
-_LISTS_ALL = (*_SAMPLES, Way.COUNTS)
+_SAMPLES = (ProfilingMethod.SAMPLES, ProfilingMethod.SAMPLED_TIME)
+_LISTS_ALL = (*_SAMPLES, ProfilingMethod.COUNTS)
 """Profilers that list every function above the hotspot threshold, so a function that they do not list is below it.
 
 Line profilers do not list every function. The own time in a call profiler leaves out callees that are not Python.
 """
-_JUDGED = (*_LISTS_ALL, Way.CALLS, Way.LINES)
+_JUDGED = (*_LISTS_ALL, ProfilingMethod.CALLS, ProfilingMethod.LINES)
 
 
 @dataclass(frozen=True)
 class _Figure:
-    """One profiler's share, and the largest share that its way of counting allows. ``below``: the share is a bound."""
+    """One profiler's share, and the largest share that its method allows. ``below``: the share is a bound."""
 
     column: Column
-    way: Way
+    method: ProfilingMethod
     share: float
     most: float
     below: bool = False
@@ -66,18 +66,18 @@ def contradictions(
 
 def _figure(function: Function, column: Column, tree: str) -> _Figure | None:
     """Return the share of a function in a profile, or None if it cannot be compared."""
-    way = registry.way(column.source)
-    if way not in _JUDGED or column.unit not in ("time", "instructions"):
+    method = registry.profiling_method(column.source)
+    if method not in _JUDGED or column.unit not in ("time", "instructions"):
         return None
     share = function.share(column, tree)
     if share is None:
-        return _Figure(column, way, HOTSPOT, HOTSPOT, below=True) if way in _LISTS_ALL else None
-    if way is Way.CALLS:
+        return _Figure(column, method, HOTSPOT, HOTSPOT, below=True) if method in _LISTS_ALL else None
+    if method is ProfilingMethod.CALLS:
         # Own time plus the time of callees written in C is at most the inclusive time.
         inclusive = function.inclusive(column, tree)
-        return _Figure(column, way, share, 1.0 if inclusive is None else inclusive)
+        return _Figure(column, method, share, 1.0 if inclusive is None else inclusive)
     # A line profiler lists only the larger lines, so their sum is a lower bound.
-    return _Figure(column, way, share, 1.0 if way is Way.LINES else share)
+    return _Figure(column, method, share, 1.0 if method is ProfilingMethod.LINES else share)
 
 
 def _apart(figures: Sequence[_Figure]) -> str:
@@ -96,14 +96,14 @@ def _are_apart(high: _Figure, low: _Figure) -> bool:
 def _explained(high: _Figure, low: _Figure) -> str:
     """Return the known reason why the two profilers differ. A sampler's share of time is taken as the true one."""
     first, second = high.column.source, low.column.source
-    if high.way is Way.CALLS and low.way in (*_SAMPLES, Way.LINES):
+    if high.method is ProfilingMethod.CALLS and low.method in (*_SAMPLES, ProfilingMethod.LINES):
         return f"{first} adds overhead to every call, and counts waiting: for many small calls trust {second}"
-    if high.way is Way.LINES:
+    if high.method is ProfilingMethod.LINES:
         return f"{first} adds overhead to every executed line: trust {second}"
-    if high.way is Way.COUNTS and low.way is not Way.COUNTS:
+    if high.method is ProfilingMethod.COUNTS and low.method is not ProfilingMethod.COUNTS:
         return "its instructions are cheap: trust the time"
-    if low.way is Way.COUNTS and high.way is not Way.COUNTS:
+    if low.method is ProfilingMethod.COUNTS and high.method is not ProfilingMethod.COUNTS:
         return "it takes more time than its instructions explain: it waits, for example for memory or another thread"
-    if low.way is Way.CALLS:
+    if low.method is ProfilingMethod.CALLS:
         return f"{second} sees only the main thread, and slows the program down unevenly"
     return "the two runs differ this much: profile for longer, or check what each profiler leaves out"

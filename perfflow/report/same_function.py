@@ -14,7 +14,7 @@ from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.readings import Side
 from perfflow.model.result import HotspotResult
 from perfflow.tools import registry
-from perfflow.tools.adapter import Way
+from perfflow.tools.adapter import ProfilingMethod
 
 _LIBRARY = lazy_pattern(r" \([^()]*\.(?:so|dll|dylib)[^()]*\)$")
 _PARAMETERS = lazy_pattern(r"\((?!anonymous namespace\)|\.\.\.).*\)(?: const)?$")
@@ -96,7 +96,12 @@ def _beginnings(spots: Iterable[HotspotResult]) -> dict[tuple[str, str], list[in
     """Return the first lines of functions with equal file and name, as reported by the profiler of calls."""
     found: dict[tuple[str, str], set[int]] = defaultdict(set)
     for spot in spots:
-        if registry.way(spot.source) is Way.CALLS and not spot.function and spot.file and spot.line:
+        if (
+            registry.profiling_method(spot.source) is ProfilingMethod.CALLS
+            and not spot.function
+            and spot.file
+            and spot.line
+        ):
             found[spot.file, _bare(spot)].add(spot.line)
     return {key: sorted(lines) for key, lines in found.items() if len(lines) > 1}
 

@@ -172,14 +172,14 @@ def _require_services(session: RunSession, planned: Planned) -> None:
     """Raise Failure if a service that the step needs has ended."""
     dead = session.services.dead_for(session.context.plan, planned)
     if dead:
-        raise Failure(dead.death, exit_code=dead.service.exit_code, log=dead.log)
+        raise Failure(dead.unexpected_end, exit_code=dead.service.exit_code, log=dead.log)
 
 
 def _blame_service(session: RunSession, planned: Planned, failure: Failure) -> None:
     """Add a dead service to the reason of a failure, because it is the most likely cause."""
     dead = session.services.dead_for(session.context.plan, planned)
-    if dead and dead.death not in failure.reason:
-        failure.reason = f"{failure.reason}; {dead.death}"
+    if dead and dead.unexpected_end not in failure.reason:
+        failure.reason = f"{failure.reason}; {dead.unexpected_end}"
 
 
 def _unmet_requirements(session: RunSession, planned: Planned) -> str:

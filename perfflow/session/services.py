@@ -34,9 +34,9 @@ class Started:
         return self.run.planned
 
     @property
-    def death(self) -> str:
+    def unexpected_end(self) -> str:
         """How it ended before perfflow stopped it; '' if it did not."""
-        how = self.service.death
+        how = self.service.unexpected_end
         return f"the service `{self.planned.id}` {how} before it was stopped" if how else ""
 
     def stop(self) -> None:
@@ -80,7 +80,7 @@ class Services:
         if not self._running and not self._dead:
             return None
         with self._guard:
-            dead = [item for item in (*self._dead, *self._running) if item.death and _matters(item, planned)]
+            dead = [item for item in (*self._dead, *self._running) if item.unexpected_end and _matters(item, planned)]
         return next((item for item in dead if _relies(plan, planned, item.planned)), None)
 
     def stop_unneeded(self, plan: Plan, selected: Collection[str], ended: Collection[str]) -> None:
@@ -97,17 +97,17 @@ class Services:
     def _stop(self, item: Started) -> None:
         with self._guard:
             self._running.remove(item)
-            if item.death:
+            if item.unexpected_end:
                 self._dead.append(item)
         item.stop()
 
-    def deaths(self) -> Iterator[StepRun]:
+    def unexpected_ends(self) -> Iterator[StepRun]:
         """Yield the steps of dead services as failed, because steps that rely on them may have measured nothing."""
         with self._guard:
-            dead = [item for item in (*self._dead, *self._running) if item.death]
+            dead = [item for item in (*self._dead, *self._running) if item.unexpected_end]
         for item in dead:
             tail = masked(list(invoke.tail(item.log)), item.secrets)
-            ended = replace(item.run, status=StepStatus.FAILED, reason=item.death, waited=0.0, tail=tail)
+            ended = replace(item.run, status=StepStatus.FAILED, reason=item.unexpected_end, waited=0.0, tail=tail)
             yield replace(ended, exit_code=item.service.exit_code)
 
 

@@ -99,7 +99,7 @@ class RunSession:
     _local: threading.local = field(default_factory=threading.local)
     _stopped: bool = False
     _guard: threading.Lock = field(default_factory=threading.Lock)
-    _looking: threading.Lock = field(default_factory=threading.Lock)
+    _checking_noise: threading.Lock = field(default_factory=threading.Lock)
 
     def nested(self, context: TreeContext, folder: Keeper, progress: Progress) -> RunSession:
         """Return a session for steps that run in another tree for one step of this run."""
@@ -140,7 +140,7 @@ class RunSession:
     def check_noise(self) -> bool:
         """Check the noise of the machine and record it, once, while holding the machine. Return whether it checked."""
         # Steps that share the machine (`alone: false`) may call this at the same time.
-        with self._looking:
+        with self._checking_noise:
             if not self.checks_noise or self.noise is not None:
                 return False
             self.noise = noise.quick_check()

@@ -211,7 +211,7 @@ class Program:
 THE_COMMAND = Program()
 
 
-class Way(StrEnum):
+class ProfilingMethod(StrEnum):
     """The method by which a profiler obtains its figures, which determines their errors."""
 
     SAMPLES = "samples"
@@ -232,7 +232,7 @@ class Way(StrEnum):
 class Profiler:
     """Properties of a profiler that decide when it is chosen, how often it runs and how it compares with others."""
 
-    way: Way
+    method: ProfilingMethod
     follows: Mapping[str, int] = field(default_factory=dict)
     """The metrics whose regressions it explains, each with its rank of preference; 0 is the best."""
     python: int | None = None

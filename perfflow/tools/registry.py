@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from perfflow.model.lazy import dataclass
-from perfflow.tools.adapter import INTERFACES, Adapter, Way
+from perfflow.tools.adapter import INTERFACES, Adapter, ProfilingMethod
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -69,10 +69,10 @@ def profilers(metric: str, *, python: bool = False) -> tuple[Adapter, ...]:
     return tuple(adapter for _, adapter in sorted(ranked, key=lambda item: item[0]))
 
 
-def way(name: str) -> Way | None:
+def profiling_method(name: str) -> ProfilingMethod | None:
     """Return the method of the profiler called ``name``; None if it is unknown or not a profiler."""
     adapter = find(name)
-    return adapter.profiler.way if adapter and adapter.profiler else None
+    return adapter.profiler.method if adapter and adapter.profiler else None
 
 
 def trouble(name: str) -> str:

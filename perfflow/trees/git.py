@@ -92,7 +92,7 @@ _NO_TRANSPORT = {
     "GIT_ALLOW_PROTOCOL": "none",
 }
 _READ_TIMEOUT = 3.0
-"""Longest time (s) of one git command for ``looking``."""
+"""Longest time (s) of one git command for ``inspecting``."""
 _BOUNDED = 'ulimit -f "$0" 2>/dev/null; exec "$@"'
 """Shell command that starts git with a limit on the size of files, in blocks of 512 bytes. A lower limit stays."""
 _BLOCK = 512
@@ -224,7 +224,7 @@ def _ended(
         return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
 
 
-def looking(root: Path) -> Git:
+def inspecting(root: Path) -> Git:
     """Return git for the working tree at ``root`` that starts no program named in its configuration or inside it.
 
     Raises UserError if git exists only inside the working tree.

@@ -26,20 +26,20 @@ def around(here: Path) -> Path | None:
     return root_of(here) or (None if here == home or here in home.parents else here)
 
 
-def describe(root: Path, *, looking: bool = False) -> dict[str, Any]:
+def describe(root: Path, *, inspecting: bool = False) -> dict[str, Any]:
     """Return the kind, the revision and whether tracked files differ from it; only the kind without git.
 
-    ``looking``: start no program that the project's configuration names, so that files with a filter may seem to
+    ``inspecting``: start no program that the project's configuration names, so that files with a filter may seem to
     differ, and give up on git after a few seconds.
     """
     if not (root / ".git").exists():
         return _FOLDER
     try:
         # Git never runs the user's hooks and monitors, but it needs filters to compare files with commits.
-        asked = git.without_filters(git.looking(root)) if looking else Git(root)
+        asked = git.without_filters(git.inspecting(root)) if inspecting else Git(root)
         # One call for all three: starting git takes as long as a short benchmark.
         words = ("status", "--porcelain=v2", "--branch", "--untracked-files=no", "--no-renames")
-        done = asked.attempt(*words, *(("--ignore-submodules=dirty",) if looking else ()))
+        done = asked.attempt(*words, *(("--ignore-submodules=dirty",) if inspecting else ()))
     except UserError:
         return _FOLDER
     lines = done.stdout.decode(errors="replace").splitlines() if done.status == 0 else []

@@ -49,13 +49,13 @@ class Repository:
     home: Path
     borrowed: tuple[Path, ...]
     submodules: bool
-    looking: bool = False
+    inspecting: bool = False
     """Whether only revisions are read: nothing is written, and no program that it names is started."""
 
     def git(self, index: Path | None = None, worktree: Path | None = None) -> Git:
         """Return git with this repository's history and settings, the private store, ``index`` and ``worktree``."""
-        if self.looking:
-            return git.looking(self.root)
+        if self.inspecting:
+            return git.inspecting(self.root)
         variables = {
             "GIT_DIR": str(self.git_folder),
             "GIT_WORK_TREE": str(worktree or self.root),
@@ -153,7 +153,9 @@ def look_at(root: Path) -> Repository:
     Raises UserError if it is not a git working tree.
     """
     root = root.resolve()
-    return Repository(root, _git_folder(root, git.looking(root)), home_of(root), (), submodules=False, looking=True)
+    return Repository(
+        root, _git_folder(root, git.inspecting(root)), home_of(root), (), submodules=False, inspecting=True
+    )
 
 
 def home_of(root: Path) -> Path:

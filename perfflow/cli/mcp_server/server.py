@@ -39,9 +39,9 @@ def serve(limits: Limits) -> None:
 def server_of(limits: Limits, calls: Calls) -> MCPServer[Any]:
     """Return the server with all tools. Tools that are not allowed return an error when called."""
     tools = Tools(limits, calls)
-    looking = (tools.list_workflows, tools.plan, tools.validate, tools.hotspots, tools.explain)
+    reading = (tools.list_workflows, tools.plan, tools.validate, tools.hotspots, tools.explain)
     running = (tools.run, tools.judge_patch, tools.bisect)
-    listed = [_tool(item) for item in looking]
+    listed = [_tool(item) for item in reading]
     listed += [_tool(item, ALLOW_RUN, allowed=limits.may_run or limits.may_command) for item in running]
     listed.append(_tool(tools.compare, ALLOW_COMMANDS, allowed=limits.may_command))
     return MCPServer("perfflow", version=VERSION, instructions=INSTRUCTIONS, tools=listed, log_level="WARNING")

@@ -184,7 +184,7 @@ def _line(opened: Opened, repository: Repository, head: str | None) -> _Line:
     lines = repository.git().run("rev-list", "--date-order", "--reverse", "--format=%H %T", tip).decode().splitlines()
     trees = dict(line.split(" ") for line in lines if not line.startswith("commit "))
     # Head compared with itself would always pass.
-    changed = not head and bool(project.describe(opened.root, looking=True).get("dirty"))
+    changed = not head and bool(project.describe(opened.root, inspecting=True).get("dirty"))
     same = frozenset() if changed else frozenset(name for name, tree in trees.items() if tree == trees[tip])
     return _Line({name: place for place, name in enumerate(trees)}, same, repository.shallow)
 

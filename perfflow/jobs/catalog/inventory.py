@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.execute import programs
-from perfflow.execute.programs import Looking
+from perfflow.execute.programs import Inspection
 from perfflow.library import packages, search_path
 from perfflow.model.errors import UserError
 from perfflow.tools import registry
@@ -32,14 +32,14 @@ def _description(path: Path) -> str:
     return str(data.get("description", ""))
 
 
-def tools(looking: Looking) -> list[dict[str, Any]]:
+def tools(inspection: Inspection) -> list[dict[str, Any]]:
     """Return name, availability, version, origin and a note for each tool. Imports adapters of other distributions."""
-    return [_tool(name, looking) for name in registry.known()]
+    return [_tool(name, inspection) for name in registry.known()]
 
 
-def _tool(name: str, looking: Looking) -> dict[str, Any]:
+def _tool(name: str, inspection: Inspection) -> dict[str, Any]:
     origin, tool = registry.origin(name), registry.find(name)
-    seen = programs.seen(tool, looking) if tool else programs.ProgramFacts(available=False)
+    seen = programs.seen(tool, inspection) if tool else programs.ProgramFacts(available=False)
     own = origin == registry.OWN
     if tool is None:
         words = ["cannot be used"]

@@ -45,14 +45,14 @@ def preview(
     With ``expected``, also the expected time. ``outcome`` is one of ``RUNS``, ``LEFT_OUT``, ``SKIPPED``, ``FAILS`` and
     ``STOPS``. A candidate also has a ``technique`` and its ``changes``.
     """
-    git = project.describe(opened.root, looking=True)
+    git = project.describe(opened.root, inspecting=True)
     context = TreeContext(opened.plan, opened.root, "<run>", 0, Path("<run>"), git=git, dry=True)
-    looking = programs.Looking(project.around(context.root))
+    inspection = programs.Inspection(project.around(context.root))
     found, length = [], 0
     with within_time(f"rendering the commands of {opened.path}", _SHARE):
         for item in opened.plan.steps:
             if item.id in selected:
-                found.append(_step(context, item, opened.path, looking))
+                found.append(_step(context, item, opened.path, inspection))
                 length += sum(len(word) for argv in found[-1]["argv"].values() for word in argv)
             if length > LONGEST:
                 text = f"the commands of {opened.path} have more than {LONGEST:,} characters in all"
@@ -63,10 +63,10 @@ def preview(
     return [masked(step, context.secrets) for step in found]
 
 
-def _step(context: TreeContext, item: Planned, workflow: Path, looking: programs.Looking) -> dict[str, Any]:
+def _step(context: TreeContext, item: Planned, workflow: Path, inspection: programs.Inspection) -> dict[str, Any]:
     # If an earlier step sets PATH, the program's location is known only after that step has run.
     path = search_path(replace(context, dry=False), item)
-    required = programs.lacking(requires_of(item, context.plan.params), path, looking) if path is not None else []
+    required = programs.lacking(requires_of(item, context.plan.params), path, inspection) if path is not None else []
     elsewhere = why_elsewhere(place_of(item, context.plan), path) if path is not None else ""
     required += [elsewhere] if elsewhere else []
     lacks = required or [text for text in (missing_program(item, path) if path is not None else "",) if text]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from perfflow.execute.gpus import VISIBLE
-from perfflow.execute.this_machine import LABELS
+from perfflow.execute.programs import LABELS
 from perfflow.jobs.cluster.job_folder import BEAT, LOG, TAKEN, Ended, JobFolder, Work, Worker
 from perfflow.machine import orphans
 from perfflow.machine.facts import facts

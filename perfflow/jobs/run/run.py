@@ -141,7 +141,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
                         if not session.trees:
                             session.services.stop_unneeded(plan, selected, ended)
                 session.services.stop()
-                for died in session.services.deaths():
+                for died in session.services.unexpected_ends():
                     folder.append(step_event(died))
                     progress.ended(died)
             except KeyboardInterrupt:

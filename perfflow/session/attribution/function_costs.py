@@ -18,7 +18,7 @@ from perfflow.session.evidence import sources_of
 from perfflow.session.session import RunSession
 from perfflow.session.source_files import SourceFiles
 from perfflow.store.run_facts import BenchmarkCosts, FunctionCost, SideCost
-from perfflow.tools.adapter import Adapter, Way
+from perfflow.tools.adapter import Adapter, ProfilingMethod
 
 KEPT = 200
 """Number of functions whose costs are stored, the largest first. The totals include the others."""
@@ -138,7 +138,7 @@ class FunctionCosts:
 def _kind(tool: Adapter | None) -> str:
     if tool and tool.deterministic:
         return "counted"
-    return "sampled" if tool and tool.profiler and tool.profiler.way is Way.SAMPLES else "timed"
+    return "sampled" if tool and tool.profiler and tool.profiler.method is ProfilingMethod.SAMPLES else "timed"
 
 
 def _paired(found: Mapping[Side, _Counts]) -> list[tuple[_Place | None, _Place | None]]:

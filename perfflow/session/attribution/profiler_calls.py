@@ -28,7 +28,7 @@ from perfflow.session.evidence import Evidence, flatness
 from perfflow.session.session import RunSession
 from perfflow.store.folder import file_name
 from perfflow.store.run_facts import StepFindings
-from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Way
+from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, ProfilingMethod
 
 SAMPLES = 2000
 """Samples to collect on each side."""
@@ -57,7 +57,7 @@ class Effort:
     frequency: int
 
 
-_UNKNOWN = Profiler(way=Way.SAMPLED_TIME)
+_UNKNOWN = Profiler(method=ProfilingMethod.SAMPLED_TIME)
 """Used for an adapter that declares no profiler."""
 
 
@@ -65,7 +65,7 @@ def effort_for(tool: Adapter, seconds: float, frequency: int | None = None) -> E
     """Return the effort for a program that runs ``seconds``; ``frequency`` is the one in the workflow, if any."""
     chosen = frequency or next(rate for limit, rate in _FREQUENCIES if seconds <= limit)
     profiler = tool.profiler or _UNKNOWN
-    if profiler.way is Way.CALLS:
+    if profiler.method is ProfilingMethod.CALLS:
         return Effort(max(1, min(TRACED, int(PROFILING_SECONDS / max(seconds, 1e-3)))), 1, chosen)
     calls = max(1, min(CALLS, int(PROFILING_SECONDS / max(seconds, 1e-3))))
     wanted = SAMPLES / calls / max(seconds * chosen, 1e-9)
@@ -112,7 +112,7 @@ class ProfilerCalls:
     def profile(self, seconds: float) -> None:
         """Profile every side of a program that runs ``seconds``. Raises Failure and PreparationError."""
         sides = self._session.sides_of(self._subject.source)
-        if self._profiler.way is Way.COUNTS and self._count(sides, seconds):
+        if self._profiler.method is ProfilingMethod.COUNTS and self._count(sides, seconds):
             return
         # A suite reports the time of one iteration, but its process runs many of them.
         seconds = max(seconds, _OF_A_SUITE) if self._subject.only else seconds
@@ -183,7 +183,7 @@ class ProfilerCalls:
     @property
     def _is_sampling(self) -> bool:
         """Whether costs are numbers of samples."""
-        return self._profiler.way is Way.SAMPLES
+        return self._profiler.method is ProfilingMethod.SAMPLES
 
     def _wants_more(self, sides: Sequence[Side]) -> bool:
         """Return whether a side has too few samples, for example because the program waited for a core when timed."""

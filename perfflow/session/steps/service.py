@@ -119,5 +119,5 @@ def _await(started: Started, probe: Probe, seconds: float) -> None:
     if service.was_stopped:
         raise KeyboardInterrupt
     hint = "; it must stay in the foreground" if service.exit_code == 0 else ""
-    reason = f"the service `{name}` {service.death} before it was ready{hint}"
+    reason = f"the service `{name}` {service.unexpected_end} before it was ready{hint}"
     raise Failure(reason, exit_code=service.exit_code, log=started.log)

@@ -58,15 +58,15 @@ class Connection(Protocol):
 class SqliteConnection:
     """A SQLite file. Raises DamagedError if it is not a SQLite database, AwayError if it cannot be opened.
 
-    ``looking``: open it read-only, without creating a missing file.
+    ``read_only``: never write to it, without creating a missing file.
     """
 
     words = schema.SQLITE
 
-    def __init__(self, path: Path, *, looking: bool = False) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
         try:
-            if looking:
+            if read_only:
                 self._own = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
                 return
             self._own = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)

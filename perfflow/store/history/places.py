@@ -79,7 +79,7 @@ def looked_into(root: Path, *, server: bool) -> Iterator[History | None]:
     history: History | None = None
     try:
         address = place.address
-        own = PostgresConnection(address, _WAIT) if address else SqliteConnection(place.file, looking=True)
+        own = PostgresConnection(address, _WAIT) if address else SqliteConnection(place.file, read_only=True)
         history = History(own)
     except (UserError, DamagedError):
         history = None

@@ -11,7 +11,7 @@ from dataclasses import replace
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Profile, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Program, Role, Way, leaves
+from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, ProfilingMethod, Program, Role, leaves
 from perfflow.tools.linux import perf_samples
 
 NAME = "cargo-flamegraph"
@@ -47,7 +47,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
-    profiler=Profiler(way=Way.SAMPLES, recording=perf_samples.SCRIPT),
+    profiler=Profiler(method=ProfilingMethod.SAMPLES, recording=perf_samples.SCRIPT),
     options=perf_samples.Stacks,
     program=Program("flamegraph", "cargo install flamegraph", instead="`uses: perf` gives the same folded stacks"),
     invocations=invocations,

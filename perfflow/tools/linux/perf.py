@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import AliasChoices, Field
 
 from perfflow.model.readings import Parsed, Usage
-from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Role, Way, leaves
+from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, ProfilingMethod, Role, leaves
 from perfflow.tools.linux import perf_samples
 from perfflow.tools.linux.perf_samples import Event, Stacks
 
@@ -50,7 +50,11 @@ ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
     profiler=Profiler(
-        way=Way.SAMPLES, follows={"time": 0, "instructions": 1}, python=2, repeats=True, recording=perf_samples.SCRIPT
+        method=ProfilingMethod.SAMPLES,
+        follows={"time": 0, "instructions": 1},
+        python=2,
+        repeats=True,
+        recording=perf_samples.SCRIPT,
     ),
     options=Options,
     program=perf_samples.PERF,

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Cost, Hotspot, Parsed, Profile, StackCounts, Usage
 from perfflow.model.stacks import Frame, Stack, costs_of, write_folded
-from perfflow.tools.adapter import Call, Profiler, Way
+from perfflow.tools.adapter import Call, Profiler, ProfilingMethod
 from perfflow.tools.python import in_program
 from perfflow.tools.tool_json import Figure, Json, Whole
 
@@ -97,4 +97,4 @@ def _hotspot(row: _Row, total: float) -> Hotspot:
     return Hotspot(row.function, row.own / total, "time", NAME, row.file, row.line, cause, row.own / total, inclusive)
 
 
-ADAPTER = in_program.adapter(NAME, parse, (_ROWS, _PROF), profiler=Profiler(way=Way.CALLS, python=0))
+ADAPTER = in_program.adapter(NAME, parse, (_ROWS, _PROF), profiler=Profiler(method=ProfilingMethod.CALLS, python=0))

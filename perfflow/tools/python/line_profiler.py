@@ -10,7 +10,7 @@ from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Hotspot, Parsed, Usage
-from perfflow.tools.adapter import Call, CommandOptions, Profiler, Way
+from perfflow.tools.adapter import Call, CommandOptions, Profiler, ProfilingMethod
 from perfflow.tools.python import in_program
 from perfflow.tools.tool_json import Counted, Figure
 
@@ -66,4 +66,6 @@ def _hotspot(row: _Row, total: float) -> Hotspot:
     return Hotspot(row.function, row.own / total, "time", NAME, row.file, row.line, cause, inclusive_share=inclusive)
 
 
-ADAPTER = in_program.adapter(NAME, parse, (_ROWS,), "profile", options=Options, profiler=Profiler(way=Way.LINES))
+ADAPTER = in_program.adapter(
+    NAME, parse, (_ROWS,), "profile", options=Options, profiler=Profiler(method=ProfilingMethod.LINES)
+)

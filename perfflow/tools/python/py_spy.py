@@ -26,7 +26,7 @@ from perfflow.model.readings import FEW_SAMPLES, Parsed, Profile, Reading, Stack
 from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
 from perfflow.model.units import duration
 from perfflow.tools import python_command, tool_files, tool_json
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Program, Role, Way
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Program, Role
 from perfflow.tools.python import failures, in_program
 from perfflow.tools.tool_files import clean_name
 from perfflow.tools.tool_json import Figure, Json, Positives, Whole
@@ -372,7 +372,7 @@ ADAPTER = Adapter(
     Role.PROFILE,
     invocations,
     parse,
-    profiler=Profiler(way=Way.SAMPLES, python=1),
+    profiler=Profiler(method=ProfilingMethod.SAMPLES, python=1),
     options=Options,
     program=Program("py-spy", "pip install py-spy"),
     metrics=builtin_metrics("gil_share"),

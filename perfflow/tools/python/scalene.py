@@ -21,7 +21,7 @@ from pydantic import Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import FEW_SAMPLES, MOST_HOTSPOTS, Cost, Hotspot, Parsed, Profile, Usage
 from perfflow.tools import python_command, tool_files, tool_json
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Role, Way
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Role
 from perfflow.tools.python import in_program
 from perfflow.tools.tool_json import Figure, Json, Whole
 
@@ -206,7 +206,7 @@ ADAPTER = Adapter(
     Role.PROFILE,
     invocations,
     parse,
-    profiler=Profiler(way=Way.SAMPLED_TIME),
+    profiler=Profiler(method=ProfilingMethod.SAMPLED_TIME),
     options=Options,
     python=True,
     outputs=outputs,

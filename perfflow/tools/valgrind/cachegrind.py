@@ -13,7 +13,7 @@ from pydantic import AliasChoices, Field
 
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
-from perfflow.tools.adapter import Call, Invocation, Profiler, Role, Way
+from perfflow.tools.adapter import Call, Invocation, Profiler, ProfilingMethod, Role
 from perfflow.tools.valgrind import valgrind_costs, valgrind_run
 
 NAME = "cachegrind"
@@ -88,7 +88,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
 ADAPTER = valgrind_run.valgrind_tool(
     name=NAME,
     role=Role.MEASURE,
-    profiler=Profiler(way=Way.COUNTS, sees="instructions"),
+    profiler=Profiler(method=ProfilingMethod.COUNTS, sees="instructions"),
     options=Options,
     metrics=builtin_metrics(*_INSTRUCTIONS, *_CACHES, *_BRANCHES),
     invocations=invocations,

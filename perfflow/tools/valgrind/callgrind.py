@@ -12,7 +12,7 @@ from functools import partial
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Profile, StackCounts, Usage
 from perfflow.model.stacks import write_folded
-from perfflow.tools.adapter import Call, Invocation, Profiler, Role, Way
+from perfflow.tools.adapter import Call, Invocation, Profiler, ProfilingMethod, Role
 from perfflow.tools.valgrind import valgrind_costs, valgrind_run
 
 NAME = "callgrind"
@@ -52,7 +52,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 ADAPTER = valgrind_run.valgrind_tool(
     name=NAME,
     role=Role.MEASURE,
-    profiler=Profiler(way=Way.COUNTS, follows={"instructions": 0, "time": 1}, sees="instructions"),
+    profiler=Profiler(method=ProfilingMethod.COUNTS, follows={"instructions": 0, "time": 1}, sees="instructions"),
     options=valgrind_run.Seeded,
     metrics=builtin_metrics("instructions"),
     invocations=invocations,

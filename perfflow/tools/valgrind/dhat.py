@@ -27,7 +27,7 @@ from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Profile, Reading, Usage
 from perfflow.model.stacks import Frame, costs_of
 from perfflow.tools import own_code, python_command, rust_names, tool_files, tool_json
-from perfflow.tools.adapter import Call, CommandOptions, Invocation, Profiler, Role, Way
+from perfflow.tools.adapter import Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Role
 from perfflow.tools.tool_json import Json, Whole
 from perfflow.tools.valgrind import heap_frames, valgrind_run
 from perfflow.tools.valgrind.heap_frames import HeapFrame
@@ -305,7 +305,9 @@ ADAPTER = valgrind_run.valgrind_tool(
     name=NAME,
     role=Role.MEASURE,
     profiler=Profiler(
-        way=Way.COUNTS, follows={"alloc": 0, "allocs": 0, "heap_peak": 1, "rss": 1}, sees="bytes asked for"
+        method=ProfilingMethod.COUNTS,
+        follows={"alloc": 0, "allocs": 0, "heap_peak": 1, "rss": 1},
+        sees="bytes asked for",
     ),
     options=Options,
     metrics=builtin_metrics(*_HEAP[0], "heap_peak", *_UNITS[0]),

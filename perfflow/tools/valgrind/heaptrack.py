@@ -17,7 +17,7 @@ from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Profile, Reading, StackCounts, Usage
 from perfflow.model.stacks import read_folded, summed, write_folded
 from perfflow.tools import python_command, regular_files, tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Program, Role, Way
+from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, ProfilingMethod, Program, Role
 from perfflow.tools.valgrind import heap_frames
 from perfflow.tools.valgrind.heap_frames import HeapFrame
 
@@ -175,7 +175,7 @@ def _read(path: Path) -> tuple[dict[str, list[_Counted]], dict[str, float]]:
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
-    profiler=Profiler(way=Way.HOLDS, follows={"alloc": 1, "allocs": 1}, sees="allocations"),
+    profiler=Profiler(method=ProfilingMethod.HOLDS, follows={"alloc": 1, "allocs": 1}, sees="allocations"),
     program=Program("heaptrack", "apt-get install heaptrack"),
     metrics=builtin_metrics("heap_peak", "allocs", "temporary_allocs", "leaked"),
     deterministic=True,

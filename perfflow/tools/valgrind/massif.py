@@ -22,7 +22,7 @@ from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Profile, Reading, Usage
 from perfflow.model.stacks import Frame, costs_of
 from perfflow.tools import python_command, tool_files
-from perfflow.tools.adapter import Call, CommandOptions, Invocation, Profiler, Role, Way
+from perfflow.tools.adapter import Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Role
 from perfflow.tools.valgrind import heap_frames, valgrind_run
 from perfflow.tools.valgrind.heap_frames import HeapFrame
 
@@ -171,7 +171,7 @@ def _holders(tree: _Tree) -> Iterator[tuple[Frame, int]]:
 ADAPTER = valgrind_run.valgrind_tool(
     name=NAME,
     role=Role.PROFILE,
-    profiler=Profiler(way=Way.HOLDS, follows={"heap_peak": 0, "rss": 0}, sees="bytes held"),
+    profiler=Profiler(method=ProfilingMethod.HOLDS, follows={"heap_peak": 0, "rss": 0}, sees="bytes held"),
     options=Options,
     metrics=builtin_metrics("heap_peak"),
     invocations=invocations,

@@ -33,7 +33,7 @@ def test_all_tools_have_a_schema_of_what_they_take_and_return(project: Path) -> 
     talk(project, script)
 
 
-def test_looking_lists_plans_and_validates(project: Path) -> None:
+def test_agents_list_plan_and_validate(project: Path) -> None:
     (project / "workflows" / "odd.yaml").write_text("perfflow: 1\nstages: {baselin: []}\n")
 
     async def script(agent: Agent) -> None:

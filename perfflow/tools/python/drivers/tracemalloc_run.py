@@ -63,21 +63,21 @@ class Album:
     def __init__(self) -> None:
         self.fullest: tracemalloc.Snapshot | None = None
         self._size = 0.0
-        self._looking = False
+        self._recording = False
 
     def look(self, *_signal: object) -> None:
         """Take a snapshot if the memory has grown by _GROWTH since the last one, or at the end if it has grown."""
         # A snapshot of many blocks takes longer than the time to the next signal.
-        if self._looking or not tracemalloc.is_tracing():
+        if self._recording or not tracemalloc.is_tracing():
             return
-        self._looking = True
+        self._recording = True
         try:
             size = tracemalloc.get_traced_memory()[0]
             if size > self._size * (_GROWTH if _signal else 1):
                 # Blocks of the snapshot itself are not traced.
                 self.fullest, self._size = tracemalloc.take_snapshot(), size
         finally:
-            self._looking = False
+            self._recording = False
 
 
 def rows(snapshot: tracemalloc.Snapshot | None, drivers: str) -> list[tuple[object, ...]]:

@@ -25,10 +25,10 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
-def test_looking_finds_what_a_run_finds(tree: Path) -> None:
-    assert project.describe(tree, looking=True) == project.describe(tree)
+def test_inspecting_finds_what_a_run_finds(tree: Path) -> None:
+    assert project.describe(tree, inspecting=True) == project.describe(tree)
     (tree / "file").write_text("2\n")
-    assert project.describe(tree, looking=True)["dirty"] is True
+    assert project.describe(tree, inspecting=True)["dirty"] is True
 
 
 def test_no_filter_runs_and_no_object_is_fetched(tree: Path, tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_no_filter_runs_and_no_object_is_fetched(tree: Path, tmp_path: Path) -> 
         git(tree, "config", key, f"touch {trip}; cat")
     git(tree, "config", "filter.own.required", "true")
     (tree / "file").write_text("2\n")
-    assert project.describe(tree, looking=True)["dirty"] is True
+    assert project.describe(tree, inspecting=True)["dirty"] is True
     assert not trip.exists()
     project.describe(tree)
     assert trip.exists()
@@ -56,7 +56,7 @@ def test_git_is_given_up_on_after_a_while(tree: Path, monkeypatch: pytest.Monkey
     (tree / ".git/index").unlink()
     os.mkfifo(tree / ".git/index")
     monkeypatch.setattr(own_git, "_READ_TIMEOUT", 0.3)
-    assert project.describe(tree, looking=True) == {"kind": "folder", "revision": None, "dirty": None}
+    assert project.describe(tree, inspecting=True) == {"kind": "folder", "revision": None, "dirty": None}
 
 
 def test_revisions_are_known_without_a_trace(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.execute.child import MARK, Ended, Spawner
-from perfflow.execute.watchdog import Lookout, is_stopped
+from perfflow.execute.watchdog import Watchdog, is_stopped
 from tests.execute.test_child import env, python, run, wait_for, wait_until, wait_until_gone
 
 LONG = 30.0
@@ -115,6 +115,6 @@ def test_output_within_its_limit_is_nobodys_business(fresh: Spawner, tmp_path: P
 
 
 def test_a_file_that_is_not_there_has_no_length(tmp_path: Path) -> None:
-    lookout = Lookout(os.getpid(), {tmp_path / "none": 1})
-    assert lookout.look() is False
-    assert lookout.was_stopped() is False
+    watchdog = Watchdog(os.getpid(), {tmp_path / "none": 1})
+    assert watchdog.check() is False
+    assert watchdog.was_stopped() is False
