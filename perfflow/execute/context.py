@@ -90,6 +90,17 @@ class TreeContext:
         """The secrets that no file of the run may contain."""
         return secrets_of(self.plan, self.inherited, None if self.dry else self.root, typed=self.typed)
 
+    @cached_property
+    def variables(self) -> Mapping[str, Any]:
+        """The variables of expressions that are the same in every step."""
+        return {
+            "params": {**self.plan.params, **self.settings.params},
+            "run": {"id": self.run_id, "seed": self.seed, "folder": str(self.folder)},
+            "machine": dict(self.machine),
+            "git": dict(self.git),
+            "layout": {"seed": self.layout_seed},
+        }
+
 
 class StepOutputs(Mapping[str, Any]):
     """``steps`` in an expression: outputs by step id, looked up on access.
@@ -127,15 +138,9 @@ def variables_of(
 ) -> dict[str, Any]:
     """Return the variables of an expression of ``planned``, with the ``env`` of its processes."""
     candidate = planned.step.candidate if side is Side.CANDIDATE else None
-    variables: dict[str, Any] = {
-        "params": {**context.plan.params, **context.settings.params, **(candidate.params if candidate else {})},
-        "matrix": dict(planned.cell),
-        "steps": StepOutputs(context, planned),
-        "run": {"id": context.run_id, "seed": context.seed, "folder": str(context.folder)},
-        "machine": dict(context.machine),
-        "git": dict(context.git),
-        "layout": {"seed": context.layout_seed},
-    }
+    variables = {**context.variables, "matrix": dict(planned.cell), "steps": StepOutputs(context, planned)}
+    if candidate:
+        variables["params"] = {**variables["params"], **candidate.params}
     if ops is not None:
         variables["ops"] = ops
     variables["env"] = environment(context, planned, side, variables)
@@ -163,18 +168,17 @@ def environment(context: TreeContext, planned: Planned, side: Side, variables: M
         env[SEED_VARIABLE] = str(context.layout_seed)
     outer = context.inherited.get(MARK)
     env[MARK] = f"{outer}/{context.run_id}" if outer else context.run_id
-    return held(env, planned)
+    note_lock(env, context, planned)
+    return env
 
 
-def held(env: Mapping[str, str], planned: Planned) -> dict[str, str]:
-    """Return the environment with the machine lock of the step, so that a perfflow inside it does not wait for it."""
-    inherited = os.environ.get(lock.HELD)
-    kept = dict(env)
-    kept.pop(lock.HELD, None)
-    holder = env[MARK] if planned.alone else inherited
+def note_lock(env: dict[str, str], context: TreeContext, planned: Planned) -> None:
+    """Note in the environment whether the step holds the machine, so that a perfflow inside it does not wait for it."""
+    holder = env[MARK] if planned.alone else context.inherited.get(lock.HELD)
     if holder:
-        kept[lock.HELD] = holder
-    return kept
+        env[lock.HELD] = holder
+    else:
+        env.pop(lock.HELD, None)
 
 
 def search_path(context: TreeContext, planned: Planned) -> str | None:

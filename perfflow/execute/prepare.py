@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from perfflow.execute import programs
 from perfflow.execute.child import PIPE, find_program
-from perfflow.execute.context import TreeContext, held, variables_of
+from perfflow.execute.context import TreeContext, note_lock, variables_of
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
@@ -117,7 +117,8 @@ def _ready(
         return Ready(planned, side, argv, env, cwd, timeout, ops=ops, slot=context.slot)
     watched = _watched(context, planned, side, folder)
     if watched:
-        env = held({**watched.env, **{name: env[name] for name in planned.step.env}}, planned)
+        env = {**watched.env, **{name: env[name] for name in planned.step.env}}
+        note_lock(env, context, planned)
         cwd = cwd if planned.step.working_directory else watched.cwd
     call = _call(context, planned, side, folder, {**variables, "env": env}, cwd, watched)
     call = replace(call, timeout=timeout)
