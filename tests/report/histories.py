@@ -21,7 +21,7 @@ def a_point(number: int, value: float) -> Measured:
     day = f"2026-{1 + number // 28:02}-{1 + number % 28:02}T03:00:00Z"
     low, high = value * 0.98, value * 1.02
     about = ("", f"run-{number}", day, f"{number:040x}", "main")
-    return Measured(value, low, high, 9, *about, dirty=False, kind="tree", committed="", noise="quiet")
+    return Measured(value, low, high, 9, *about, dirty=False, committed="", noise="quiet")
 
 
 def changed(name: str = "parse", points: int = 120) -> Followed:

@@ -25,7 +25,7 @@ from perfflow.session.open_workflow import Opened
 from perfflow.stats.levels import levels
 from perfflow.stats.paired_test import quantile
 from perfflow.store.history.database import Measured, Series
-from perfflow.store.history.summary import CANDIDATE, params_text
+from perfflow.store.history.summary import params_text
 from perfflow.tools.adapter import Role
 from perfflow.trees import project
 from perfflow.trees import repository as repositories
@@ -210,7 +210,7 @@ def _series(opened: Opened, since: datetime, line: _Line, tell: Tell) -> tuple[l
 def _counts(point: Measured, since: datetime, line: _Line) -> bool:
     # In a shallow clone, an unknown commit may be an ancestor of head.
     known = point.revision in line.places or (line.shallow and bool(point.revision))
-    return known and point.kind != CANDIDATE and not point.dirty and moment(point.started) >= since
+    return known and not point.dirty and moment(point.started) >= since
 
 
 def _deciding(opened: Opened, selected: Collection[str], found: Sequence[Trend]) -> Iterator[Trend]:

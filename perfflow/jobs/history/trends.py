@@ -15,7 +15,6 @@ from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.stats.paired_test import quantile
 from perfflow.store.history.database import History, Measured, Series
-from perfflow.store.history.summary import CANDIDATE
 from perfflow.trees import repository as repositories
 from perfflow.trees.git import Git
 
@@ -127,8 +126,7 @@ def _of_machines(
 
 
 def _is_wanted(point: Measured, asked: HistoryFilter) -> bool:
-    # Candidates were not the code of their revision, so they are not part of its history.
-    if point.kind == CANDIDATE or (asked.branch and point.branch != asked.branch):
+    if asked.branch and point.branch != asked.branch:
         return False
     return asked.since is None or moment(point.committed or point.started) >= asked.since
 

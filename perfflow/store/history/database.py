@@ -63,7 +63,6 @@ class Measured(NamedTuple):
     revision: str
     branch: str
     dirty: bool
-    kind: str
     committed: str
     noise: str
     rebased: str = ""
@@ -77,7 +76,7 @@ class Measured(NamedTuple):
 
 _POINT = "SELECT state, value, low, high, n, decision FROM point WHERE series = :series"
 _STATE = (
-    "SELECT state.id, run.name, run.started, state.revision, state.branch, state.dirty, state.kind, state.committed, "
+    "SELECT state.id, run.name, run.started, state.revision, state.branch, state.dirty, state.committed, "
     "run.noise FROM state JOIN run ON run.id = state.run"
 )
 
@@ -210,10 +209,10 @@ class History:
         return self._machines[summary.machine]
 
     def _state(self, run: int, state: State) -> int:
-        values = {name: getattr(state, name) for name in ("side", "revision", "branch", "kind", "committed")}
+        values = {name: getattr(state, name) for name in ("side", "revision", "branch", "committed")}
         ((number,),) = self._own.rows(
-            "INSERT INTO state (run, side, revision, branch, dirty, kind, committed) VALUES "
-            "(:run, :side, :revision, :branch, :dirty, :kind, :committed) RETURNING id",
+            "INSERT INTO state (run, side, revision, branch, dirty, committed) VALUES "
+            "(:run, :side, :revision, :branch, :dirty, :committed) RETURNING id",
             {**values, "run": run, "dirty": int(state.dirty)},
         )
         return int(number)

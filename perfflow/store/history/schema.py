@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-VERSION = 3
+VERSION = 4
 _STEP = """CREATE TABLE step (
         run BIGINT NOT NULL REFERENCES run ON DELETE CASCADE, id TEXT NOT NULL, seconds DOUBLE PRECISION,
         benchmarks TEXT NOT NULL, PRIMARY KEY (run, id))"""
@@ -26,7 +26,7 @@ _TABLES = (
         budget DOUBLE PRECISION)""",
     """CREATE TABLE state (
         id {number}, run BIGINT NOT NULL REFERENCES run ON DELETE CASCADE, side TEXT NOT NULL, revision TEXT NOT NULL,
-        branch TEXT NOT NULL, dirty INTEGER NOT NULL, kind TEXT NOT NULL, committed TEXT NOT NULL,
+        branch TEXT NOT NULL, dirty INTEGER NOT NULL, committed TEXT NOT NULL,
         UNIQUE (run, side))""",
     """CREATE TABLE series (
         id {number}, benchmark TEXT NOT NULL, metric TEXT NOT NULL, statistic TEXT NOT NULL, workflow TEXT NOT NULL,
@@ -52,6 +52,12 @@ MIGRATIONS: Mapping[int, Sequence[str]] = {
         "ALTER TABLE run ADD COLUMN in_trees INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE run ADD COLUMN budget DOUBLE PRECISION",
         _STEP,
+    ),
+    3: (
+        "DELETE FROM point WHERE state IN (SELECT id FROM state WHERE kind = 'candidate')",
+        "DELETE FROM state WHERE kind = 'candidate'",
+        "UPDATE series SET points = (SELECT COUNT(*) FROM point WHERE point.series = series.id)",
+        "ALTER TABLE state DROP COLUMN kind",
     ),
 }
 """Statements that migrate the tables of a version to the next."""

@@ -4,38 +4,35 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import Side
-from perfflow.model.tree_facts import KEPT, STORED, TreeFacts, tree_of
+from perfflow.model.tree_facts import TreeFacts, tree_of
 from perfflow.store.history.machines import identity_facts
 
 if TYPE_CHECKING:
     from perfflow.model.result import Result
     from perfflow.model.result_nodes import NodeResult
 
-CANDIDATE = "candidate"
-"""Kind of a state that is not the code of a revision: settings, patches, and accepted candidates."""
-_KINDS = {"working tree": "tree", "revision": "tree", "folder": "tree", KEPT: CANDIDATE, STORED: CANDIDATE}
+_OF_CODE = ("", "working tree", "revision", "folder")
+"""Kinds of trees that are the code of a revision; accepted candidates and the sides of stored results are not."""
 
 
 @dataclass(frozen=True)
 class State:
     """The code that one side of a run measured. ``revision`` and ``branch`` are '' if unknown.
 
-    ``dirty``: it had uncommitted changes. ``kind`` is ``tree`` or CANDIDATE. ``committed`` is the time of the commit
-    (RFC 3339), '' if unknown.
+    ``dirty``: it had uncommitted changes. ``committed`` is the time of the commit (RFC 3339), '' if unknown.
     """
 
     side: str
     revision: str = ""
     branch: str = ""
     dirty: bool = False
-    kind: str = "tree"
     committed: str = ""
 
 
@@ -112,6 +109,7 @@ def summaries_of(result: Result) -> Iterator[RunSummary]:
 
 def _summary_of(result: Result) -> RunSummary:
     noise = result.machine.get("noise") or {}
+    states = tuple(_states(result))
     return RunSummary(
         id=result.run.id,
         tool="perfflow",
@@ -123,8 +121,8 @@ def _summary_of(result: Result) -> RunSummary:
         params=params_text(result.run.params),
         verdict=result.verdict or "",
         noise=str(noise.get("class") or "") if isinstance(noise, Mapping) else "",
-        states=tuple(_states(result)),
-        points=tuple(_points(result)),
+        states=states,
+        points=tuple(_points(result, {state.side for state in states})),
         steps=tuple(_steps(result)),
         in_trees=result.run.command[1:2] == ["gate"],
         budget=result.run.budget,
@@ -148,22 +146,19 @@ def params_text(params: Mapping[str, Any]) -> str:
 def _states(result: Result) -> Iterator[State]:
     trees = {side: tree_of(result.trees, side) for side in Side}
     for side, tree in trees.items():
-        if tree.kind or side is Side.BASELINE:
+        # Without a tree of its own, the candidate is another setting or command.
+        if tree.kind in _OF_CODE and (tree.kind or side is Side.BASELINE):
             yield _state(side, tree)
-    # Two settings or commands were compared in one tree, so the second is not a state of the code.
-    if not trees[Side.CANDIDATE].kind and any(row.candidate for row in result.benchmarks):
-        yield State(Side.CANDIDATE.value, kind=CANDIDATE)
 
 
 def _state(side: Side, tree: TreeFacts) -> State:
-    dirty, kind = bool(tree.dirty or tree.untracked), _KINDS.get(tree.kind, CANDIDATE if tree.kind else "tree")
-    return State(side.value, tree.revision or "", tree.branch or "", dirty, kind)
+    return State(side.value, tree.revision or "", tree.branch or "", bool(tree.dirty or tree.untracked))
 
 
-def _points(result: Result) -> Iterator[Point]:
+def _points(result: Result, sides: Collection[str]) -> Iterator[Point]:
     for row in result.benchmarks:
         for side, sample in ((Side.BASELINE, row.baseline), (Side.CANDIDATE, row.candidate)):
-            if sample is None or sample.value is None:
+            if side.value not in sides or sample is None or sample.value is None:
                 continue
             said = (row.decision or "") if side is Side.CANDIDATE else ""
             yield Point(

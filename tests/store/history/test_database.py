@@ -90,12 +90,34 @@ def test_the_newest_runs_of_a_kind_tell_how_long_its_steps_took(connect: Callabl
     history.close()
 
 
+_WITH_KINDS = "ALTER TABLE state ADD COLUMN kind TEXT NOT NULL DEFAULT 'tree'"
+
+
+def test_tables_of_an_earlier_version_lose_the_candidates(connect: Callable[[], Connection]) -> None:
+    connection = connect()
+    states = (State("baseline", "1", "main"), State("candidate", "", ""))
+    point = summary(1).points[0]
+    both = (point, replace(point, side="candidate", value=9.0))
+    History(connection).add([summary(1, states=states, points=both)])
+    with connection.writing():
+        connection.rows(_WITH_KINDS)
+        connection.rows("UPDATE state SET kind = 'candidate' WHERE side = 'candidate'")
+        connection.rows("UPDATE about SET value = '3' WHERE name = 'schema'")
+    connection.close()
+    history = History(connect())
+    (series,) = history.series()
+    assert series.points == 1
+    assert [item.value for item in history.points(series.id)] == [point.value]
+    history.close()
+
+
 def test_tables_of_an_earlier_version_gain_the_durations(connect: Callable[[], Connection]) -> None:
     connection = connect()
     History(connection).add([summary(1)])
     with connection.writing():
         for change in ("DROP TABLE step", "ALTER TABLE run DROP COLUMN in_trees", "ALTER TABLE run DROP COLUMN budget"):
             connection.rows(change)
+        connection.rows(_WITH_KINDS)
         connection.rows("UPDATE about SET value = '2' WHERE name = 'schema'")
     connection.close()
     history = History(connect())

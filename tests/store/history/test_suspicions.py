@@ -50,6 +50,7 @@ def test_tables_of_the_version_before_get_it(connect: Callable[[], Connection]) 
             older.rows(f"DROP TABLE {table}")
         for column in ("in_trees", "budget"):
             older.rows(f"ALTER TABLE run DROP COLUMN {column}")
+        older.rows("ALTER TABLE state ADD COLUMN kind TEXT NOT NULL DEFAULT 'tree'")
         older.rows("UPDATE about SET value = '1' WHERE name = 'schema'")
     older.close()
     history = History(connect())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from perfflow.jobs.history.trends import HistoryFilter, Trend, in_order, moment,
 from perfflow.model.errors import UserError
 from perfflow.report.table import Tone
 from perfflow.store.history.database import History, Measured, Series
-from perfflow.store.history.summary import CANDIDATE, State
+from perfflow.store.history.summary import State
 from tests.store.history.summaries import summary
 
 
@@ -45,7 +44,7 @@ def measured(value: float, started: str = "2026-01-01", revision: str = "", **ch
         "branch": "main",
         "dirty": False,
     }
-    rest = {"kind": "tree", "committed": "", "noise": ""}
+    rest = {"committed": "", "noise": ""}
     return Measured(**{"value": value, "started": started, "revision": revision, **fields, **rest, **changed})
 
 
@@ -94,10 +93,9 @@ def test_namesakes_are_told_apart_by_what_differs() -> None:
 def test_only_what_is_asked_for_is_shown(tmp_path: Path) -> None:
     with opened(tmp_path, pytest.fail) as history:
         assert isinstance(history, History)
-        states = (State("baseline", "1", "main"), State("candidate", "2", "topic", kind=CANDIDATE))
+        first, second = State("baseline", "1", "main"), State("baseline", "3", "topic")
         point = summary(1).points[0]
-        both = (point, replace(point, side="candidate", value=9.0))
-        history.add([summary(1, states=states, points=both), summary(2, states=(State("baseline", "3", "topic"),))])
+        history.add([summary(1, states=(first,), points=(point,)), summary(2, states=(second,))])
         names = [item.series.benchmark for item in trends(history, HistoryFilter(), {})]
         assert names == ["b0", "b1"]
         (found,) = trends(history, HistoryFilter(benchmark="b0"), {})
