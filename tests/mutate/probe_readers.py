@@ -139,5 +139,5 @@ def sql_log(files: Files) -> Figures:
     assert end == lines[-1]
     assert end["status"] == 0
     assert end["statements"] == len(said)
-    alike = Counter(re.sub(r"'(?:[^']|'')*'|-?\b\d+\b", "?", text) for text in said)
+    alike = Counter(re.sub(r"'(?:[^']|'')*'|-?\b\d+(?:\.\d+)?(?:e[-+]?\d+)?\b", "?", text) for text in said)
     return {("", "sql_statements"): [len(said)], ("", "sql_repeated"): [max(alike.values())]}

@@ -327,6 +327,18 @@ def test_py_spy_with_a_damaged_frame_of_the_driver(frame: str, tmp_path: Path) -
         _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": raw})
 
 
+@pytest.mark.parametrize(("seconds", "functions"), [(1.0, ["inner", "<module>"]), (5e-324, ["inner"])])
+def test_scalene_names_no_function_that_took_no_time(seconds: float, functions: list[str], tmp_path: Path) -> None:
+    captured = DATA / "scalene" / "2.4.0" / "plain"
+    profile = json.loads((captured / "scalene.json").read_text()) | {"elapsed_time_sec": seconds}
+    (content,) = profile["files"].values()
+    next(row for row in content["lines"] if row["start_function_line"] == 0)["n_cpu_percent_c"] = 0.1
+    (tmp_path / "status.json").write_bytes((captured / "status.json").read_bytes())
+    (tmp_path / "scalene.json").write_text(json.dumps(profile))
+    found = tool("scalene").parse(call_of("scalene", tmp_path, "/bin/x"), USAGE)
+    assert [cost.function for cost in found.costs] == functions
+
+
 def test_py_spy_cut_at_the_end_of_a_line(tmp_path: Path) -> None:
     whole = " 3\nf (a.py:1) 100\ng (a.py:2) 97\n"
     said = "py-spy> Wrote raw flamegraph data to 'x'. Samples: 200 Errors: 0\n"

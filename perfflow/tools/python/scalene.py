@@ -146,8 +146,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if not ranked:
         raise ToolOutputError(_TOO_SHORT)
     spots = tuple(_hotspot(item, found) for item in ranked[:MOST_HOTSPOTS])
-    elapsed = found.elapsed_time_sec
-    costs = tuple(Cost("time", item.name, item.share * elapsed, item.file, item.line) for item in ranked)
+    seconds = [(item, item.share * found.elapsed_time_sec) for item in ranked]
+    costs = tuple(Cost("time", item.name, own, item.file, item.line) for item, own in seconds if own)
     rows = (row for content in found.files.values() for row in content.lines)
     samples = len({sample for row in rows for sample in row.cpu_samples_list})
     few = f"{samples} {FEW_SAMPLES}: give the program more work or set a higher `rate` for reliable shares"
