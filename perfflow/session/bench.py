@@ -137,6 +137,13 @@ class Bench:
         if two_sided and asked and not self.deterministic:
             self.sampling.confirm(subjects, ends, asked)
 
+    def raise_failures(self) -> None:
+        """Raise the failures of benchmarks of a suite that could not be measured, all in one. Raises Failure."""
+        if self.failures:
+            first = next(iter(self.failures.values()))
+            reason = "; ".join(f"{name}: {failure.reason}" for name, failure in self.failures.items())
+            raise Failure(reason, timeout=first.timeout, exit_code=first.exit_code, log=first.log)
+
     @property
     def is_python(self) -> bool:
         """Whether every program that it starts is Python, as far as perfflow can tell."""

@@ -27,6 +27,7 @@ stages:
     - {id: two, run: tail -n 1 costs, parse: {regex: '(?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}}
 """
 """A workflow without timing: two benchmarks that print the content of a file."""
+SUITE = (Path(__file__).parent / "programs" / "suite").read_text()
 AT = 27
 """Number of the commit, out of 40, that makes the program 25% slower."""
 
@@ -211,6 +212,22 @@ def test_of_several_that_regressed_the_worst_is_taken_and_the_others_are_named(a
     status, found = bisected(root, "--good", ids[1], "--benchmark", "three")
     assert (status, found["outcome"]) == (3, "not measured")
     assert "one cost, two cost" in found["why"]
+
+
+def test_a_benchmark_that_fails_on_one_side_is_named_and_the_others_are_compared(around: Path) -> None:
+    flow = "stages: {baseline: [{id: s, uses: google-benchmark, with: {command: sh suite}, budget: 300ms}]}"
+    files = {"suite": SUITE, "one": "100", "two": "100"}
+    root, ids = project(around, [files, {"two": "broken"}, {"one": "200"}, {"note": ""}], flow)
+    status, found = bisected(root, "--good", ids[1], "--bad", ids[2])
+    assert (status, found["outcome"]) == (3, "not measured")
+    assert found["why"].startswith("the bad revision: two could not be measured: ")
+    status, found = bisected(root, "--good", ids[1], "--bad", ids[2], "--benchmark", "two")
+    assert (status, found["outcome"]) == (3, "not measured")
+    status, found = bisected(root, "--good", ids[1], "--bad", ids[2], "--benchmark", "one")
+    assert found["outcome"] == "same"
+    status, found = bisected(root, "--good", ids[1])
+    assert (status, found["first_bad"]["revision"]) == (0, ids[3])
+    assert any(note.startswith("two could not be measured: ") for note in found["notes"])
 
 
 def test_a_regression_in_two_steps_is_told_as_such(around: Path) -> None:

@@ -212,6 +212,18 @@ def test_what_cannot_be_measured_has_the_exit_status_of_a_run(
     assert not list((tmp_path / ".perfflow").glob("calibration/*.json"))
 
 
+def test_a_benchmark_of_a_suite_that_fails_is_named_and_the_others_are_calibrated(tmp_path: Path) -> None:
+    suite = Path(__file__).parent / "programs" / "suite"
+    step = f"{{id: s, uses: google-benchmark, with: {{command: sh {suite}}}, budget: 300ms}}"
+    flow = str(write(tmp_path, f"stages: {{baseline: [{step}]}}"))
+    (tmp_path / "one").write_text("100")
+    (tmp_path / "two").write_text("broken")
+    done = perfflow("calibrate", flow, "--trials", "2", cwd=tmp_path)
+    assert done.returncode == 3, done.stdout
+    assert "failed s: two: " in done.stdout
+    assert {item["finding"]["benchmark"] for item in stored(tmp_path)} == {"one"}
+
+
 def test_usage(tmp_path: Path) -> None:
     flow = str(write(tmp_path, FLOW))
     for arguments, said in [

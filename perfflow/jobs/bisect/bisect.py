@@ -201,6 +201,9 @@ class _Bisection:
         rows = judged_rows(record, criteria, self.asked.benchmark, self.asked.metric)
         proven = regressions(rows, any_level=bool(self.asked.benchmark))
         took = worked()
+        lost = [f"{name} could not be measured: {why}" for name, why in trees.measuring.failures.items()]
+        if not proven and lost:
+            raise NotMeasuredError("; ".join(lost))
         if not proven:
             same, why = nothing_proven(record, rows, " ".join(filter(None, (self.asked.benchmark, self.asked.metric))))
             outcome = Outcome(same)
@@ -215,7 +218,7 @@ class _Bisection:
         row = row_of(record, criteria, chosen)
         if not known:
             self.trials.note(Tried(bad, Holds.YES, chosen.change, row.pairs if row else 0, seconds=took))
-        notes = list(found.notes)
+        notes = [*found.notes, *lost]
         if others:
             names = ", ".join(f"{item.benchmark} {item.metric}" for item in others)
             notes.append(f"this is the worst of {len(proven)} regressions; --benchmark chooses another: {names}")

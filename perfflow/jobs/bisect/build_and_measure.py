@@ -19,7 +19,7 @@ from perfflow.session.perform import perform_all
 from perfflow.session.progress import Renamed
 from perfflow.session.session import Perform, RunSession
 from perfflow.session.steps.by_role import performer_of
-from perfflow.session.steps.measure import measure_over_layouts
+from perfflow.session.steps.measure import conclude, measure_over_layouts
 from perfflow.session.total_budget import TotalBudget
 from perfflow.session.tree_contexts import shown_in
 from perfflow.store.subrun import Keeper
@@ -53,6 +53,8 @@ class Measuring:
     """The number of the comparison. Each one has its own random order of sides."""
     spent: float = 0.0
     """Seconds of all measurements so far."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """Why benchmarks of a suite could not be measured, by name, if others of it were."""
 
     def __call__(self, session: RunSession, planned: Planned, run: StepRun) -> None:
         """Sample until every benchmark is decided. Raises Failure and PreparationError."""
@@ -72,10 +74,10 @@ class Measuring:
                 measure_over_layouts(bench, subjects, ends)
         finally:
             self.spent += time.monotonic() - began
-        bench.sampling.tell_why_stopped(subjects)
-        run.warnings += bench.warnings
-        run.exit_code = 0
-        run.found, run.identical = bench.evidence.found(), bench.identical
+        conclude(bench, subjects)
+        if self.benchmark or len(bench.failures) == len(subjects):
+            bench.raise_failures()
+        self.failures |= {name: failure.reason for name, failure in bench.failures.items()}
 
 
 @dataclass(frozen=True)

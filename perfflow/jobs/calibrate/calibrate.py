@@ -142,12 +142,13 @@ class _Calibrating:
 
     def _ended(self, step: StepRun) -> None:
         measured = step.planned.id in self.calibrator.steps
+        found = self._keep(self.calibrator.found()) if measured else 0
         if step.status in (StepStatus.FAILED, StepStatus.TIMEOUT):
             allowed = step.planned.step.continue_on_error
             (self.skipped if allowed else self.failed).append((step.planned.id, step.reason))
         elif step.status is StepStatus.SKIPPED and measured:
             self.skipped.append((step.planned.id, step.reason))
-        elif measured and not self._keep(self.calibrator.found()):
+        elif measured and not found:
             reason = f"the budget ran out before there were {FEWEST_PAIRS} pairs; raise it with --budget"
             self.skipped.append((step.planned.id, reason))
         self.calibrator.bench = None
@@ -211,9 +212,10 @@ class _Calibrator:
                 bench.measure(subjects)
                 complete = True
             except _BudgetSpentError:
-                return
+                break
             finally:
                 self.trials.append(Trial(bench.sampling.stop_rule.record, self._spent, complete))
+        bench.raise_failures()
 
     def performer_of(self, planned: Planned) -> Perform:
         """Return the function that performs a step: this object for measuring steps."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfflow.execute.invoke import Failure
 from perfflow.execute.schedule import StepRun
 from perfflow.plan.layouts import layouts_asked
 from perfflow.plan.plan import Planned
@@ -25,6 +24,14 @@ def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
     with session.budget.share(planned.id, len(subjects)) as ends:
         bench.measure(subjects, ends)
         measure_over_layouts(bench, subjects, ends)
+    conclude(bench, subjects)
+    # Raised only now, so that the other benchmarks are measured first.
+    bench.raise_failures()
+
+
+def conclude(bench: Bench, subjects: Sequence[Subject]) -> None:
+    """Put the warnings and findings of a measured step into its run, and store why each benchmark was stopped."""
+    session, planned, run = bench.session, bench.planned, bench.run
     bench.sampling.tell_why_stopped(subjects)
     bench.warnings.update(bench.unread.warnings(lambda prepared: session.start(prepared, run)))
     run.warnings += bench.warnings
@@ -34,11 +41,6 @@ def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
         run.identical = bench.identical
         if bench.same_code and differ_in_code_only(session, planned):
             run.warnings.append(SAME_CODE)
-    if bench.failures:
-        # Raised only now, so that the other benchmarks are measured first.
-        first = next(iter(bench.failures.values()))
-        reason = "; ".join(f"{name}: {failure.reason}" for name, failure in bench.failures.items())
-        raise Failure(reason, timeout=first.timeout, exit_code=first.exit_code, log=first.log)
 
 
 def measure_over_layouts(bench: Bench, subjects: Sequence[Subject], ends: float) -> None:
