@@ -97,14 +97,13 @@ class Service:
     def stop(self) -> None:
         """End it and its descendants, and wait for the end: INT, TERM and KILL to its group, then KILL to the rest.
 
-        ^C during the wait ends it at once.
+        ^C during the wait ends it at once. Raises KeyboardInterrupt then.
         """
         self._asked_to_stop = self._asked_to_stop or not self.is_over
         try:
             self._spawner.stop()
             self._over.wait()
-        except KeyboardInterrupt:
-            pass
-        # This also ends processes it left running when it ended by itself: a spawner kills its descendants at its end.
-        self._spawner.close()
-        self._thread.join()
+        finally:
+            # This also ends processes it left running when it ended by itself: a spawner ends with its descendants.
+            self._spawner.close()
+            self._thread.join()

@@ -355,7 +355,7 @@ def read_figures(
     """
     source = cwd / parse.file if parse.file else stdout
     if parse.file and written(source) in (before, None):
-        raise Failure(f"the command did not write {parse.file}", log=stdout)
+        raise Failure(f"the command did not write {parse.file}", exit_code=0, log=stdout)
     try:
         data = read(source, MOST_PARSED)
     except TooLargeError as error:
@@ -363,7 +363,7 @@ def read_figures(
         reason = f"`parse` reads at most {MOST_PARSED >> 20} MiB, and {source.name} is longer; {hint}"
         raise Failure(reason, exit_code=0, log=stdout) from error
     except OSError as error:
-        raise Failure(f"cannot read {source}: {error.strerror}", log=stdout) from error
+        raise Failure(f"cannot read {source}: {error.strerror}", exit_code=0, log=stdout) from error
     try:
         return figures_in(data.decode("utf-8", "replace"), parse, seconds)
     except ToolOutputError as error:

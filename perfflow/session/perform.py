@@ -77,6 +77,9 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
         where = session.trees.session_for(planned) if session.trees else session
         with _machine(session, where, planned, run), _files_kept(where, planned, run):
             where.performer_of(planned)(where, planned, run)
+        if planned.id in where.context.outputs:
+            # Conditions of later steps are evaluated in the run's own context.
+            session.context.outputs[planned.id] = where.context.outputs[planned.id]
         _require_services(session, planned)
     except Failure as failure:
         _blame_service(session, planned, failure)
@@ -104,7 +107,7 @@ def _without_performing(session: RunSession, planned: Planned) -> StepRun | None
     built = session.built.get(Side.CANDIDATE, {}).get(planned.id)
     if built is not None:
         where = session.trees.session_for(planned) if session.trees else session
-        where.context.outputs[planned.id] = dict(built)
+        where.context.outputs[planned.id] = session.context.outputs[planned.id] = dict(built)
         return StepRun(planned, StepStatus.CACHED, BUILT, outputs=dict(built))
     unmet = _unmet_requirements(session, planned) or (session.trees.why_not(planned) if session.trees else "")
     if unmet:
@@ -230,5 +233,5 @@ def _fail(run: StepRun, failure: Failure, folder: Path) -> None:
         run.failing = list(failure.argv)
     if failure.log:
         run.log = str(failure.log.relative_to(folder))
-    if failure.exit_code is None:
+    if failure.exit_code is None and not failure.timeout:
         run.not_started = True

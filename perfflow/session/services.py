@@ -41,9 +41,11 @@ class Started:
 
     def stop(self) -> None:
         """Stop it, then shorten its output and mask secrets in it."""
-        self.service.stop()
-        with contextlib.suppress(OSError):
-            keep(self.folder, self.secrets)
+        try:
+            self.service.stop()
+        finally:
+            with contextlib.suppress(OSError):
+                keep(self.folder, self.secrets)
 
     @property
     def log(self) -> Path:
@@ -90,9 +92,10 @@ class Services:
                 self._stop(item)
 
     def stop(self) -> None:
-        """Stop all running services, the last started first."""
+        """Stop all running services, the last started first. ^C ends one at once, and interrupts nothing else."""
         for item in tuple(reversed(self._running)):
-            self._stop(item)
+            with contextlib.suppress(KeyboardInterrupt):
+                self._stop(item)
 
     def _stop(self, item: Started) -> None:
         with self._guard:

@@ -106,6 +106,26 @@ def test_a_service_is_gone_after_an_interruption_and_resume_starts_another(tmp_p
     require_gone(tmp_path)
 
 
+def test_an_interruption_while_a_service_stops_ends_the_run(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        """
+stages:
+  build:
+    - {id: server, run: "trap '' INT TERM; echo up; while :; do sleep 0.1; done", background: true, ready: {regex: up}}
+    - {id: user, needs: [server], run: 'true'}
+    - {id: later, run: 'touch later'}
+""",
+    )
+    process = start("run", "flow.yaml", "--progress", "off", cwd=tmp_path)
+    events = tmp_path / ".perfflow/runs/latest/events.jsonl"
+    wait_until(lambda: events.exists() and '"step","id":"user"' in events.read_text(), "the user did not end")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=DEADLINE)
+    assert process.returncode == 130
+    assert not (tmp_path / "later").exists()
+
+
 def test_each_side_of_a_gate_has_a_service_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     root = tmp_path / "project"

@@ -55,6 +55,14 @@ def statuses(result: Result) -> dict[str, str]:
     return {item.id: item.status for item in result.steps}
 
 
+@pytest.mark.parametrize(("cost", "status"), [(120, "done"), (130, "skipped")])
+def test_a_condition_reads_the_outputs_of_head(tree: Project, cost: int, status: str) -> None:
+    commit(tree, f"{cost}\n99\n")
+    condition = "{id: two, if: \"steps.make.outputs.out == '120'\", run:"
+    result = tree.run(FLOW.replace("{id: two, run:", condition), base="main")
+    assert statuses(result)["two"] == status
+
+
 def test_head_is_compared_with_where_it_parted_from_the_base(tree: Project) -> None:
     commit(tree, "120\n99\n")
     result = tree.run(FLOW, base="main")

@@ -278,6 +278,14 @@ def test_a_build_that_goes_by_files_is_not_fooled_by_settings(tree: Project) -> 
     assert tried(again)["none"].reason.startswith("same: ")
 
 
+def test_alternatives_that_nothing_follows_are_settled_at_the_end(tree: Project) -> None:
+    candidate = "id: size, matrix: {to: [80, 60, 90]}, run: 'sed -i 1s/100/${{ matrix.to }}/ costs'"
+    result = tree.run(workflow(candidate), stages=("build", "baseline", "optimize"))
+    assert [name for name, item in tried(result).items() if item.decision == "accepted"] == ["size[to=60]"]
+    branch = (result.trees["candidate"] or {})["branch"]
+    assert git(tree.folder, "show", f"{branch}:costs") == "60\n100\n"
+
+
 def test_alternatives_are_settled_before_what_follows(tree: Project) -> None:
     text = workflow(
         "id: size, matrix: {to: [80, 60, 90]}, if: 'matrix.to != 90', run: 'sed -i 1s/100/${{ matrix.to }}/ costs'",

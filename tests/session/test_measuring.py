@@ -162,6 +162,13 @@ stages:
     assert result.verification[0].detail == "max_abs_diff is 0.250, required <1e-5"
 
 
+def test_a_check_that_ran_but_wrote_nothing_fails(project: Project) -> None:
+    parse = "{file: out.json, json: {max_abs_diff: diff}, units: {max_abs_diff: '1'}}"
+    check = f"{{id: precise, run: 'true', parse: {parse}, assert: {{max_abs_diff: <1e-5}}}}"
+    result = project.run(f"stages: {{verify: [{check}]}}")
+    assert (result.verdict, step(result, "precise").not_started) == ("fail", False)
+
+
 def test_pairs_are_in_coin_flip_order_and_both_sides_are_kept(project: Project) -> None:
     text = """
 stages:

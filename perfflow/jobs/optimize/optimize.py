@@ -331,9 +331,11 @@ class Optimizer(TreeWork):
             self._record = record_of(rundir.events(self._folder.path))
             self._require_goal()
             try:
-                self._slots = open_slots(self._repository, self._session.context.plan.workflow.worktree.share)
-                self._kept = AcceptedState(self._session, self._stage, self._slots, original)
-                self._recall(self._kept)
+                share = self._session.context.plan.workflow.worktree.share
+                self._slots = self._slots or open_slots(self._repository, share)
+                kept = AcceptedState(self._session, self._stage, self._slots, original)
+                self._recall(kept)
+                self._kept = kept
             except UserError as error:
                 raise _failure(error) from error
         return self._kept

@@ -140,6 +140,8 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
                         ended.add(step.planned.id)
                         if not session.trees:
                             session.services.stop_unneeded(plan, selected, ended)
+                    if session.trees and not interrupted:
+                        session.trees.finish()
                 session.services.stop()
                 for died in session.services.unexpected_ends():
                     folder.append(step_event(died))
@@ -148,8 +150,6 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
                 interrupted = True
             finally:
                 session.close()
-            if session.trees and not interrupted:
-                session.trees.finish()
         folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
         record = record_of(rundir.events(folder.path))
         result = judge(record, record.criteria)
