@@ -144,7 +144,7 @@ def test_a_failing_check_fails_and_one_that_cannot_run_is_an_error(project: Proj
     assert result.verdict == "error"
     result = project.run("stages: {verify: [{id: tests, run: sleep 60, timeout: 200ms}]}")
     assert result.verdict == "error"
-    assert step(result, "tests").status == "timeout"
+    assert (step(result, "tests").status, step(result, "tests").not_started) == ("timeout", False)
 
 
 def test_retries_say_how_often_it_failed(project: Project) -> None:
