@@ -37,7 +37,10 @@ def command() -> None:
     help="Make it the baseline of this branch (default: the measured branch), instead of the previous one.",
 )
 def save(name: str, source: str, force: bool, branch: str | None) -> None:
-    """Keep a run (default: the latest), a result.json or another tool's result file under NAME.
+    """Keep a run or a result file under NAME, to compare with it.
+
+    RUN is a folder, an id or `latest` (the default). FILE is a result.json or a result file of another tool. If the run
+    compared two sides, its candidate is the baseline.
 
     With --branch, NAME can be saved again for the same branch without --force, and the name of the branch can be used
     instead of NAME.

@@ -31,8 +31,8 @@ import click
 def command(kinds: tuple[str, ...], days: float, keep: int, everywhere: bool, dry_run: bool) -> int:
     """Remove old runs of this project, old comparisons, and cached trees with their builds.
 
-    KIND is runs, comparisons or trees (default: all three). A patch that an agent submitted is removed with the last
-    run that judged it. Trees of projects that no longer exist are removed at any age. Baselines, calibrations and
+    KIND is `runs`, `comparisons` or `trees` (default: all three). A patch that an agent submitted is removed with the
+    last run that judged it. Trees of projects that no longer exist are removed at any age. Baselines, calibrations and
     files in use by a run are kept.
 
     Exit: 0 done, 3 something could not be removed.

@@ -69,7 +69,11 @@ class _CompareCommand(click.Command):
 )
 @LOCK_TIMEOUT
 @click.option("--across-machines", is_flag=True, help="Allow stored results from different machines.")
-@click.option("--fail-on", type=click.Choice(["regressed"]), help="Exit 1 if stored results prove a regression.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["regressed"]),
+    help="With stored results: exit 1 if the whole interval of a regression is beyond the action threshold.",
+)
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write the run to this folder, which must be new or empty."
 )
@@ -105,7 +109,7 @@ def command(
 
     Exit of commands: 0 not slower by more than 10%, 1 slower by more than 10%, 3 could not measure, 4 unproven. Exit of
     stored results: 0, or 3 if a benchmark is gone or they have nothing in common; with --fail-on regressed, 1 if the
-    whole interval of a change is beyond the action threshold.
+    whole interval of a regression is beyond the action threshold.
     """
     if len(sides) != 2:
         raise UserError.of(f"compare takes two commands or two stored results, not {len(sides)}", _USAGE)

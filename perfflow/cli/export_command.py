@@ -62,7 +62,8 @@ def _anchor(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     show_default=True,
     callback=_anchor,
     metavar="NAME",
-    help="Name of the anchors in the log of runs.",
+    help="NAME of the two marks between which the comment keeps its log of runs: `<!-- perfflow:NAME:begin -->` and "
+    "`<!-- perfflow:NAME:end -->`.",
 )
 @click.option(
     "--unproven",

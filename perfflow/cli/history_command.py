@@ -121,8 +121,8 @@ def show(benchmark: str, as_json: bool, as_csv: bool, **filters: str) -> None:
 def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, **options: Any) -> int:
     """Show every change in the history: its size, the commits around it, and the command that finds the commit.
 
-    A change in the history is only a suspicion: measure the two revisions in pairs to decide. Suspicions about the
-    newest runs are listed below the changes, each with the command that measures it.
+    A change in the history is not proven: measure the two revisions in pairs to decide. Changes that only the newest
+    runs show are listed below the others, as suspicions, each with the command that measures it.
 
     Exit: 0 shown, 2 bad usage, 3 the store cannot be reached or a suspicion could not be measured, 130 interrupted.
     """

@@ -15,7 +15,12 @@ from perfflow.cli.output import say, say_page
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
-    """List the workflows that can be run by name, and the tools with their versions."""
+    """List the workflows that can be run by name, and the tools with their versions.
+
+    Tools such as memray have no program of their own, so nothing is shown beside them: only a step that uses one finds
+    out whether its Python package is installed. `not asked: lies in the project` marks an installed program in a folder
+    of the project, such as .venv. perfflow does not start such a program to read its version.
+    """
     import sys
 
     from perfflow.cli.style import style_of

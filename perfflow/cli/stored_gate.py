@@ -132,7 +132,7 @@ OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--fail-on"],
         type=click.Choice(["regressed"]),
-        help="With --base-results: exit 1 if a regression is proven.",
+        help="With --base-results: exit 1 if the whole interval of a regression is beyond the action threshold.",
     ),
 ]
 """Options of `perfflow gate` for stored results."""

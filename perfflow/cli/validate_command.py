@@ -38,7 +38,10 @@ class Checked:
     help="Output format: text, json (one object for programs) or github (annotations for a GitHub job).",
 )
 def command(workflows: tuple[str, ...], settings: tuple[str, ...], layout: str) -> int:
-    """Check WORKFLOWS (default: all in ./workflows). Executes nothing."""
+    """Check workflow files and report every mistake. Executes nothing.
+
+    WORKFLOWS are files, or names as for `perfflow run` (default: all files in workflows/ of the project).
+    """
     from pathlib import Path
 
     from perfflow.library import search_path

@@ -47,7 +47,7 @@ def timing_metric(by_metric: Mapping[str, Comparison]) -> tuple[str, str]:
         return "time", "some runs have threads or children, so only wall time covers all of its work"
     if uncontended:
         if _share(cpu, uncontended) < _CPU_BOUND:
-            return "uncontended", "the program waits, so time on a core and waiting for work count, queueing does not"
+            return "uncontended", "the program waits, so wall time without waiting for a core decides"
         chosen = "cpu", "the program only computes, and CPU time is not disturbed by other processes"
     elif _only_computes(cpu, time):
         chosen = "cpu", "the program only computes in one thread, and CPU time is not disturbed by other processes"

@@ -46,7 +46,7 @@ WAITS = "the program waits, forks or has threads, so only wall time covers all o
     ("cpu", "uncontended", "main_share", "chosen", "why"),
     [
         (0.90, 1.0, None, "cpu", COMPUTES),
-        (0.89, 1.0, None, "uncontended", "the program waits, so time on a core and waiting for work count"),
+        (0.89, 1.0, None, "uncontended", "the program waits, so wall time without waiting for a core decides"),
         (1.0, 1.0, 0.95, "cpu", COMPUTES),
         (1.0, 1.0, 0.94, "time", FORKS),
         (0.90, None, None, "cpu", "the program only computes in one thread"),
