@@ -127,9 +127,7 @@ def _ready(
     if planned.tool.passes_stdout:
         own = _stdout(planned, side, variables, cwd)
         call = replace(call, stdout=watched.call.stdout if own is None and watched and watched.call else own or "")
-    return Ready(
-        planned, side, call.command, env, cwd, timeout, planned.tool, call, ops, context.slot, call.shell_text
-    )
+    return Ready(planned, side, call.command, env, cwd, timeout, planned.tool, call, ops, context.slot, call.shell_text)
 
 
 def _cwd(context: TreeContext, planned: Planned, variables: Mapping[str, Any]) -> Path:
