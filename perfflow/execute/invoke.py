@@ -301,9 +301,9 @@ def written(path: Path | None) -> Written:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def require_fresh(path: Path, started: float, log: Path, who: str = "the tool") -> None:
+def require_fresh(path: Path, started: float, log: Path) -> None:
     """Raise Failure if an output file is missing, empty or older than ``started`` (Unix time, s)."""
-    status = require_there(path, log, who)
+    status = require_there(path, log)
     # File times come from the kernel's coarse clock, which lags by up to a tick.
     if status.st_mtime < started - _CLOCK_TICK:
         raise Failure(f"{path.name} is older than the run", log=log)
