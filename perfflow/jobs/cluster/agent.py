@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from perfflow.execute.gpus import VISIBLE
-from perfflow.execute.programs import LABELS
+from perfflow.execute.programs import LABELS, given_labels
 from perfflow.jobs.cluster.job_folder import BEAT, LOG, TAKEN, Ended, JobFolder, Work, Worker
 from perfflow.machine import orphans
 from perfflow.machine.facts import facts
@@ -94,8 +94,7 @@ def _last_words(log: Path) -> str:
 def environment_of(work: Work) -> dict[str, str]:
     """Return the job's environment: the labels it was placed by, only its GPUs, and folders on this machine's disk."""
     found = dict(os.environ)
-    given = found.get(LABELS, "").replace(",", " ").split()
-    found[LABELS] = " ".join(dict.fromkeys([*given, *work.labels]))
+    found[LABELS] = " ".join(dict.fromkeys([*given_labels(), *work.labels]))
     if work.gpus:
         # On an exclusive node, Slurm shows a batch step all GPUs, however few were requested.
         seen = [name for name in found.get(VISIBLE, "").split(",") if name] or list(map(str, range(work.gpus)))
