@@ -21,6 +21,7 @@ from perfflow.execute.programs import LABELS, given_labels
 from perfflow.jobs.cluster.job_folder import BEAT, LOG, TAKEN, Ended, JobFolder, Work, Worker
 from perfflow.machine import orphans
 from perfflow.machine.facts import facts
+from perfflow.tools.tool_files import last_line
 
 KILLED = "the measuring process was killed; was there too little memory?"
 GRACE = 10.0
@@ -53,7 +54,7 @@ def main(folder: Path) -> int:
     if state == "stopped":
         reason = f"the engine ended the job ({signal.Signals(stopped[0]).name})" if stopped else KILLED
     elif status:
-        reason = _last_words(folder / LOG)
+        reason = last_line((folder / LOG).read_text(encoding="utf-8", errors="replace"))
     job.end(Ended(state, worker, status, time.monotonic() - began, reason, {**facts(), **_about_job(environment)}))
     return 0 if state == "done" else 1
 
@@ -83,12 +84,6 @@ def _performed(job: JobFolder, environment: Mapping[str, str], log: int, stopped
             child.kill()
             child.wait()
             return None
-
-
-def _last_words(log: Path) -> str:
-    """Return the last non-empty line of a log."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def environment_of(work: Work) -> dict[str, str]:

@@ -24,6 +24,7 @@ from perfflow.plan.groups import Group
 from perfflow.store import folder as rundir
 from perfflow.store.folder import RunFolder
 from perfflow.store.group_events import GroupJob
+from perfflow.tools.tool_files import last_line
 
 GROUPS = "groups"
 """The folder for jobs in the run's folder."""
@@ -312,10 +313,9 @@ def folder_of(run: Path, group: str) -> Path:
 def _why_not_begun(place: Path) -> str:
     """Return a hint for a job that was never claimed: the last line of the engine's log, or the node's requirements."""
     try:
-        text = (place / "engine.log").read_text(encoding="utf-8", errors="replace").strip()
+        last = last_line((place / "engine.log").read_text(encoding="utf-8", errors="replace"))
     except OSError:
-        text = ""
-    last = text.splitlines()[-1] if text else ""
+        last = ""
     needs = f"the nodes need to see {place} (or the `folder` of executors.yaml), and perfflow (`python`)"
     return f"on the node: {last}" if last else needs
 
