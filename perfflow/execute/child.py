@@ -65,6 +65,11 @@ class ChildExit:
     """Whether the spawner was stopped while the child ran, so that all times are wrong."""
 
 
+def ending(status: int) -> str:
+    """Return how a child ended, such as "exited with 1"."""
+    return f"was killed by signal {-status}" if status < 0 else f"exited with {status}"
+
+
 class Left(StrEnum):
     """How to treat processes that a child leaves running: end them, report and end them, or only report them."""
 

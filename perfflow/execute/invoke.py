@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from perfflow.execute.child import PIPE, ChildExit, Ended, Left, Spawner, StartError, find_program
+from perfflow.execute.child import PIPE, ChildExit, Ended, Left, Spawner, StartError, ending, find_program
 from perfflow.execute.kept_output import PRINTED
 from perfflow.execute.prepare import Ready, missing_program
 from perfflow.execute.sampler import STDERR, Sampler
@@ -254,8 +254,7 @@ def _limits(
 def _require_success(done: ChildExit, ready: Ready, invocation: Invocation, folder: Path, detail: str = "") -> None:
     if done.status not in (ready.tool.good_statuses if ready.tool else SUCCESS):
         name = ready.planned.id if ready.tool is None else Path(invocation.argv[0]).name
-        how = f"was killed by signal {-done.status}" if done.status < 0 else f"exited with {done.status}"
-        reason = f"{name} {how}" + (f": {detail}" if detail else "")
+        reason = f"{name} {ending(done.status)}" + (f": {detail}" if detail else "")
         raise Failure(reason, exit_code=done.status, log=_failure_log(folder, invocation))
     if done.left and LEFT_RUNNING not in ready.planned.step.allow:
         reason = (
@@ -301,9 +300,9 @@ def written(path: Path | None) -> Written:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def require_fresh(path: Path, started: float, log: Path, who: str = "the tool") -> None:
+def require_fresh(path: Path, started: float, log: Path) -> None:
     """Raise Failure if an output file is missing, empty or older than ``started`` (Unix time, s)."""
-    status = require_there(path, log, who)
+    status = require_there(path, log)
     # File times come from the kernel's coarse clock, which lags by up to a tick.
     if status.st_mtime < started - _CLOCK_TICK:
         raise Failure(f"{path.name} is older than the run", log=log)

@@ -33,7 +33,7 @@ _NOTE_SIZE = 128
 _BINARY_PROBE = 8192
 
 
-def keep(folder: Path, secrets: Secrets) -> set[Path]:
+def trim_and_mask(folder: Path, secrets: Secrets) -> set[Path]:
     """Trim and mask the files in the folder of a finished step, and return the changed ones.
 
     Patches, artifacts, binary files and tools' files of more than 64 MiB stay unchanged. Raises OSError.

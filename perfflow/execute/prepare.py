@@ -56,6 +56,8 @@ class Ready:
     ops: int | None = None
     slot: Slot | None = None
     """The slot whose tree it runs in; None for the user's own tree."""
+    shell_text: str = ""
+    """The text that a shell runs; '' for a command without a shell."""
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -113,8 +115,8 @@ def _ready(
         # Counts of Python programs, such as instructions, repeat only with a fixed hash seed.
         env = {HASH_SEED: "0", **env}
     if planned.tool is None:
-        argv = tuple(_script(context, planned, side, variables))
-        return Ready(planned, side, argv, env, cwd, timeout, ops=ops, slot=context.slot)
+        argv, text = _script(context, planned, side, variables)
+        return Ready(planned, side, argv, env, cwd, timeout, ops=ops, slot=context.slot, shell_text=text)
     watched = _watched(context, planned, side, folder)
     if watched:
         env = {**watched.env, **{name: env[name] for name in planned.step.env}}
@@ -125,7 +127,7 @@ def _ready(
     if planned.tool.passes_stdout:
         own = _stdout(planned, side, variables, cwd)
         call = replace(call, stdout=watched.call.stdout if own is None and watched and watched.call else own or "")
-    return Ready(planned, side, call.command, env, cwd, timeout, planned.tool, call, ops, context.slot)
+    return Ready(planned, side, call.command, env, cwd, timeout, planned.tool, call, ops, context.slot, call.shell_text)
 
 
 def _cwd(context: TreeContext, planned: Planned, variables: Mapping[str, Any]) -> Path:
@@ -143,17 +145,20 @@ def _timeout(context: TreeContext, planned: Planned, variables: Mapping[str, Any
     return duration(str(render(text, variables))) if text else None
 
 
-def _script(context: TreeContext, planned: Planned, side: Side, variables: Mapping[str, Any]) -> list[str]:
-    """Return the argv of a ``run`` or ``argv`` step. A candidate's command replaces it."""
+def _script(
+    context: TreeContext, planned: Planned, side: Side, variables: Mapping[str, Any]
+) -> tuple[tuple[str, ...], str]:
+    """Return the argv of a ``run`` or ``argv`` step, and its shell text. A candidate's command replaces it."""
     step = planned.step
     candidate = step.candidate if side is Side.CANDIDATE else None
     text: str | list[str] | None = candidate.command if candidate and candidate.command else step.argv or step.run
     if isinstance(text, list):
-        return list(_not_empty(render_words(text, variables)))
+        return tuple(_not_empty(render_words(text, variables))), ""
     if text is None:
-        return ["true"]
+        return ("true",), ""
     shell = step.shell or context.plan.stage(planned.stage).shell or context.plan.workflow.defaults.shell
-    return [*_shell(shell), render_shell(text, variables)]
+    text = render_shell(text, variables)
+    return (*_shell(shell), text), text
 
 
 def _not_empty(words: list[str]) -> list[str]:

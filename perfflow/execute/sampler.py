@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from perfflow.execute.child import Spawner
+from perfflow.execute.child import Spawner, ending
 from perfflow.execute.service import Service
 from perfflow.tools.adapter import Invocation
 
@@ -71,5 +71,4 @@ class Sampler:
         status = self._service.exit_code
         if status is None:
             return f"{name} did not start"
-        how = f"was killed by signal {-status}" if status < 0 else f"exited with {status}"
-        return "" if status in _STOPPED else f"{name} {how} when perfflow interrupted it"
+        return "" if status in _STOPPED else f"{name} {ending(status)} when perfflow interrupted it"

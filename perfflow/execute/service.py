@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from perfflow.execute.child import ChildExit, Ended, Spawner, StartError
+from perfflow.execute.child import ChildExit, Ended, Spawner, StartError, ending
 
 MOST_PRINTED = 2**30
 """A process that prints more than this number of bytes to a file is ended."""
@@ -91,8 +91,7 @@ class Service:
             return f"failed ({self._trouble})"
         if self._finished.ended is Ended.FLOODED:
             return f"printed more than {MOST_PRINTED >> 20} MiB and was ended"
-        status = self._finished.status
-        return f"was killed by signal {-status}" if status < 0 else f"exited with {status}"
+        return ending(self._finished.status)
 
     def stop(self) -> None:
         """End it and its descendants, and wait for the end: INT, TERM and KILL to its group, then KILL to the rest.

@@ -37,11 +37,6 @@ class Reference:
         return f"{GIT}{self.url}@{self.revision}#{self.path}"
 
     @property
-    def transport(self) -> str:
-        """The transport to the repository: ``https``, ``ssh`` or ``file``."""
-        return self.url.partition(":")[0]
-
-    @property
     def folder(self) -> PurePosixPath:
         """The folder of its copies below the folder of vendored files: ``HOST/OWNER/REPO@REV``."""
         transport, _, place = self.url.partition("://")

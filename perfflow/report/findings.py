@@ -52,12 +52,6 @@ class Findings:
     others: Mapping[str, int]
     """Number of rows left out of each long table, by the table's name."""
 
-    @property
-    def any(self) -> bool:
-        """Whether any section has content."""
-        tables = (self.impact, self.recommendations, self.actions, self.gates, self.routes)
-        return self.summary is not None or self.blame is not None or any(tables)
-
 
 def findings_of(result: Result, criteria: Criteria) -> Findings:
     """Return the findings of a result."""

@@ -148,6 +148,6 @@ def with_aside(text: str) -> Text:
     return (estimate, Span(bracket + rest, TextKind.ASIDE)) if bracket else text
 
 
-def optional(text: str, kind: TextKind = TextKind.NAME) -> Text:
+def optional(text: str) -> Text:
     """Return a name, or a dash if it is ''."""
-    return (Span(text, kind),) if text else (Span(NOTHING, TextKind.VALUE),)
+    return (Span(text, TextKind.NAME),) if text else (Span(NOTHING, TextKind.VALUE),)

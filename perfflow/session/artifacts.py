@@ -20,7 +20,7 @@ _OWN = (".perfflow", ".git")
 """Top-level folders that globs skip: their contents are kept already."""
 
 
-def keep(session: RunSession, planned: Planned, run: StepRun) -> None:
+def copy_artifacts(session: RunSession, planned: Planned, run: StepRun) -> None:
     """Copy the files that the step's globs match, relative to the root of its tree. Warn of a glob without a match.
 
     Raises PreparationError for a glob that leaves the tree, OSError and Failure if a file cannot be copied whole.

@@ -79,17 +79,12 @@ def _program(context: TreeContext, prepared: Ready) -> Iterator[Path]:
 
 def _words(prepared: Ready) -> tuple[str, ...]:
     """Return the words of the command; shell text is split as far as possible."""
-    text = prepared.call.shell_text if prepared.call else prepared.argv[-1] if _is_shell(prepared) else ""
-    if not text:
+    if not prepared.shell_text:
         return prepared.argv
     try:
-        return tuple(shlex.split(text, comments=True))
+        return tuple(shlex.split(prepared.shell_text, comments=True))
     except ValueError:
         return ()
-
-
-def _is_shell(prepared: Ready) -> bool:
-    return prepared.tool is None and prepared.planned.step.run is not None
 
 
 def _within(context: TreeContext, path: Path) -> Iterator[Path]:

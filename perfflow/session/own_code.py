@@ -33,9 +33,10 @@ class OwnCode:
         if key in self._watched:
             yield prepared
             return
-        self._watched.add(key)
         with watching(prepared, self._run) as (watched, files):
             yield watched
+        # Only now: a run that timed out with a reader of its output is repeated, and was not checked.
+        self._watched.add(key)
         self._files.setdefault(prepared.side, {}).update(files)
 
     def check_untimed(self, prepared: Ready) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from perfflow.execute import invoke, programs
 from perfflow.execute.context import TreeContext, search_path, variables_of
 from perfflow.execute.invoke import Failure
-from perfflow.execute.kept_output import keep
+from perfflow.execute.kept_output import trim_and_mask
 from perfflow.execute.prepare import PreparationError, missing_program
 from perfflow.execute.schedule import Schedule, StepRun
 from perfflow.execute.states import StepStatus
@@ -208,14 +208,14 @@ def _why_elsewhere(session: RunSession, planned: Planned) -> str:
 
 def _keep_artifacts(session: RunSession, planned: Planned, run: StepRun) -> None:
     if planned.step.artifacts:
-        from perfflow.session.artifacts import keep
+        from perfflow.session.artifacts import copy_artifacts
 
-        keep(session, planned, run)
+        copy_artifacts(session, planned, run)
 
 
 def _keep_files(session: RunSession, planned: Planned, run: StepRun) -> None:
     """Trim and mask the step's files, and update the hashes of changed profiles."""
-    changed = keep(session.folder.step(planned.id), session.context.secrets)
+    changed = trim_and_mask(session.folder.step(planned.id), session.context.secrets)
     if changed:
         run.found = replace(run.found, profiles=tuple(_hashed(session, changed, item) for item in run.found.profiles))
 

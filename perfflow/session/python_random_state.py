@@ -23,9 +23,8 @@ _NAMED = lazy_pattern(r"(?<![\w.-])python[\d.]*(?![\w-])")
 def runs_python(prepared: Ready) -> bool:
     """Return whether a call starts Python, as far as its words show."""
     call = prepared.call
-    text = call.shell_text if call else prepared.argv[-1] if prepared.planned.step.run else ""
-    if text:
-        return bool(_NAMED.search(text))
+    if prepared.shell_text:
+        return bool(_NAMED.search(prepared.shell_text))
     return starts_python(call.command if call and call.command else prepared.shown)
 
 

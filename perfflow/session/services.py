@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from perfflow.execute import invoke
-from perfflow.execute.kept_output import keep
+from perfflow.execute.kept_output import trim_and_mask
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.service import Service
 from perfflow.execute.states import StepStatus
@@ -45,7 +45,7 @@ class Started:
             self.service.stop()
         finally:
             with contextlib.suppress(OSError):
-                keep(self.folder, self.secrets)
+                trim_and_mask(self.folder, self.secrets)
 
     @property
     def log(self) -> Path:

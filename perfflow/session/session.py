@@ -171,11 +171,9 @@ class RunSession:
             for spawner in self._spawners:
                 spawner.close()
 
-    def invoke(
-        self, planned: Planned, side: Side, run: StepRun, ops: int | None = None, only: str = ""
-    ) -> tuple[Ready, Invoked]:
+    def invoke(self, planned: Planned, side: Side, run: StepRun, ops: int | None = None) -> tuple[Ready, Invoked]:
         """Prepare and run one call of a step on one side. Raises PreparationError and Failure."""
-        prepared = self.prepare(planned, side, run, ops, only)
+        prepared = self.prepare(planned, side, run, ops)
         return prepared, self.start(prepared, run)
 
     def prepare(

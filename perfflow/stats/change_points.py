@@ -25,8 +25,6 @@ FEWEST = 12
 """Fewest points of a series; shorter ones have no changes."""
 FEWEST_AFTER = 4
 """Fewest points before and after a change that is reported."""
-DEPENDENT = 0.4
-"""Correlation of neighbours above which changes are found late or not at all."""
 _REACH = 12
 _HELD = 0.95
 _STUDENT = 5
@@ -65,11 +63,6 @@ class FoundChanges:
     """Correlation of neighbouring points around their levels, 0 to 0.85; imprecise below 60 points."""
     outliers: tuple[tuple[int, int], ...] = ()
     """Groups of 1 to 7 points off their level, as (first point, first point after the group)."""
-
-    @property
-    def dependent(self) -> bool:
-        """Whether the correlation of neighbours is so high that the report should mention it."""
-        return self.rho > DEPENDENT
 
 
 def changes(values: Sequence[float], errors: Sequence[float]) -> FoundChanges:

@@ -177,8 +177,13 @@ def _excerpt(path: Path, size: int, *, last: bool) -> str:
 
 def last_words(folder: Path) -> str:
     """Return the last line of the run's stderr that is not blank, at most 200 characters, or ''."""
-    lines = [line.strip() for line in last_bytes(folder).splitlines() if line.strip()]
-    return clean_name(lines[-1])[:_LONGEST_LINE] if lines else ""
+    line = last_line(last_bytes(folder))
+    return clean_name(line)[:_LONGEST_LINE] if line else ""
+
+
+def last_line(text: str) -> str:
+    """Return the last line that is not blank, stripped; '' if there is none."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def why(said: str, known: Mapping[str, str], flags: re.RegexFlag = re.MULTILINE, **names: str) -> str:

@@ -187,8 +187,8 @@ def test_what_is_no_interpreter_is_said(keeper: Spawner, tmp_path: Path, text: s
 def test_freshness_of_a_file_that_a_command_writes(tmp_path: Path) -> None:
     path, log = tmp_path / "out.json", tmp_path / "log"
     with pytest.raises(Failure) as caught:
-        require_fresh(path, time.time(), log, "the command")
-    assert caught.value.reason == "the command left no out.json"
+        require_fresh(path, time.time(), log)
+    assert caught.value.reason == "the tool left no out.json"
     path.write_text("{}")
     require_fresh(path, time.time(), log)
     os.utime(path, (1, 1))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.execute import kept_output
-from perfflow.execute.kept_output import KEPT, keep
+from perfflow.execute.kept_output import KEPT, trim_and_mask
 from perfflow.model.secrets import Secrets, secrets_in
 
 SECRET = "correct-horse-battery"  # noqa: S105 (of these tests)
@@ -26,7 +26,7 @@ def test_a_secret_is_masked_wherever_it_stands_in_a_file(tmp_path: Path, monkeyp
         before = "".join(chance.choice("ab\n ") for _ in range(number))
         after = "".join(chance.choice("ab\n ") for _ in range(chance.randrange(200)))
         path.write_text(before + SECRET + after)
-        assert keep(tmp_path, SECRETS) == {path}
+        assert trim_and_mask(tmp_path, SECRETS) == {path}
         assert path.read_text() == f"{before}***{after}"
 
 
@@ -34,7 +34,7 @@ def test_bytes_that_are_no_text_stay_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "stdout"
     noise = random.Random(2).randbytes(300_000)
     path.write_bytes(noise + SECRET.encode() + noise)
-    keep(tmp_path, SECRETS)
+    trim_and_mask(tmp_path, SECRETS)
     assert path.read_bytes() == noise + b"***" + noise
 
 
@@ -46,14 +46,14 @@ def test_long_output_is_kept_without_its_middle(tmp_path: Path, line: str) -> No
     count = 3 * KEPT // len(line.encode())
     path.write_bytes(b"first " + line.encode() * count + b" last")
     size = path.stat().st_size
-    assert keep(tmp_path, SECRETS) == {path}
+    assert trim_and_mask(tmp_path, SECRETS) == {path}
     text = path.read_text(errors="replace")
     assert path.stat().st_size <= KEPT
     assert re.search(f"left out {str(size - KEPT)[:5]}[0-9]+ of {size} bytes", text)
     assert text.startswith("first ")
     assert text.endswith(" last")
     assert not any(SECRET[start : start + 12] in text for start in range(10)), "also no part at the border"
-    assert keep(tmp_path, SECRETS) == set()
+    assert trim_and_mask(tmp_path, SECRETS) == set()
 
 
 def test_what_a_tool_wrote_is_masked_and_not_cut(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_what_a_tool_wrote_is_masked_and_not_cut(tmp_path: Path) -> None:
     inner.mkdir()
     long = "x" * (KEPT + 10) + "\n"
     (inner / "callgrind.out").write_text(f"cmd: ./x --token {SECRET}\n{long}")
-    keep(tmp_path, SECRETS)
+    trim_and_mask(tmp_path, SECRETS)
     assert (inner / "callgrind.out").read_text() == f"cmd: ./x --token ***\n{long}"
 
 
@@ -76,7 +76,7 @@ def test_patches_artifacts_links_and_binary_files_stay(tmp_path: Path) -> None:
     (folder / "stdout").symlink_to(elsewhere)
     os.mkfifo(folder / "stderr")
     os.link(elsewhere, folder / "other.txt")
-    assert keep(folder, SECRETS) == {folder / "other.txt"}
+    assert trim_and_mask(folder, SECRETS) == {folder / "other.txt"}
     assert all(SECRET in path.read_text() for path in (*kept, elsewhere)), "also what has another name here"
 
 
@@ -84,5 +84,5 @@ def test_a_folder_without_secrets_is_not_written(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_text("fine\n")
     (tmp_path / "stdout").chmod(0o400)
     tmp_path.chmod(0o500)
-    assert keep(tmp_path, Secrets()) == set()
+    assert trim_and_mask(tmp_path, Secrets()) == set()
     tmp_path.chmod(0o700)

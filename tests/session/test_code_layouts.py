@@ -243,13 +243,25 @@ def test_one_side_alone_is_measured_over_layouts_where_that_is_asked_for(tree: P
     assert len(set(found.baseline.samples)) > 3
 
 
-@pytest.mark.parametrize("side", ["run", "command"])
-def test_hashes_and_environment_of_python_are_drawn_for_each_pair(project: Project, side: str) -> None:
+@pytest.mark.parametrize(
+    ("side", "candidate"),
+    [
+        ("run", "{env: {SIDE: b}}"),
+        ("run", "[python3, show.py]"),
+        ("argv", "python3 show.py; true"),
+        ("command", "{env: {SIDE: b}}"),
+    ],
+)
+def test_hashes_and_environment_of_python_are_drawn_for_each_pair(project: Project, side: str, candidate: str) -> None:
     code = 'import os; e = os.environ; print("seed", e["PYTHONHASHSEED"], "pad", len(e["PERFFLOW_PADDING"]))'
     project.write("show.py", f"{code}\nopen('log', 'a').write(e['PYTHONHASHSEED'] + ' ')\n")
     parse = "parse: {regex: 'pad (?P<size>.*)', units: {size: '1'}}"
-    one = f"run: python3 show.py, {parse}" if side == "run" else "uses: command, with: {command: python3 show.py}"
-    project.run(f"stages: {{baseline: [{{id: one, {one}, candidate: {{env: {{SIDE: b}}}}, runs: 6, warmup: 0}}]}}\n")
+    one = {
+        "run": f"run: python3 show.py, {parse}",
+        "argv": f"argv: [python3, show.py], {parse}",
+        "command": "uses: command, with: {command: python3 show.py}",
+    }[side]
+    project.run(f"stages: {{baseline: [{{id: one, {one}, candidate: {candidate}, runs: 6, warmup: 0}}]}}\n")
     seeds = (project.folder / "log").read_text().split()
     pairs = list(zip(seeds[::2], seeds[1::2], strict=True))[-6:]
     assert all(one == other for one, other in pairs)

@@ -189,6 +189,24 @@ def test_code_of_the_users_tree_is_an_error_with_module_path_and_remedy(
     assert "worktree: {share: [...]}" in said
 
 
+UNREAD = """
+import os, stat, sys, time
+if stat.S_ISFIFO(os.fstat(1).st_mode):
+    time.sleep(60)
+sys.path[:0] = [{source!r}]
+from shop import price
+"""
+
+
+def test_a_run_repeated_after_a_timeout_is_checked_as_well(tree: Project) -> None:
+    two_revisions(tree)
+    stray = tree.folder.parent / "stray.py"
+    stray.write_text(UNREAD.format(source=f"{tree.folder}/src"))
+    one = f"{{id: one, uses: command, runs: 2, timeout: 2s, with: {{command: '{sys.executable} {stray}'}}}}"
+    said = refused(tree.run(f"stages: {{baseline: [{one}]}}\n", base="main", head="topic"))
+    assert said.startswith(f"on base: code of another tree ran: shop from {tree.folder}/")
+
+
 def site_of(own: Path) -> Path:
     (site,) = own.parent.parent.glob("lib/python*/site-packages")
     return site

@@ -34,9 +34,9 @@ def require_fit(link: RecordedLink, recordings: Path) -> None:
         raise LayoutsRefusedError(f"{name} is linked with its own function order ({order}): build it without this")
     if script := next((word for word in words if _is_script(word)), ""):
         raise LayoutsRefusedError(f"{name} is linked with its own linker script ({script}): build it without it")
-    if bare := next((word for word in words if word in _BARE), ""):
+    if _BARE in words:
         raise LayoutsRefusedError(
-            f"{name} is linked with {bare}, without the system's start-up code: build it without this option"
+            f"{name} is linked with {_BARE}, without the system's start-up code: build it without this option"
         )
 
 

@@ -27,13 +27,12 @@ _GCC_BITCODE = b".gnu.lto_"
 class Relinker:
     """Links one executable with any number of layouts.
 
-    ``linker`` is the name and version of the linker, ``seconds`` the duration of one link. The functions are those of
-    the build, in another order, with 32 padding sections between them.
+    ``seconds`` is the duration of one link. The functions are those of the build, in another order, with 32 padding
+    sections between them.
     """
 
-    linker: str
     seconds: float
-    _linker: Linker
+    linker: Linker
     _inputs: Mapping[Path, Input]
     _padding: str
 
@@ -48,7 +47,7 @@ class Relinker:
             raise LayoutsRefusedError(f"{changed[0]} has changed since it was linked: build it again")
         try:
             with TemporaryDirectory(prefix=".perfflow-", dir=output.parent) as folder:
-                self._linker.link(seed, self._padding, Path(folder)).replace(output)
+                self.linker.link(seed, self._padding, Path(folder)).replace(output)
         except (LinkFailedError, OSError) as error:
             raise LayoutsRefusedError(f"{output.name} could not be linked again: {error}") from None
 
@@ -116,7 +115,7 @@ def _checked(linker: Linker, watched: Mapping[Path, Input], pad: str, place: Pat
         raise LinkFailedError("the same seed gave different bytes")
     if filecmp.cmp(first, linker.link(2, pad, place / "2"), shallow=False):
         raise LinkFailedError("different seeds gave the same bytes")
-    return Relinker(linker.name, seconds, linker, watched, pad)
+    return Relinker(seconds, linker, watched, pad)
 
 
 def _is_optimized_at_link(command: LinkCommand) -> bool:

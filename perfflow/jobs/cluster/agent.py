@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Literal
 
 from perfflow.execute.gpus import VISIBLE
-from perfflow.execute.programs import LABELS
+from perfflow.execute.programs import LABELS, given_labels
 from perfflow.jobs.cluster.job_folder import BEAT, LOG, TAKEN, Ended, JobFolder, Work, Worker
 from perfflow.machine import orphans
 from perfflow.machine.facts import facts
+from perfflow.tools.tool_files import last_line
 
 KILLED = "the measuring process was killed; was there too little memory?"
 GRACE = 10.0
@@ -53,7 +54,7 @@ def main(folder: Path) -> int:
     if state == "stopped":
         reason = f"the engine ended the job ({signal.Signals(stopped[0]).name})" if stopped else KILLED
     elif status:
-        reason = _last_words(folder / LOG)
+        reason = last_line((folder / LOG).read_text(encoding="utf-8", errors="replace"))
     job.end(Ended(state, worker, status, time.monotonic() - began, reason, {**facts(), **_about_job(environment)}))
     return 0 if state == "done" else 1
 
@@ -85,17 +86,10 @@ def _performed(job: JobFolder, environment: Mapping[str, str], log: int, stopped
             return None
 
 
-def _last_words(log: Path) -> str:
-    """Return the last non-empty line of a log."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-
 def environment_of(work: Work) -> dict[str, str]:
     """Return the job's environment: the labels it was placed by, only its GPUs, and folders on this machine's disk."""
     found = dict(os.environ)
-    given = found.get(LABELS, "").replace(",", " ").split()
-    found[LABELS] = " ".join(dict.fromkeys([*given, *work.labels]))
+    found[LABELS] = " ".join(dict.fromkeys([*given_labels(), *work.labels]))
     if work.gpus:
         # On an exclusive node, Slurm shows a batch step all GPUs, however few were requested.
         seen = [name for name in found.get(VISIBLE, "").split(",") if name] or list(map(str, range(work.gpus)))

@@ -24,6 +24,7 @@ from perfflow.plan.groups import Group
 from perfflow.store import folder as rundir
 from perfflow.store.folder import RunFolder
 from perfflow.store.group_events import GroupJob
+from perfflow.tools.tool_files import last_line
 
 GROUPS = "groups"
 """The folder for jobs in the run's folder."""
@@ -105,10 +106,14 @@ class Placing:
         """
         done = self._recalled()
         for group in self._groups:
-            if group.id not in done and group.id not in self._open:
-                refused = self._submit(group, 1 + self._numbers.get(group.id, 0), work_of)
-                if refused:
-                    yield group, refused
+            if group.id in done:
+                continue
+            attempt = self._open.get(group.id)
+            number = 1 + self._numbers.get(group.id, 0)
+            refused = self._take_up(attempt) if attempt else self._submit(group, number, work_of)
+            if refused:
+                self._open.pop(group.id, None)
+                yield group, refused
         if detach:
             raise SubmittedError
         while self._open:
@@ -161,7 +166,7 @@ class Placing:
         done = set[str]()
         for event in rundir.own_events(self._folder.path):
             kind, name = event.get("event"), event.get("group")
-            if name not in by_name or kind not in ("submitting", "submitted", "lost", "group"):
+            if name not in by_name or kind not in ("submitting", "submitted", "refused", "lost", "group"):
                 continue
             self._numbers[name] = max(self._numbers.get(name, 0), event["attempt"])
             if kind in ("submitting", "submitted"):
@@ -170,22 +175,23 @@ class Placing:
             self._open.pop(name, None)
             if kind == "lost":
                 self._lost[name] = event["reason"]
-            elif event["state"] == "done":
+            elif kind == "group" and event["state"] == "done":
                 done.add(name)
-        for attempt in self._open.values():
-            self._take_up(attempt)
         return done
 
-    def _take_up(self, attempt: Attempt) -> None:
+    def _take_up(self, attempt: Attempt) -> str:
         """Find a job whose number was not stored because the watching process was killed; else submit it again.
 
-        Submitting twice is safe, since only one job can claim the folder.
+        Submitting twice is safe, since only one job can claim the folder. Return why it cannot be watched, or ''.
         """
         if attempt.job or attempt.folder.ended():
-            return
-        attempt.job = self._where.executor.find(self._name(attempt))
-        if not attempt.job and attempt.folder.worker() is None:
-            self._send(attempt)
+            return ""
+        try:
+            attempt.job = self._where.executor.find(self._name(attempt))
+        except EngineError as error:
+            # Not stored as refused, since the engine may have the job.
+            return str(error)
+        return "" if attempt.job or attempt.folder.worker() else self._send(attempt)
 
     def _name(self, attempt: Attempt) -> str:
         return f"pf-{self._folder.id}-{attempt.group.id}-{attempt.number}"
@@ -201,22 +207,26 @@ class Placing:
         minutes = min(minutes * (longer or 1), self._where.longest or sys.maxsize)
         attempt = Attempt(group, number, folder, minutes, again=bool(longer))
         self._note("submitting", attempt)
+        return self._send(attempt)
+
+    def _send(self, attempt: Attempt) -> str:
+        """Send a job to the engine; return why it is refused, or ''."""
+        about = Submission(attempt.folder.path, self._name(attempt), attempt.group.place, attempt.minutes)
         try:
-            self._send(attempt)
+            attempt.job = self._where.executor.submit(about)
         except EngineError as error:
+            # It contains secrets. Without it, a job that the engine queued in spite of its answer ends at once.
+            (attempt.folder.path / WORK).unlink(missing_ok=True)
+            self._note("refused", attempt, reason=str(error))
             return str(error)
-        self._open[group.id] = attempt
+        self._note("submitted", attempt)
+        self._open[attempt.group.id] = attempt
         return ""
 
-    def _send(self, attempt: Attempt) -> None:
-        about = Submission(attempt.folder.path, self._name(attempt), attempt.group.place, attempt.minutes)
-        attempt.job = self._where.executor.submit(about)
-        self._note("submitted", attempt)
-
-    def _note(self, kind: str, attempt: Attempt) -> None:
+    def _note(self, kind: str, attempt: Attempt, **more: str) -> None:
         """Store the facts about a job that a resuming process needs."""
         about = {"folder": str(attempt.folder.path), "minutes": attempt.minutes, "job": attempt.job}
-        about |= {"again": attempt.again}
+        about |= {"again": attempt.again, **more}
         self._folder.append({"event": kind, "group": attempt.group.id, "attempt": attempt.number, **about})
 
     def _ask(self) -> None:
@@ -312,10 +322,9 @@ def folder_of(run: Path, group: str) -> Path:
 def _why_not_begun(place: Path) -> str:
     """Return a hint for a job that was never claimed: the last line of the engine's log, or the node's requirements."""
     try:
-        text = (place / "engine.log").read_text(encoding="utf-8", errors="replace").strip()
+        last = last_line((place / "engine.log").read_text(encoding="utf-8", errors="replace"))
     except OSError:
-        text = ""
-    last = text.splitlines()[-1] if text else ""
+        last = ""
     needs = f"the nodes need to see {place} (or the `folder` of executors.yaml), and perfflow (`python`)"
     return f"on the node: {last}" if last else needs
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from perfflow.jobs.cluster import place_groups
 from perfflow.jobs.cluster.executor import EngineError
 from perfflow.jobs.cluster.job_folder import LOG, RUN, STDOUT, JobFolder, Work
 from perfflow.jobs.cluster.place_groups import Placing
-from perfflow.jobs.cluster.placed_run import Placement, source_of, where_of
+from perfflow.jobs.cluster.placed_run import Placement, source_of, tidy, where_of
+from perfflow.jobs.cluster.site import Site
 from perfflow.jobs.cluster.slurm import why_unsuitable
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.lazy import dataclass
@@ -20,6 +22,7 @@ from perfflow.plan.groups import ConflictError, Group, place_of_all
 from perfflow.session.first_event import digest
 from perfflow.session.open_workflow import Opened
 from perfflow.store import folder as rundir
+from perfflow.store.folder import RunFolder
 from perfflow.tools.adapter import Role
 from perfflow.trees.bundles import HEAD, commit_of
 from perfflow.trees.repository import open_repository
@@ -66,11 +69,9 @@ def perform(
     states = {HEAD: commit_of(repository, snapshot(repository)), **revisions}
     place = rundir.home(opened.root) / "placed"
     place.mkdir(exist_ok=True)
-    with rundir.create(opened.root, place / rundir.new_id()) as folder:
-        site = placement.site
-        home = Path(site.folder).expanduser() / folder.id if site.folder else folder.path / place_groups.GROUPS
-        home.mkdir(parents=True, exist_ok=True)
-        source, _ = source_of(repository, home.resolve(), states, bundle=site.trees == "bundle")
+    site = placement.site
+    with rundir.create(opened.root, place / rundir.new_id()) as folder, _home_of(site, folder) as home:
+        source, _ = source_of(repository, home, states, bundle=site.trees == "bundle")
         work = Work(
             root=str(opened.root),
             workflow="",
@@ -82,7 +83,7 @@ def perform(
             version=VERSION,
             command=tuple(words),
         )
-        where = where_of(placement, home.resolve())
+        where = where_of(placement, home)
         jobs = Placing(folder, [group], where, tell)
         try:
             ((_, why),) = jobs.measure(functools.partial(place_groups.with_part, work, group.seconds))
@@ -90,6 +91,17 @@ def perform(
             jobs.cancel()
             raise
         return _performed(folder.path, why)
+
+
+@contextmanager
+def _home_of(site: Site, folder: RunFolder) -> Iterator[Path]:
+    """Yield the folder for the files of the job. Remove it at the end, or what only the job needed."""
+    home = Path(site.folder).expanduser() / folder.id if site.folder else folder.path / place_groups.GROUPS
+    home.mkdir(parents=True, exist_ok=True)
+    try:
+        yield home.resolve()
+    finally:
+        tidy(home, whole=bool(site.folder))
 
 
 def keep_as_run(root: Path, found: Path) -> Path:
@@ -116,10 +128,11 @@ def _group(opened: Opened, placement: Placement, only: Collection[str]) -> Group
 
 
 def _performed(folder: Path, why: str) -> CommandResult:
-    job = max((folder / place_groups.GROUPS / "g1").iterdir(), key=lambda path: int(path.name))
+    job = place_groups.folder_of(folder, "g1")
     ended = JobFolder(job).ended()
     if ended is None or ended.status is None or not (job / STDOUT).is_file():
         text = f"the job did not finish: {why or 'it left no result'}"
-        raise UserError.of(text, f"its log: {job / LOG}", Exit.UNMEASURED)
+        hint = f"its log: {job / LOG}" if (job / LOG).is_file() else "run `perfflow executors` to check the executor"
+        raise UserError.of(text, hint, Exit.UNMEASURED)
     printed = (job / STDOUT).read_text(encoding="utf-8", errors="replace")
     return CommandResult(printed, ended.status, job / RUN, ended.worker.node, folder)

@@ -139,7 +139,7 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
             raise DetachedError(folder.path) from None
         place.cancel()
         return True
-    _tidy(where.home, whole=bool(site.folder))
+    tidy(where.home, whole=bool(site.folder))
     return False
 
 
@@ -193,7 +193,7 @@ def source_of(
     return str(write_source(repository, home, states, bundle=bundle)), states
 
 
-def _tidy(home: Path, *, whole: bool) -> None:
+def tidy(home: Path, *, whole: bool) -> None:
     """Remove the code and the builds, which only the jobs needed; with ``whole``, the folder itself.
 
     whole: the run's folder has copies of all results.

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from perfflow.jobs.cluster.executor import EngineError, Node, Phase, Queue, Status, Submission
 from perfflow.jobs.cluster.site import Site
 from perfflow.plan.runs_on import Place
+from perfflow.tools.tool_files import last_line
 
 _PATIENCE = 60
 """Seconds for one command. Without a controller, squeue gives up after 18 s."""
@@ -142,7 +143,7 @@ class Slurm:
         except subprocess.TimeoutExpired as error:
             raise EngineError(f"{argv[0]} did not answer in {_PATIENCE} s") from error
         if done.returncode:
-            said = _last_line(done.stderr).removeprefix(f"{argv[0]}: ").removeprefix("error: ")
+            said = last_line(done.stderr).removeprefix(f"{argv[0]}: ").removeprefix("error: ")
             raise EngineError(f"{argv[0]}: {said or f'exit status {done.returncode}'}")
         return done.stdout
 
@@ -170,10 +171,6 @@ def _minutes(text: str) -> int | None:
         return None
     days, hours, minutes, _ = (int(part or 0) for part in match.groups())
     return (days * 24 + hours) * 60 + minutes
-
-
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def why_unsuitable(place: Place, nodes: Sequence[Node]) -> str:

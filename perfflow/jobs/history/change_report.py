@@ -25,8 +25,6 @@ Tell = Callable[[str], None]
 _WIDTH = 2 * NormalDist().inv_cdf(0.975)
 """Standard errors in a 95% interval."""
 MOST_COMMITS = 50
-DEPENDENT = 0.4
-"""Correlation of neighbours above which a change over few points is hard to distinguish from random drift."""
 
 
 @dataclass(frozen=True)

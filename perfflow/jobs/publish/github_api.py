@@ -57,11 +57,9 @@ class RefusedError(UserError):
     done: bool = False
 
     @classmethod
-    def because(cls, what: str, hint: str, status: int = 0) -> RefusedError:
+    def because(cls, what: str, hint: str) -> RefusedError:
         """Return the error with exit status ``Exit.UNMEASURED``."""
-        error = cls(UserError.of(what, hint).problems, Exit.UNMEASURED)
-        error.status = status
-        return error
+        return cls(UserError.of(what, hint).problems, Exit.UNMEASURED)
 
 
 @dataclass(frozen=True)

@@ -286,11 +286,10 @@ def executables(prepared: Ready) -> Iterator[Path]:
 def _words(prepared: Ready) -> Sequence[str]:
     if prepared.tool and prepared.call and (own := prepared.tool.executed(prepared.call)) is not None:
         return [str(path) for path in own]
-    text = prepared.call.shell_text if prepared.call else prepared.argv[-1] if prepared.planned.step.run else ""
-    if not text:
+    if not prepared.shell_text:
         return prepared.call.command if prepared.call else prepared.argv
     try:
-        return shlex.split(text, comments=True)
+        return shlex.split(prepared.shell_text, comments=True)
     except ValueError:
         return ()
 

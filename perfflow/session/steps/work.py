@@ -22,6 +22,7 @@ from perfflow.session.session import RunSession
 from perfflow.session.watched_links import watched
 from perfflow.tools.adapter import Role
 from perfflow.tools.regular_files import NotRegularError, read
+from perfflow.tools.tool_files import last_line
 
 OUTPUT_VARIABLE = "PERFFLOW_OUTPUT"
 """Environment variable with the path of a file to which a step's command appends name=value lines."""
@@ -47,9 +48,9 @@ def work(session: RunSession, planned: Planned, run: StepRun) -> None:
 
 def _skip(run: StepRun, failure: Failure) -> None:
     """Mark the step as skipped, which blocks all later steps. The reason is the last line it printed."""
-    lines = [line.strip() for line in invoke.tail(failure.log) if line.strip()]
+    said = last_line("\n".join(invoke.tail(failure.log)))
     run.status, run.exit_code = StepStatus.SKIPPED, failure.exit_code
-    run.reason = lines[-1] if lines else f"step {run.planned.id} exited with {UNABLE} (unable to run here)"
+    run.reason = said or f"step {run.planned.id} exited with {UNABLE} (unable to run here)"
     run.blocked = True
 
 

@@ -89,15 +89,13 @@ def _compared(folder: Path, name: str, digest: object) -> Iterator[Finding]:
         yield Finding("changed", name, f"its sha256 is {now[:12]}…, and was {str(digest)[:12]}…")
 
 
-def outcome_differences(
-    receipt: Mapping[str, Any], result: Mapping[str, Any], source: str = RESULT
-) -> Iterator[Finding]:
+def outcome_differences(receipt: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield the differences between a result and the receipt about the outcome of the run."""
     for key in ("verdict", "gate", "run", "trees", "data"):
         if _plain(receipt.get(key)) != _plain(result.get(key)):
             was, now = (_shown(part.get(key), key) for part in (receipt, result))
             text = f"`{key}` is {now}, but {was} in the receipt" if now != was else f"`{key}` differs from the receipt"
-            yield Finding("verdict", source, text)
+            yield Finding("verdict", RESULT, text)
 
 
 def _plain(value: Any) -> Any:

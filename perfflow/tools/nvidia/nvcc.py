@@ -26,7 +26,7 @@ from perfflow.model.stacks import summed
 from perfflow.tools import adapter, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandText, Invocation, Program, Role, words
 from perfflow.tools.nvidia import cuda_toolkit, ncu_names
-from perfflow.tools.tool_files import clean_name
+from perfflow.tools.tool_files import clean_name, last_line
 
 _INFO = "ptxas.txt"
 _PATH = "path.txt"
@@ -260,7 +260,8 @@ def _why(said: str) -> str:
     """Return why there is no program: the first error and its remedy, else the last line; '' without any output."""
     found = [match for match in map(_ERROR.search, said.splitlines()) if match]
     if not found:
-        return clean_name(said.strip().splitlines()[-1])[:200] if said.strip() else ""
+        line = last_line(said)
+        return clean_name(line)[:200] if line else ""
     reason = clean_name(found[0][found[0].lastgroup or 0])[:200]
     remedy = next((remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, said)), "")
     return f"{reason}; {remedy}" if remedy else reason

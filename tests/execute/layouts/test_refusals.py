@@ -24,6 +24,7 @@ SCRIPT = "echo 'SECTIONS {} INSERT AFTER .data;' >own.ld;"
             "its own function order",
         ),
         ("echo 'void _start(void) {}' >k.c; gcc -nostdlib -static k.c -o program", "linked with -nostdlib"),
+        ("echo 'void _start(void) {}' >k.c; gcc -Wl,-rpath, -nostdlib k.c -o program", "linked with -nostdlib"),
         ("gcc main.c called.c -Wl,--build-id=uuid -o program", "different bytes than its build did"),
         ("gcc main.c called.c -o program; strip program", "changed after it was linked"),
         ("$(type -ap gcc | tail -1) main.c called.c -o program", "no link of program was recorded"),
@@ -41,7 +42,12 @@ def test_refused(c_project: Project, command: str, reason: str) -> None:
 
 def test_a_version_script_is_no_layout(c_project: Project) -> None:
     c_project.build("echo 'V1 { global: main; local: *; };' >v; gcc main.c called.c -Wl,--version-script=v -o program")
-    assert c_project.relinker("program").linker
+    assert c_project.relinker("program").seconds > 0
+
+
+def test_words_that_are_part_of_a_refused_option_are_accepted(c_project: Project) -> None:
+    c_project.build("mkdir lib; gcc main.c called.c -L lib -o b")
+    assert c_project.relinker("b").seconds > 0
 
 
 def test_an_input_that_changed_is_named(c_project: Project) -> None:

@@ -306,7 +306,9 @@ def test_a_bisection_on_another_machine_finds_the_commit(cluster: Cluster, proje
     assert not list((project.root / ".perfflow" / "placed").iterdir())
 
 
-def test_a_calibration_of_another_machine_is_kept_here(cluster: Cluster, project: Project) -> None:
+def test_a_calibration_of_another_machine_is_kept_here(cluster: Cluster, project: Project, tmp_path: Path) -> None:
+    site = tmp_path / "executors.yaml"
+    site.write_text(site.read_text().replace("engine: slurm", f"engine: slurm, folder: {tmp_path}/jobs"))
     project.write(ONE.replace("runs: %d, ", ""))
 
     done = project.run("calibrate", "flow.yaml", "--trials", "2", "--budget", "1s", "--executor", "lab", "--json")
@@ -317,6 +319,23 @@ def test_a_calibration_of_another_machine_is_kept_here(cluster: Cluster, project
     assert file.stem == found["identity"]
     assert not list((project.root / ".perfflow" / "placed").iterdir())
     assert found["entries"][0]["finding"]["benchmark"] == "one"
+    # The folder of the site had the code and the settings, which may contain secrets.
+    assert not list((tmp_path / "jobs").iterdir())
+
+
+def test_a_command_whose_job_is_refused_says_why_and_leaves_no_files(
+    cluster: Cluster, project: Project, tmp_path: Path
+) -> None:
+    site = tmp_path / "executors.yaml"
+    more = f"engine: slurm, options: [--begin=never], folder: {tmp_path}/jobs"
+    site.write_text(site.read_text().replace("engine: slurm", more))
+    project.write(ONE.replace("runs: %d, ", ""))
+
+    done = project.run("calibrate", "flow.yaml", "--executor", "lab", "--json")
+
+    assert done.returncode == 3, done.stderr
+    assert "the job did not finish: sbatch: " in done.stderr
+    assert not list((tmp_path / "jobs").iterdir())
 
 
 @pytest.mark.long

@@ -1,0 +1,114 @@
+"""Jobs that the engine refuses, and runs that are resumed after a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from perfflow.jobs.cluster.executor import EngineError, Node, Phase, Queue, Status, Submission
+from perfflow.jobs.cluster.job_folder import WORK, Work
+from perfflow.jobs.cluster.outcome import Limits
+from perfflow.jobs.cluster.place_groups import Placing, SubmittedError, Where
+from perfflow.plan.groups import Group
+from perfflow.plan.runs_on import ANYWHERE
+from perfflow.store import folder as rundir
+from perfflow.store.folder import RunFolder
+
+GROUP = Group("g1", ("one",), ANYWHERE, 1.0)
+WORK_OF = Work("/root", "w.yaml", "d", "/source", {"head": "1"}, settings=("token=x",))
+
+
+@dataclass
+class Engine:
+    """An engine that raises ``error`` in place of an answer, and records the names of submitted jobs."""
+
+    error: BaseException | None = None
+    names: list[str] = field(default_factory=list)
+
+    def nodes(self) -> Sequence[Node]:
+        return ()
+
+    def longest(self) -> int | None:
+        return None
+
+    def check(self) -> Queue:
+        return Queue(0, 0)
+
+    def submit(self, job: Submission) -> str:
+        if self.error:
+            raise self.error
+        self.names.append(job.name)
+        return str(len(self.names))
+
+    def find(self, name: str) -> str:
+        return str(1 + self.names.index(name)) if name in self.names else ""
+
+    def poll(self, jobs: Sequence[str]) -> Mapping[str, Status]:
+        return dict.fromkeys(jobs, Status(Phase.UNKNOWN))
+
+    def cancel(self, jobs: Sequence[str]) -> None:
+        pass
+
+
+class Silent(Engine):
+    """An engine that does not answer questions about jobs."""
+
+    def find(self, name: str) -> NoReturn:
+        raise EngineError(f"no answer about {name}")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[RunFolder]:
+    with rundir.create(tmp_path, tmp_path / "run") as found:
+        yield found
+
+
+def placing(folder: RunFolder, engine: Engine) -> Placing:
+    where = Where(engine, folder.path / "groups", Limits(1, 1), 0.1)
+    return Placing(folder, [GROUP], where, lambda _: None)
+
+
+def measured(folder: RunFolder, engine: Engine) -> list[tuple[str, str]]:
+    """Return the groups that ended, and why each was not measured."""
+    return [(group.id, why) for group, why in placing(folder, engine).measure(lambda _: WORK_OF)]
+
+
+def submitted(folder: RunFolder, engine: Engine) -> Sequence[str]:
+    """Submit what is to be submitted, and return the groups that are waited for."""
+    jobs = placing(folder, engine)
+    with pytest.raises(SubmittedError):
+        list(jobs.measure(lambda _: WORK_OF, detach=True))
+    return jobs.open
+
+
+def killed_before_submitting(folder: RunFolder) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        measured(folder, Engine(KeyboardInterrupt()))
+
+
+def test_a_refused_job_is_submitted_anew_when_the_run_is_resumed(folder: RunFolder) -> None:
+    assert measured(folder, Engine(EngineError("over quota"))) == [("g1", "over quota")]
+    assert not list(folder.path.rglob(WORK))
+
+    engine = Engine()
+    assert submitted(folder, engine) == ["g1"]
+    assert engine.names == [f"pf-{folder.id}-g1-2"]
+    assert (folder.path / "groups" / "g1" / "2" / WORK).is_file()
+
+
+def test_a_job_that_is_refused_when_the_run_is_resumed_is_not_waited_for(folder: RunFolder) -> None:
+    killed_before_submitting(folder)
+    assert measured(folder, Engine(EngineError("over quota"))) == [("g1", "over quota")]
+
+
+def test_a_job_that_the_engine_may_have_is_looked_for_again(folder: RunFolder) -> None:
+    killed_before_submitting(folder)
+    assert measured(folder, Silent()) == [("g1", f"no answer about pf-{folder.id}-g1-1")]
+
+    engine = Engine(names=[f"pf-{folder.id}-g1-1"])
+    assert submitted(folder, engine) == ["g1"]
+    assert len(engine.names) == 1
