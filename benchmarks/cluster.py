@@ -26,7 +26,7 @@ from benchmarks.runner import table
 from perfflow.jobs.cluster.job_folder import ENDED, JobFolder
 from perfflow.jobs.cluster.place_groups import GROUPS, partition
 from perfflow.jobs.cluster.site import VARIABLE
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.store.record import record_of
 
 APART, TOGETHER = "apart", "together"
@@ -122,7 +122,7 @@ class Drained:
 def drained(folder: Path, wall: float, cpu: float) -> Drained:
     """What the folder of a run says of its groups."""
     shared = partition(folder)
-    record = record_of(rundir.events(folder))
+    record = record_of(run_folder.events(folder))
     steps = {name for name, step in record.steps.items() if step.status == "done"}
     jobs = [path.parent for path in (folder / GROUPS).glob(f"*/*/{ENDED}")]
     seconds = [ended.seconds for path in jobs if (ended := JobFolder(path).ended())]

@@ -19,7 +19,7 @@ from typing import Any
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading
 from perfflow.sampling.pairs import Design
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.store.record import SCHEMA, reading_to_json
 
 PAIRS = 60
@@ -112,14 +112,14 @@ def main() -> None:
     benchmarks: int = parser.parse_args().benchmarks
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"
-        with rundir.create(folder, folder) as run:
+        with run_folder.create(folder, folder) as run:
             for event in events(benchmarks):
                 run.append(event)
-        _print("events.jsonl", folder / rundir.EVENTS, benchmarks, judged(str(folder)))
+        _print("events.jsonl", folder / run_folder.EVENTS, benchmarks, judged(str(folder)))
         alone = Path(place) / "artifact.json"
-        (folder / rundir.RESULT).rename(alone)
+        (folder / run_folder.RESULT).rename(alone)
         _print("result.json", alone, benchmarks, judged(str(alone)))
-        print(f"{rundir.REPORT}: {(folder / rundir.REPORT).stat().st_size / 1e6:.2f} MB")
+        print(f"{run_folder.REPORT}: {(folder / run_folder.REPORT).stat().st_size / 1e6:.2f} MB")
 
 
 def _print(what: str, path: Path, rows: int, took: tuple[float, float, int]) -> None:

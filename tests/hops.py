@@ -18,7 +18,7 @@ from typing import Any
 import perfflow
 from perfflow.cli.main import main
 from perfflow.cli.output import say
-from perfflow.store.folder import RunFolder
+from perfflow.store.run_folder import RunFolder
 from perfflow.tools.shell.command import parse
 from perfflow.verdict.comparison import compare
 

@@ -18,7 +18,7 @@ from perfflow.model.tree_facts import tree_of
 from perfflow.report.payloads.revision import has_changes, revision_of
 from perfflow.report.rows import is_bound
 from perfflow.sampling.pairs import Design
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.trees import project
 
 
@@ -45,12 +45,12 @@ def load(run: str | os.PathLike[str] = "latest", *, root: str | os.PathLike[str]
 def _place(name: str, root: str | os.PathLike[str] | None) -> Path:
     if root is None:
         here = Path.cwd()
-        return rundir.find(project.root_of(here) or here, name)
+        return run_folder.find(project.root_of(here) or here, name)
     base = Path(root).absolute()
     base = project.root_of(base) or base
     # `find` resolves a path from the current folder, which may be outside of the project in `root`.
     path = Path(root).absolute() / name
-    return rundir.find(base, str(path if path.exists() else base / rundir.HOME / "runs" / name))
+    return run_folder.find(base, str(path if path.exists() else base / run_folder.HOME / "runs" / name))
 
 
 def run_of(result: Result, folder: Path | None) -> Run:

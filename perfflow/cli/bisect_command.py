@@ -82,7 +82,7 @@ def command(
     from perfflow.jobs.bisect.endpoints import BisectRequest
     from perfflow.model.errors import UserError
     from perfflow.session.open_workflow import open_workflow
-    from perfflow.store.folder import find
+    from perfflow.store.run_folder import find
 
     if resume and (out or seed is not None):
         raise UserError.of("--resume continues in the folder of the run, with its seed", "leave out --out and --seed")
@@ -152,8 +152,8 @@ def print_bisection(finished: FinishedBisection, words: Sequence[str] = (), *, a
     from perfflow.cli.verdict import shown_path
     from perfflow.report import bisect_page
     from perfflow.report.sanitize import ascii_text
-    from perfflow.store.folder import REPORT
     from perfflow.store.run_bisection import FILE
+    from perfflow.store.run_folder import REPORT
 
     found = finished.found
     if as_json:

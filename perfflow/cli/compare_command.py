@@ -186,7 +186,7 @@ def _stored(
     from perfflow.jobs.compare.compare_commands import new_folder
     from perfflow.jobs.compare.compare_stored import CompareOptions, compare_stored, proven_regressions
     from perfflow.report.sanitize import visible
-    from perfflow.store.folder import REPORT
+    from perfflow.store.run_folder import REPORT
     from perfflow.trees import project
 
     here = Path.cwd()

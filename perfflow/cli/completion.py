@@ -75,7 +75,7 @@ def _files(_context: click.Context) -> Iterator[str]:
 
 
 def _runs(_context: click.Context) -> Iterator[str]:
-    from perfflow.store.folder import HOME, RESULT
+    from perfflow.store.run_folder import HOME, RESULT
 
     runs = sorted((path.parent.name for path in (_root() / HOME / "runs").glob(f"*/{RESULT}")), reverse=True)
     yield from sorted(runs, key=lambda name: name != "latest")

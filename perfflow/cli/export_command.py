@@ -95,7 +95,7 @@ def command(
     from perfflow.jobs.export.export import default_folder, export, profile_files, read_previous, read_result
     from perfflow.report.payloads.files import ExportOptions
     from perfflow.report.sanitize import visible
-    from perfflow.store.folder import find
+    from perfflow.store.run_folder import find
     from perfflow.trees import project
 
     if table and CSV not in formats:

@@ -68,7 +68,7 @@ def github(
     from perfflow.jobs.publish.post import Target, commit_of, post_check, post_comment
     from perfflow.model.errors import UserError
     from perfflow.report.sanitize import visible
-    from perfflow.store.folder import find
+    from perfflow.store.run_folder import find
     from perfflow.trees import project
 
     token = os.environ.get("GITHUB_TOKEN", "").strip()

@@ -40,7 +40,7 @@ def verify(run: str, against: str | None, expected: str | None, as_json: bool) -
 
     from perfflow.cli.output import say
     from perfflow.jobs.receipts.verify import verify as verified
-    from perfflow.store.folder import find
+    from perfflow.store.run_folder import find
     from perfflow.trees import project
 
     here = Path.cwd()

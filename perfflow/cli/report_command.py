@@ -58,8 +58,8 @@ def command(
     from perfflow.cli.verdict import print_verdict
     from perfflow.jobs.rejudge.rejudge import rejudge
     from perfflow.model.rules import CURRENT
-    from perfflow.store.folder import find
     from perfflow.store.run_bisection import is_bisection
+    from perfflow.store.run_folder import find
     from perfflow.trees import project
 
     here = Path.cwd()
@@ -81,7 +81,7 @@ def _page(again: Rejudged, *, opened: bool, allow_unproven: bool) -> int:
     """Print the path of the page of a run, and open it if ``opened``."""
     from perfflow.cli.verdict import exit_of
     from perfflow.model.errors import UserError
-    from perfflow.store.folder import PAGE
+    from perfflow.store.run_folder import PAGE
 
     if again.report is None:
         raise UserError.of("no report.html was written", "name a new folder for it with --out DIR")

@@ -102,7 +102,7 @@ def command(
     from perfflow.cli.verdict import print_verdict
     from perfflow.jobs.run.run import RunRequest, run
     from perfflow.session.open_workflow import select
-    from perfflow.store.folder import REPORT, find
+    from perfflow.store.run_folder import REPORT, find
 
     require_fitting(alone=bool(out) or seed is not None, resume=bool(resume), base=base, head=head, apply=apply)
     patience = seconds("--lock-timeout", lock_timeout)

@@ -72,7 +72,7 @@ def _stored(opened: Opened, name: str) -> Any:
 
 def _request(opened: Opened, steps: list[str], options: dict[str, Any]) -> RunRequest:
     from perfflow.jobs.run.run import RunRequest
-    from perfflow.store.folder import find
+    from perfflow.store.run_folder import find
 
     run_command.require_fitting(
         alone=bool(options["out"]) or options["seed"] is not None, resume=bool(options["resume"])
@@ -96,7 +96,7 @@ def _concluded(opened: Opened, head: FinishedRun, base: Any, asked: StoredBaseOp
     from perfflow.jobs.against.stored_base import compare_head
     from perfflow.jobs.compare.compare_stored import proven_regressions
     from perfflow.report.sanitize import visible
-    from perfflow.store.folder import REPORT
+    from perfflow.store.run_folder import REPORT
 
     how = {"as_json": options["as_json"], "color": options["color"], "allow_unproven": options["allow_unproven"]}
     tell("".join(f"note: {visible(note)}\n" for note in head.notes))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.store.record import Record
 from perfflow.store.result_file import chunks
 from perfflow.store.stack_profiles import has_stacks, stack_profiles
@@ -21,17 +19,17 @@ def write(result: Result, folder: Path, *, report: bool = True, source: Path | N
 
     Without ``report``, only result.json is written. ``source``: the run's own folder, if it differs from ``folder``.
     """
-    rundir.write_text(folder / rundir.RESULT, chunks(result))
+    run_folder.write_text(folder / run_folder.RESULT, chunks(result))
     if report:
         from perfflow.report import markdown
         from perfflow.report.html import document
         from perfflow.store.sample_order import order_in
 
-        rundir.write_text(folder / rundir.REPORT, markdown.render(result))
+        run_folder.write_text(folder / run_folder.REPORT, markdown.render(result))
         source = source or folder
         profiles = stack_profiles(source, result) if has_stacks(result) else ()
-        rundir.write_text(folder / rundir.PAGE, document.render(result, order_in(source), profiles))
-    return folder / rundir.REPORT
+        run_folder.write_text(folder / run_folder.PAGE, document.render(result, order_in(source), profiles))
+    return folder / run_folder.REPORT
 
 
 def write_profiles(result: Result, folder: Path) -> None:
@@ -39,7 +37,7 @@ def write_profiles(result: Result, folder: Path) -> None:
 
     Profiles that cannot be read any more are skipped, because no measurement depends on them.
     """
-    place = folder / rundir.PROFILES
+    place = folder / run_folder.PROFILES
     shutil.rmtree(place, ignore_errors=True)
     if not has_stacks(result):
         return
@@ -47,12 +45,12 @@ def write_profiles(result: Result, folder: Path) -> None:
 
     for name, content in files_of(stack_profiles(folder, result), FORMATS):
         place.mkdir(exist_ok=True)
-        rundir.write_bytes(place / name, [content])
+        run_folder.write_bytes(place / name, [content])
 
 
 def result_of_events(folder: Path) -> Result:
     """Judge the events of a run by its own criteria. Raises UserError if they are damaged."""
-    with readable(folder / rundir.EVENTS):
+    with run_folder.explaining_damage(folder / run_folder.EVENTS):
         record = record_of_events(folder)
         return judge(record, record.criteria)
 
@@ -60,19 +58,8 @@ def result_of_events(folder: Path) -> Result:
 def record_of_events(folder: Path) -> Record:
     """Fold the events of a run into a record. Raises UserError if they contain no run."""
     record = Record()
-    for event in rundir.events(folder):
+    for event in run_folder.events(folder):
         record.fold(event)
     if not record.run.id:
-        raise UserError.of(f"{folder / rundir.EVENTS}: holds no run", "was it killed before it started?")
+        raise UserError.of(f"{folder / run_folder.EVENTS}: holds no run", "was it killed before it started?")
     return record
-
-
-@contextmanager
-def readable(source: Path) -> Iterator[None]:
-    """Turn errors inside into a UserError about a damaged file."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        # perfflow's own files do not cause this: the file was changed, or another version wrote it.
-        text = f"{source}: not what this version of perfflow writes ({type(error).__name__}: {error})"
-        raise UserError.of(text, "was the file changed by hand or written by another version?") from error

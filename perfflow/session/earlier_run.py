@@ -11,7 +11,7 @@ from perfflow.machine.facts import IDENTITY, facts
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass
 from perfflow.model.secrets import MASK
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.store.record import Record
 
 _DONE = ("done", "cached")
@@ -41,8 +41,8 @@ def earlier(path: Path, digest: str, selected: frozenset[str], *, elsewhere: boo
     Raises UserError if the workflow, its parameters or the machine changed, and for damaged events.
     """
     record, samples, files = Record(), dict[str, list[Mapping[str, Any]]](), dict[str, Mapping[str, list[str]]]()
-    try:
-        for event in rundir.events(path):
+    with run_folder.explaining_damage(path / run_folder.EVENTS, "start a new run without --resume"):
+        for event in run_folder.events(path):
             record.fold(event)
             if event.get("event") == "sample":
                 samples.setdefault(event["step"], []).append(event)
@@ -53,16 +53,13 @@ def earlier(path: Path, digest: str, selected: frozenset[str], *, elsewhere: boo
         # Masked outputs were not stored, so the step must run again to give them to later steps.
         done = {name: outputs for name, outputs in done.items() if not any(MASK in text for text in outputs.values())}
         seed = int(record.run.seed)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        text = f"{path / rundir.EVENTS}: not what this version of perfflow writes ({type(error).__name__}: {error})"
-        raise UserError.of(text, "start a new run without --resume") from error
     return Earlier(seed, {name: outputs for name, outputs in done.items() if name in selected}, samples, files)
 
 
 def trees(path: Path) -> Mapping[str, Any]:
     """Return the trees in the first event of the run in a folder; empty if it has none."""
     try:
-        opening = next((event for event in rundir.events(path) if event.get("event") == "run"), {})
+        opening = next((event for event in run_folder.events(path) if event.get("event") == "run"), {})
     except UserError:
         return {}
     found = opening.get("trees")

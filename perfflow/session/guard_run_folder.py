@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perfflow.model.errors import Exit, UserError
-from perfflow.store.folder import EVENTS
+from perfflow.store.run_folder import EVENTS
 from perfflow.store.write_failure import FolderError
 
 

@@ -13,7 +13,7 @@ from perfflow.execute.context import Settings, TreeContext
 from perfflow.machine.facts import facts
 from perfflow.plan.layouts import draws_layouts
 from perfflow.session.open_workflow import Opened
-from perfflow.store.folder import RunFolder
+from perfflow.store.run_folder import RunFolder
 from perfflow.trees import project
 
 if TYPE_CHECKING:

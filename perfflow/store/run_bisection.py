@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfflow.model.errors import UserError
-from perfflow.store.folder import EVENTS, events
+from perfflow.store.run_folder import EVENTS, events
 
 FILE = "bisect.json"
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, Val
 
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.store.run_facts import Expectation
 from perfflow.store.run_lock import only_writer
 
@@ -67,12 +67,12 @@ class _File(BaseModel):
 
 def path(root: Path, identity: str) -> Path:
     """Return the calibration file of a machine."""
-    return root / rundir.HOME / "calibration" / f"{rundir.file_name(identity)}.json"
+    return root / run_folder.HOME / "calibration" / f"{run_folder.file_name(identity)}.json"
 
 
 def page(root: Path) -> Path:
     """Return the page of the machine that was calibrated last."""
-    return root / rundir.HOME / "calibration" / rundir.PAGE
+    return root / run_folder.HOME / "calibration" / run_folder.PAGE
 
 
 def load(root: Path, identity: str) -> list[Entry]:
@@ -101,7 +101,7 @@ def store(root: Path, identity: str, fresh: Sequence[Entry], *, whole: bool) -> 
             if entry.workflow not in workflows or not (whole or entry.finding.step in steps)
         ]
         data = {"schema": SCHEMA, "identity": identity, "entries": to_json([*kept, *fresh])}
-        rundir.write_text(file, json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+        run_folder.write_text(file, json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
     return file
 
 

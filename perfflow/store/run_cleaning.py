@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from perfflow.model.lazy import dataclass
-from perfflow.store.folder import EVENTS, HOME, PATCHES, RESULT
+from perfflow.store.run_folder import EVENTS, HOME, PATCHES, RESULT
 from perfflow.store.run_lock import is_held
 from perfflow.trees.rmtree import remove_tree
 

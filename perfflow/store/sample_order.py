@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perfflow.model.errors import UserError
 from perfflow.model.metrics import MEMORY
 from perfflow.model.readings import Side
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.store.record import UNPAIRED
 
 Orders = Mapping[str, Sequence[int]]
@@ -83,13 +82,10 @@ def order_in(folder: Path | None) -> TakingOrder:
 
     Raises UserError for damaged events.
     """
-    if folder is None or not (folder / rundir.EVENTS).is_file():
+    if folder is None or not (folder / run_folder.EVENTS).is_file():
         return TakingOrder({})
-    try:
-        return taking_order(rundir.events(folder))
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        text = f"{folder / rundir.EVENTS}: not what this version of perfflow writes ({type(error).__name__}: {error})"
-        raise UserError.of(text, "was the file changed by hand or written by another version?") from error
+    with run_folder.explaining_damage(folder / run_folder.EVENTS):
+        return taking_order(run_folder.events(folder))
 
 
 def _take(found: dict[_Key, list[_Taken]], event: Mapping[str, Any], benchmark: str) -> None:

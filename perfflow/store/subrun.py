@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from perfflow.store.folder import file_name
 from perfflow.store.record import Record
+from perfflow.store.run_folder import file_name
 
 
 class Keeper(Protocol):

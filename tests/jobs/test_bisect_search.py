@@ -11,7 +11,7 @@ import pytest
 from perfflow.jobs.bisect.search import Search
 from perfflow.jobs.bisect.trials import Trials
 from perfflow.model.criteria import Criteria
-from perfflow.store import folder
+from perfflow.store import run_folder
 from perfflow.trees.bisection import Candidate, described
 from perfflow.trees.repository import open_repository
 from perfflow.verdict.bisect_result import Tried
@@ -84,12 +84,12 @@ def test_what_is_noted_is_what_a_stored_bisection_says(tmp_path: Path) -> None:
     """Otherwise a page made later would have other figures: 0.05004 s is 0.1 s, and 0.05 s is 0.0 s."""
     for words in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "x")):
         git(tmp_path, *words)
-    with folder.create(tmp_path, None) as opened:
+    with run_folder.create(tmp_path, None) as opened:
         told: list[Tried] = []
         repository = open_repository(tmp_path)
         trials = Trials(opened, repository, Criteria(), told.append)
         noted = trials.note(
             Tried(described(repository, git(tmp_path, "rev-parse", "HEAD").strip()), Holds.NO, seconds=0.05004)
         )
-        (event,) = folder.events(opened.path)
+        (event,) = run_folder.events(opened.path)
     assert event["seconds"] == noted.seconds == told[0].seconds == 0.05

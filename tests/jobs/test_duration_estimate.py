@@ -19,10 +19,10 @@ from perfflow.sampling.pairs import Sampled, Sampler, Subject
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import StopRule
 from perfflow.session.open_workflow import Opened
-from perfflow.store.folder import HISTORY, HOME
 from perfflow.store.history.connections import SqliteConnection
 from perfflow.store.history.database import History
 from perfflow.store.history.summary import Point
+from perfflow.store.run_folder import HISTORY, HOME
 from tests.session.project import Project, step
 from tests.store.history.summaries import summary
 

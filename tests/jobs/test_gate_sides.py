@@ -9,7 +9,7 @@ import pytest
 
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
-from perfflow.store.folder import reopen
+from perfflow.store.run_folder import reopen
 from tests.repositories import git
 from tests.session.project import Project, row, step
 

@@ -22,7 +22,7 @@ from perfflow.sampling.pairs import SCREENED, Sampler, Subject, Take
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.open_workflow import open_workflow
-from perfflow.store.folder import find, reopen
+from perfflow.store.run_folder import find, reopen
 from tests.session.project import Project, samples, step
 
 COUNTING = "n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) > count; echo ms=$((n + 1))"

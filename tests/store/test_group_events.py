@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from perfflow.store.folder import events
 from perfflow.store.group_events import GroupJob, merged
 from perfflow.store.run_facts import StepRecord
+from perfflow.store.run_folder import events
 
 
 def write(folder: Path, *lines: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from perfflow.cli.mcp_server.limits import MOST_PATCH, Limits
 from perfflow.library import search_path
 from perfflow.model.errors import UserError
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.workflow.roles import CANDIDATES_STAGE
 
 Technique = Literal[
@@ -55,9 +55,9 @@ def submit(
     name = next(name for name in _names() if name not in others)
     key = hashlib.sha256(json.dumps([workflow, patch, why, technique]).encode()).hexdigest()[:16]
     try:
-        folder = rundir.home(limits.root) / rundir.PATCHES / key
+        folder = run_folder.home(limits.root) / run_folder.PATCHES / key
         folder.mkdir(parents=True, exist_ok=True)
-        rundir.write_bytes(folder / "change.patch", [data])
+        run_folder.write_bytes(folder / "change.patch", [data])
         candidate = {"id": name, "technique": technique, "why": why, "patch": "change.patch"}
         if technique == "compute":
             # The rule orders several candidates. Here there is only one.
@@ -67,7 +67,7 @@ def submit(
             "extends": _reference(limits.root, workflow, folder),
             "stages": {CANDIDATES_STAGE: {"steps": [*({other: None} for other in candidates), candidate]}},
         }
-        rundir.write_text(folder / "judge.yaml", json.dumps(text, ensure_ascii=False, indent=1) + "\n")
+        run_folder.write_text(folder / "judge.yaml", json.dumps(text, ensure_ascii=False, indent=1) + "\n")
     except OSError as error:
         raise UserError.of(f"cannot write {error.filename}: {error.strerror}", "make the folder writable") from error
     return Submitted(folder / "judge.yaml", folder / "change.patch", name, _stages(steps))

@@ -20,7 +20,7 @@ from perfflow.model.readings import Side
 from perfflow.model.result import HotspotResult, Result, StepResult
 from perfflow.model.tree_facts import tree_of
 from perfflow.report import terminal
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.tools import regular_files
 
 WIDTH = 100
@@ -37,17 +37,17 @@ def folder_named(limits: Limits, name: str) -> Path:
     Raises UserError if there is no such run, or if it is still running.
     """
     name = limits.run_name(name)
-    for place in (limits.root / rundir.HOME / "runs" / name, _comparisons() / name):
-        if (place / rundir.EVENTS).is_file():
-            rundir.require_ended(place)
+    for place in (limits.root / run_folder.HOME / "runs" / name, _comparisons() / name):
+        if (place / run_folder.EVENTS).is_file():
+            run_folder.require_ended(place)
             return place.resolve()
-    found = rundir.find(limits.root, str(limits.root / rundir.HOME / "runs" / name))
+    found = run_folder.find(limits.root, str(limits.root / run_folder.HOME / "runs" / name))
     raise UserError.of(f"{found}: no run there")
 
 
 def folder_of(limits: Limits, result: Result) -> Path:
     """Return the folder of a run that has just ended."""
-    return Path(result.run.out) if result.run.out else limits.root / rundir.HOME / "runs" / result.run.id
+    return Path(result.run.out) if result.run.out else limits.root / run_folder.HOME / "runs" / result.run.id
 
 
 def result_of(folder: Path) -> Result:

@@ -28,11 +28,11 @@ from perfflow.session.startable import not_startable
 from perfflow.session.steps.by_role import performer_of
 from perfflow.session.tree_contexts import users_tree
 from perfflow.stats.paired_test import Interval
-from perfflow.store import folder as rundir
-from perfflow.store.folder import RunFolder
+from perfflow.store import run_folder
 from perfflow.store.json_text import json_lines
 from perfflow.store.record import Record, record_of
 from perfflow.store.run_bisection import FILE
+from perfflow.store.run_folder import RunFolder
 from perfflow.store.subrun import Section
 from perfflow.trees.bisection import Candidate, candidates, described, touched
 from perfflow.trees.repository import Repository, open_repository
@@ -82,7 +82,7 @@ def bisect(
     require_complete(opened)
     if asked.resume:
         resume.require_same(asked.resume, opened, ends, asked)
-    folder = rundir.reopen(asked.resume) if asked.resume else rundir.create(opened.root, asked.out)
+    folder = run_folder.reopen(asked.resume) if asked.resume else run_folder.create(opened.root, asked.out)
     with folder, kept(folder.path, can_resume=bool(asked.resume)):
         session = _begun(opened, asked, ends, steps, folder, progress)
         trials = Trials(folder, repository, opened.plan.criteria, tell, session.context.secrets)
@@ -98,8 +98,8 @@ def write_pages(found: Bisected, folder: Path) -> None:
     from perfflow.report import bisect_page, markdown
     from perfflow.report.html import document
 
-    rundir.write_text(folder / rundir.REPORT, markdown.document_text(bisect_page.document(found)))
-    rundir.write_text(folder / rundir.PAGE, document.render_bisection(found))
+    run_folder.write_text(folder / run_folder.REPORT, markdown.document_text(bisect_page.document(found)))
+    run_folder.write_text(folder / run_folder.PAGE, document.render_bisection(found))
 
 
 def _begun(
@@ -126,7 +126,7 @@ def _write(found: Bisected, context: TreeContext, command: Sequence[str]) -> Non
     """Write bisect.json."""
     run = {"id": context.run_id, "params": dict(context.plan.params), "seed": context.seed, "command": list(command)}
     data = masked(found.to_json(run=run, machine=dict(context.machine)), context.secrets)
-    rundir.write_text(context.folder / FILE, json_lines(data.items()))
+    run_folder.write_text(context.folder / FILE, json_lines(data.items()))
 
 
 @dataclass
@@ -187,7 +187,7 @@ class _Bisection:
         except NotMeasuredError as error:
             raise NotMeasuredError(str(error), good=True) from error
         if self.asked.resume:
-            self.trials.recall(rundir.events(folder.path))
+            self.trials.recall(run_folder.events(folder.path))
         if not self.trials.of(good.revision):
             self.trials.note(Tried(good, Holds.NO, Interval(0.0, 0.0, 0.0), seconds=worked()))
         worked = self.session.waits.stopwatch()
@@ -197,7 +197,7 @@ class _Bisection:
             trees.measuring.benchmark, trees.measuring.metric = self.asked.benchmark, self.asked.metric
             seconds = None if self.asked.budget is None else self.asked.budget * FOR_THE_ENDS
             trees.compare(context, bad, folder, self.steps.measuring, Limits(criteria, seconds=seconds))
-        record = record_of(rundir.events(folder.path))
+        record = record_of(run_folder.events(folder.path))
         rows = judged_rows(record, criteria, self.asked.benchmark, self.asked.metric)
         proven = regressions(rows, any_level=bool(self.asked.benchmark))
         took = worked()

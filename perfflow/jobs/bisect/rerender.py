@@ -8,7 +8,7 @@ from pathlib import Path
 from perfflow.jobs.bisect import resume
 from perfflow.jobs.bisect.bisect import FinishedBisection, write_pages
 from perfflow.model.errors import UserError
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.store.run_bisection import FILE
 from perfflow.tools import regular_files
 from perfflow.verdict import stored_bisection
@@ -19,10 +19,11 @@ def show_again(folder: Path) -> FinishedBisection:
 
     Raises UserError while it is running, if it was killed before bisect.json was written, and for a damaged file.
     """
-    rundir.require_ended(folder)
+    run_folder.require_ended(folder)
     path = folder / FILE
     try:
-        found = stored_bisection.read(json.loads(regular_files.read(path)))
+        with run_folder.explaining_damage(path):
+            found = stored_bisection.read(json.loads(regular_files.read(path)))
     except FileNotFoundError as error:
         if not resume.were_compared(folder):
             text = f"{folder}: the bisection was killed before good was compared with bad"
@@ -31,9 +32,6 @@ def show_again(folder: Path) -> FinishedBisection:
         raise UserError.of(f"{folder}: the bisection has no {FILE}: it was killed", hint) from error
     except OSError as error:
         raise UserError.of(f"{path}: {error.strerror}", "this file is needed to show the bisection") from error
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        text = f"{path}: not what this version of perfflow writes ({type(error).__name__}: {error})"
-        raise UserError.of(text, "was the file changed by hand or written by another version?") from error
     try:
         write_pages(found, folder)
     except OSError:

@@ -10,10 +10,9 @@ from perfflow.machine.facts import IDENTITY, facts
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Side
 from perfflow.model.tree_facts import tree_of
-from perfflow.session.conclude import readable
 from perfflow.session.first_event import digest
 from perfflow.session.open_workflow import Opened
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
 from perfflow.store.run_facts import BisectQuestion
 
@@ -40,7 +39,7 @@ def require_same(path: Path, opened: Opened, ends: Endpoints, asked: BisectReque
 def were_compared(path: Path) -> bool:
     """Return whether good and bad were compared. A bisection that ended before that cannot be resumed."""
     bad = tree_of(_opened(path).trees, Side.CANDIDATE).revision
-    return any(event.get("event") == TRIED and event.get("revision") == bad for event in rundir.events(path))
+    return any(event.get("event") == TRIED and event.get("revision") == bad for event in run_folder.events(path))
 
 
 def seed(path: Path) -> int:
@@ -54,5 +53,5 @@ def question(asked: BisectRequest) -> BisectQuestion:
 
 
 def _opened(path: Path) -> Record:
-    with readable(path / rundir.EVENTS):
-        return record_of(event for event in rundir.events(path) if event.get("event") == "run")
+    with run_folder.explaining_damage(path / run_folder.EVENTS):
+        return record_of(event for event in run_folder.events(path) if event.get("event") == "run")

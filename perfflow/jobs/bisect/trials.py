@@ -13,8 +13,8 @@ from perfflow.model.errors import Exit, UserError
 from perfflow.model.lazy import dataclass
 from perfflow.model.secrets import Secrets, masked
 from perfflow.stats.paired_test import Interval
-from perfflow.store.folder import RunFolder
 from perfflow.store.record import Record
+from perfflow.store.run_folder import RunFolder
 from perfflow.store.subrun import Section
 from perfflow.trees.bisection import Described, described
 from perfflow.trees.repository import Repository

@@ -31,8 +31,7 @@ from perfflow.session.session import Perform, RunSession
 from perfflow.session.startable import not_startable
 from perfflow.session.steps.by_role import performer_of
 from perfflow.session.tree_contexts import users_tree
-from perfflow.store import folder as rundir
-from perfflow.store import run_calibration
+from perfflow.store import run_calibration, run_folder
 from perfflow.store.run_calibration import Entry, Finding
 from perfflow.store.write_failure import exit_of, remedy
 from perfflow.tools.adapter import Role
@@ -75,7 +74,7 @@ def calibrate(opened: Opened, asked: CalibrateRequest, progress: Progress) -> Ca
     steps = _measuring(opened.plan, asked.only)
     identity = facts()["identity"]
     run_calibration.load(opened.root, identity)
-    folder = rundir.create(opened.root, _folder(opened.root))
+    folder = run_folder.create(opened.root, _folder(opened.root))
     with folder, calibration_kept(run_calibration.path(opened.root, identity)):
         context = users_tree(opened, folder, asked.seed)
         calibrator = _Calibrator(asked, context.seed, steps)
@@ -260,7 +259,7 @@ class _Calibrator:
 def _folder(root: Path) -> Path:
     """Create a folder for the files of the steps. It is kept if a step fails."""
     try:
-        folder = rundir.home(root) / "calibration" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        folder = run_folder.home(root) / "calibration" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
         folder.mkdir(parents=True)
     except OSError as error:
         text = f"cannot write {error.filename or root}: {error.strerror}"

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
-from perfflow.store import folder as rundir
-from perfflow.store import run_calibration
+from perfflow.store import run_calibration, run_folder
 from perfflow.store.run_calibration import Entry
 
 
@@ -30,7 +29,7 @@ def write_page(root: Path, identity: str) -> Path | None:
 
     page = run_calibration.page(root)
     try:
-        rundir.write_text(page, document.render_calibration(entries, identity))
+        run_folder.write_text(page, document.render_calibration(entries, identity))
     except OSError:
         # The entries are stored, so the page can be written at any later time.
         return None

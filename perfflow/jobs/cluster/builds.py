@@ -22,8 +22,8 @@ from perfflow.machine.facts import facts
 from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import Side
-from perfflow.store import folder as rundir
-from perfflow.store.folder import write_text
+from perfflow.store import run_folder
+from perfflow.store.run_folder import write_text
 from perfflow.trees.repository import home_of
 from perfflow.trees.rmtree import remove_tree
 
@@ -90,7 +90,7 @@ class Builds:
         """Store the build of this machine for other machines. Raises OSError."""
         if built.outputs:
             names = [str(path) for path in (self._clone, self._trees) if path.is_dir()]
-            without = [f"--exclude={self._clone / name}" for name in (".git", rundir.HOME)]
+            without = [f"--exclude={self._clone / name}" for name in (".git", run_folder.HOME)]
             fresh = self._folder / f".trees.{os.getpid()}"
             # The posix format keeps fractions of seconds in times, which build tools compare.
             argv = ["tar", "--create", "--format=posix", "--absolute-names", f"--file={fresh}", *without, *names]
@@ -128,7 +128,7 @@ class Builds:
         if self._trees.exists():
             remove_tree(self._trees)
         for path in self._clone.iterdir():
-            if path.name not in (".git", rundir.HOME):
+            if path.name not in (".git", run_folder.HOME):
                 if path.is_dir() and not path.is_symlink():
                     remove_tree(path)
                 else:
@@ -147,7 +147,7 @@ def _beat(claim: Path, over: threading.Event) -> None:
 def outputs_of(run: Path, steps: Collection[str]) -> Built:
     """Return the outputs of a run's build steps on each side; empty if one of them failed."""
     found: dict[Side, dict[str, dict[str, str]]] = {}
-    for event in rundir.own_events(run):
+    for event in run_folder.own_events(run):
         if event.get("event") == "step" and event["id"] in steps:
             if event["status"] != "done":
                 return Built()

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.plan.groups import Benchmarks
-from perfflow.store.folder import write_text
+from perfflow.store.run_folder import write_text
 
 _Kind = TypeVar("_Kind", "Worker", "Ended")
 WORK, CLAIM, ENDED, CANCEL, LOG, STDOUT = "work.json", "claim", "ended.json", "cancel", "log", "stdout"

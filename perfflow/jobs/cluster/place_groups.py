@@ -21,9 +21,9 @@ from perfflow.jobs.cluster.outcome import Limits, Observation, Outcome, outcome_
 from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.plan.groups import Group
-from perfflow.store import folder as rundir
-from perfflow.store.folder import RunFolder
+from perfflow.store import run_folder
 from perfflow.store.group_events import GroupJob
+from perfflow.store.run_folder import RunFolder
 from perfflow.tools.tool_files import last_line
 
 GROUPS = "groups"
@@ -164,7 +164,7 @@ class Placing:
         """Restore the jobs that an earlier process submitted; return the groups that are already measured."""
         by_name = {group.id: group for group in self._groups}
         done = set[str]()
-        for event in rundir.own_events(self._folder.path):
+        for event in run_folder.own_events(self._folder.path):
             kind, name = event.get("event"), event.get("group")
             if name not in by_name or kind not in ("submitting", "submitted", "refused", "lost", "group"):
                 continue
@@ -288,11 +288,11 @@ class Placing:
         # It contains the settings as they were typed, including secrets.
         (place / WORK).unlink(missing_ok=True)
         ended, worker = attempt.folder.ended(), attempt.folder.worker()
-        if not (place / RUN / rundir.EVENTS).is_file():
+        if not (place / RUN / run_folder.EVENTS).is_file():
             said = ended.reason if ended and ended.reason else why or "it left no result"
             return f"{said}; its log is {place / 'log'}" if worker else f"{said}; {_why_not_begun(place)}"
         lost = self._lost.get(attempt.group.id, "")
-        built = place / BUILD if (place / BUILD / rundir.EVENTS).is_file() else None
+        built = place / BUILD if (place / BUILD / run_folder.EVENTS).is_file() else None
         about = GroupJob(
             group=attempt.group.id,
             attempt=attempt.number,
@@ -350,7 +350,7 @@ class Partition:
 
 def partition(path: Path) -> Partition | None:
     """Return how a run was divided; None for a run on this machine."""
-    for event in rundir.own_events(path):
+    for event in run_folder.own_events(path):
         if event.get("event") == "groups":
             return from_json(Partition, event)
     return None

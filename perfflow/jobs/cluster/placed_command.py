@@ -21,8 +21,8 @@ from perfflow.model.version import VERSION
 from perfflow.plan.groups import ConflictError, Group, place_of_all
 from perfflow.session.first_event import digest
 from perfflow.session.open_workflow import Opened
-from perfflow.store import folder as rundir
-from perfflow.store.folder import RunFolder
+from perfflow.store import run_folder
+from perfflow.store.run_folder import RunFolder
 from perfflow.tools.adapter import Role
 from perfflow.trees.bundles import HEAD, commit_of
 from perfflow.trees.repository import open_repository
@@ -67,10 +67,10 @@ def perform(
     group = _group(opened, placement, only)
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
     states = {HEAD: commit_of(repository, snapshot(repository)), **revisions}
-    place = rundir.home(opened.root) / "placed"
+    place = run_folder.home(opened.root) / "placed"
     place.mkdir(exist_ok=True)
     site = placement.site
-    with rundir.create(opened.root, place / rundir.new_id()) as folder, _home_of(site, folder) as home:
+    with run_folder.create(opened.root, place / run_folder.new_id()) as folder, _home_of(site, folder) as home:
         source, _ = source_of(repository, home, states, bundle=site.trees == "bundle")
         work = Work(
             root=str(opened.root),
@@ -106,7 +106,7 @@ def _home_of(site: Site, folder: RunFolder) -> Iterator[Path]:
 
 def keep_as_run(root: Path, found: Path) -> Path:
     """Copy a job's run into the project's own runs; return its folder."""
-    with rundir.create(root, None) as folder:
+    with run_folder.create(root, None) as folder:
         shutil.copytree(found, folder.path, dirs_exist_ok=True, symlinks=True)
         return folder.path
 

@@ -30,11 +30,11 @@ from perfflow.session.first_event import digest
 from perfflow.session.open_workflow import Opened
 from perfflow.session.run_events import step_event
 from perfflow.session.session import RunSession
-from perfflow.store import folder as rundir
-from perfflow.store.folder import RunFolder
+from perfflow.store import run_folder
 from perfflow.store.history import durations
 from perfflow.store.record import record_of
 from perfflow.store.run_facts import StepRecord
+from perfflow.store.run_folder import RunFolder
 from perfflow.tools.adapter import Role
 from perfflow.trees.bundles import BASE, HEAD, commit_of, read_kept, write_source
 from perfflow.workflow.expression_text import ExpressionError
@@ -147,7 +147,7 @@ def work_of(
     session: RunSession, opened: Opened, placement: Placement, budget: float | None, *, keep_going: bool
 ) -> Work:
     """Return the work that all jobs of a run have in common."""
-    run = record_of(rundir.own_events(session.folder.path)).run
+    run = record_of(run_folder.own_events(session.folder.path)).run
     return Work(
         root=str(opened.root),
         workflow=run.file,
@@ -189,7 +189,7 @@ def source_of(
     note = home / "states.json"
     if there and note.is_file():
         return str(there[0]), json.loads(note.read_text(encoding="utf-8"))
-    rundir.write_text(note, json.dumps(dict(states)))
+    run_folder.write_text(note, json.dumps(dict(states)))
     return str(write_source(repository, home, states, bundle=bundle)), states
 
 
@@ -208,7 +208,7 @@ def _take_kept(session: RunSession, place: Path) -> None:
     """Fetch the branch of a job's accepted candidates into the user's repository."""
     bundle = place / KEPT
     if bundle.is_file():
-        branch = record_of(rundir.events(session.folder.path)).branch
+        branch = record_of(run_folder.events(session.folder.path)).branch
         if branch and branch.name:
             read_kept(session.context.root, branch.name, bundle)
 
@@ -241,7 +241,7 @@ def _ended(run: Path, place: Path) -> dict[str, StepRecord]:
     """Return how the steps of a job and of its own build ended; empty if it left no events."""
     found: dict[str, StepRecord] = {}
     for folder in (place / BUILD, place / RUN):
-        for event in rundir.own_events(folder) if (folder / rundir.EVENTS).is_file() else ():
+        for event in run_folder.own_events(folder) if (folder / run_folder.EVENTS).is_file() else ():
             if event.get("event") == "step" and "trial" not in event and event["id"] not in found:
                 step = from_json(StepRecord, event)
                 log = f"{folder.relative_to(run)}/{step.log}" if step.log else ""

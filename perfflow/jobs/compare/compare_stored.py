@@ -20,13 +20,13 @@ from perfflow.model.version import VERSION
 from perfflow.session.clock import now
 from perfflow.session.conclude import write
 from perfflow.session.guard_run_folder import kept
-from perfflow.store import folder as rundir
-from perfflow.store.folder import RunFolder
+from perfflow.store import run_folder
 from perfflow.store.history import machines
 from perfflow.store.history.same_statistic import with_same_statistic
 from perfflow.store.history.stored import OWN, Key, Stored
 from perfflow.store.history.suggestions import listed
 from perfflow.store.record import SCHEMA, UNPAIRED, reading_to_json, record_of
+from perfflow.store.run_folder import RunFolder
 from perfflow.tools.tool_files import clean_name
 from perfflow.verdict import row_text
 from perfflow.verdict.judge import judge
@@ -69,14 +69,14 @@ def compare_stored(first: Stored, second: Stored, asked: CompareOptions) -> Fini
     first, second = (replace(side, series=_only(side, keys)) for side in (first, second))
     first, second, other = _with_same_statistic(first, second)
     cautions = [*_cautions(first, second, differing), *renamed, *other_code, *left_out, *other]
-    with rundir.create(asked.root, asked.out) as folder, kept(folder.path, can_resume=False):
+    with run_folder.create(asked.root, asked.out) as folder, kept(folder.path, can_resume=False):
         run = _run_info(folder, first, second, across=bool(differing))
         if asked.names:
             names = asked.names
             run |= {"workflow": names.workflow, "component": names.component, "command": list(names.command)}
         for event in _events(run | {"warnings": cautions}, first, second):
             folder.append(event)
-        record = record_of(rundir.events(folder.path))
+        record = record_of(run_folder.events(folder.path))
         result = judge(record, record.criteria)
         write(result, folder.path)
     return FinishedRun(result, folder.path, interrupted=False)

@@ -9,8 +9,7 @@ from perfflow.model.errors import Exit, UserError
 from perfflow.model.result import Result
 from perfflow.report.payloads.files import PAYLOADS, ExportOptions
 from perfflow.report.stack_files.files import files_of
-from perfflow.store import folder as rundir
-from perfflow.store import result_file
+from perfflow.store import result_file, run_folder
 from perfflow.store.run_bisection import require_verdict
 from perfflow.store.stack_profiles import has_stacks, stack_profiles
 from perfflow.tools import regular_files
@@ -21,11 +20,11 @@ EXPORTS = "export"
 
 def read_result(place: Path) -> Result:
     """Return the result at ``place``, a run's folder or a result file. Raises UserError if there is none."""
-    if place.is_dir() and not (place / rundir.RESULT).is_file():
+    if place.is_dir() and not (place / run_folder.RESULT).is_file():
         require_verdict(place)
-        text = f"{place}: the run has no {rundir.RESULT} yet"
+        text = f"{place}: the run has no {run_folder.RESULT} yet"
         raise UserError.of(text, f"`perfflow report {place}` writes it from the samples")
-    return result_file.read(place / rundir.RESULT if place.is_dir() else place)
+    return result_file.read(place / run_folder.RESULT if place.is_dir() else place)
 
 
 def export(
@@ -46,9 +45,9 @@ def export(
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, text in texts:
-            rundir.write_text(out / name, text)
+            run_folder.write_text(out / name, text)
         for name, content in profiles.items():
-            rundir.write_bytes(out / name, [content])
+            run_folder.write_bytes(out / name, [content])
     except OSError as error:
         hint = "name a folder that can be written with --out DIR; the run's own files are untouched"
         raise UserError.of(f"{out}: {error.strerror}", hint, Exit.UNMEASURED) from error
@@ -77,7 +76,7 @@ def profile_files(result: Result, place: Path, formats: Sequence[str], lost: Cal
 
 def default_folder(root: Path, result: Result) -> Path:
     """Return the default folder for the exports of a run."""
-    return rundir.home(root) / EXPORTS / rundir.file_name(result.run.id)
+    return run_folder.home(root) / EXPORTS / run_folder.file_name(result.run.id)
 
 
 def read_previous(path: Path) -> str:

@@ -21,7 +21,7 @@ from perfflow.session.perform import failure_of, perform_all
 from perfflow.session.progress import Nested
 from perfflow.session.session import RunSession
 from perfflow.session.tree_contexts import built_with, context_in
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
 from perfflow.store.subrun import Section
 from perfflow.tools.adapter import Role
@@ -149,7 +149,7 @@ class BaseAndHead:
             return True
         if any(target.metric.name in metrics_of(planned) for target in criteria.targets):
             return True
-        record = record_of(rundir.events(self._session.folder.path))
+        record = record_of(run_folder.events(self._session.folder.path))
         for (benchmark, metric), series in record.series.items():
             ruling = rule(
                 compare(series, criteria),

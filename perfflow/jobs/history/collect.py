@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Side
 from perfflow.model.tree_facts import STORED, tree_of
-from perfflow.store.folder import HOME, RESULT, home, write_text
 from perfflow.store.history.connections import (
     AwayError,
     Connection,
@@ -24,6 +23,7 @@ from perfflow.store.history.connections import (
 from perfflow.store.history.database import History
 from perfflow.store.history.places import ADDRESS, Place, checked, place_of
 from perfflow.store.history.summary import RunSummary, from_line, summaries_of, to_line
+from perfflow.store.run_folder import HOME, RESULT, home, write_text
 from perfflow.store.run_lock import only_writer
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass
 from perfflow.report.sanitize import visible
-from perfflow.store.folder import HOME, RESULT
 from perfflow.store.history.database import Measured
+from perfflow.store.run_folder import HOME, RESULT
 
 if TYPE_CHECKING:
     from perfflow.model.result import Result

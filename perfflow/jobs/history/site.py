@@ -15,7 +15,7 @@ from perfflow.jobs.history.trends import HistoryFilter, Trend, parameters_of
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import Followed
 from perfflow.report.html.history_site import FOLDER, MOST_DRAWN, render_benchmark, render_index
-from perfflow.store.folder import write_text
+from perfflow.store.run_folder import write_text
 from perfflow.store.write_failure import exit_of, remedy
 
 Tell = Callable[[str], None]

@@ -37,10 +37,10 @@ from perfflow.session.session import Perform, RunSession, TreeWork
 from perfflow.session.steps.by_role import performer_of
 from perfflow.session.steps.work import command
 from perfflow.session.tree_contexts import context_in
-from perfflow.store import folder as rundir
-from perfflow.store.folder import write_text
+from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
 from perfflow.store.run_facts import Branch, LastWords, StepFindings, TriedChange, Try
+from perfflow.store.run_folder import write_text
 from perfflow.store.subrun import Section
 from perfflow.tools.adapter import Role
 from perfflow.trees import commits, patches
@@ -193,7 +193,7 @@ class Optimizer(TreeWork):
 
     def finish(self) -> None:
         """Make the branch with a commit for each accepted change, unless the final checks failed."""
-        record = record_of(rundir.events(self._folder.path))
+        record = record_of(run_folder.events(self._folder.path))
         try:
             self._settle()
             kept = self._begun() if record.kept else self._kept
@@ -212,7 +212,7 @@ class Optimizer(TreeWork):
         if failed:
             return
         context = self._session.context
-        name = f"{commits.PREFIX}{context.run_id}/{rundir.file_name(context.plan.workflow.name)}"
+        name = f"{commits.PREFIX}{context.run_id}/{run_folder.file_name(context.plan.workflow.name)}"
         branch = Branch(name, kept.state.commit)
         try:
             commits.branch(self._repository, name, kept.state.commit)
@@ -328,7 +328,7 @@ class Optimizer(TreeWork):
         """Return the accepted state. On first use, record the original and redo what an interrupted run accepted."""
         if self._kept is None:
             original = self._note_original()
-            self._record = record_of(rundir.events(self._folder.path))
+            self._record = record_of(run_folder.events(self._folder.path))
             self._require_goal()
             try:
                 share = self._session.context.plan.workflow.worktree.share
@@ -343,7 +343,7 @@ class Optimizer(TreeWork):
     def _note_original(self) -> State:
         """Record the tree before the first step after the setup. Raises Failure if a resumed run's tree changed."""
         if self._original is None:
-            before = record_of(rundir.events(self._folder.path)).original
+            before = record_of(run_folder.events(self._folder.path)).original
             try:
                 self._original = snapshot(self._repository)
             except UserError as error:

@@ -12,13 +12,13 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.model.version import VERSION
 from perfflow.session.conclude import result_of_events
-from perfflow.store.folder import EVENTS, RECEIPT, RESULT, require_ended
 from perfflow.store.receipts import environment, verification
 from perfflow.store.receipts.environment import Difference
 from perfflow.store.receipts.files import sha256
 from perfflow.store.receipts.verification import Finding
 from perfflow.store.result_file import to_text
 from perfflow.store.run_bisection import require_verdict
+from perfflow.store.run_folder import EVENTS, RECEIPT, RESULT, require_ended
 from perfflow.tools import regular_files
 
 

@@ -11,9 +11,8 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.result import CURRENT_RULES, Result
 from perfflow.model.rules import RULES
 from perfflow.report.page import page_of
-from perfflow.session.conclude import readable, record_of_events, write
-from perfflow.store import folder as rundir
-from perfflow.store import result_file
+from perfflow.session.conclude import record_of_events, write
+from perfflow.store import result_file, run_folder
 from perfflow.store.receipts.renewal import renewing
 from perfflow.store.record import Record
 from perfflow.verdict.from_result import can_be_judged_again, record_of_result
@@ -37,17 +36,17 @@ def rejudge(place: Path, thresholds: Sequence[str], out: Path | None, rules: str
     that has not ended.
     """
     if place.is_dir():
-        rundir.require_ended(place)
-    from_events = place.is_dir() and (place / rundir.EVENTS).is_file()
+        run_folder.require_ended(place)
+    from_events = place.is_dir() and (place / run_folder.EVENTS).is_file()
     if from_events and not thresholds and not rules and out is None:
         return _written_beside(_rejudge_events(place, ())[0], place)
-    source = place / (rundir.EVENTS if from_events else rundir.RESULT) if place.is_dir() else place
+    source = place / (run_folder.EVENTS if from_events else run_folder.RESULT) if place.is_dir() else place
     result, note = (
         _rejudge_events(place, thresholds, rules) if from_events else _rejudge_result(source, thresholds, rules)
     )
     if out is None:
         return Rejudged(result, None, note)
-    rundir.require_empty(out)
+    run_folder.require_empty(out)
     return Rejudged(result, write(result, out, source=place if place.is_dir() else None), note)
 
 
@@ -64,7 +63,7 @@ def _rejudge_result(source: Path, thresholds: Sequence[str], rules: str) -> tupl
     stored = result_file.read(source)
     if not can_be_judged_again(stored) and not thresholds and not rules:
         return stored, f"{source} is of an earlier version and cannot be judged again; this is its stored verdict"
-    with readable(source):
+    with run_folder.explaining_damage(source):
         result, note = _rejudge_record(record_of_result(stored), thresholds, rules)
         # Judging does not read all parts of a file, so rendering the page finds damage in the others.
         page_of(result)
@@ -72,7 +71,7 @@ def _rejudge_result(source: Path, thresholds: Sequence[str], rules: str) -> tupl
 
 
 def _rejudge_events(folder: Path, thresholds: Sequence[str], rules: str = "") -> tuple[Result, str]:
-    with readable(folder / rundir.EVENTS):
+    with run_folder.explaining_damage(folder / run_folder.EVENTS):
         return _rejudge_record(record_of_events(folder), thresholds, rules)
 
 

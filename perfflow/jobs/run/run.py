@@ -37,13 +37,12 @@ from perfflow.session.startable import not_startable
 from perfflow.session.steps.by_role import performer_of
 from perfflow.session.total_budget import TotalBudget
 from perfflow.session.tree_contexts import users_tree
-from perfflow.store import folder as rundir
-from perfflow.store import run_calibration
-from perfflow.store.folder import RunFolder
+from perfflow.store import run_calibration, run_folder
 from perfflow.store.json_text import json_lines
 from perfflow.store.receipts import manifest
 from perfflow.store.record import record_of
 from perfflow.store.run_facts import Expectation
+from perfflow.store.run_folder import RunFolder
 from perfflow.tools.adapter import Role
 from perfflow.trees.swap_files import ASIDE, restore
 from perfflow.verdict.judge import judge
@@ -121,7 +120,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
     """
     chosen = _chosen(opened, request)
     plan, selected = chosen.opened.plan, chosen.steps
-    folder = rundir.reopen(request.resume) if request.resume else rundir.create(opened.root, request.out)
+    folder = run_folder.reopen(request.resume) if request.resume else run_folder.create(opened.root, request.out)
     with folder, kept(folder.path, can_resume=chosen.is_gate or not request.command):
         session = _begun(chosen, request, folder, progress)
         progress.began(folder.path, [item for item in plan.steps if item.id in selected])
@@ -151,7 +150,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
             finally:
                 session.close()
         folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
-        record = record_of(rundir.events(folder.path))
+        record = record_of(run_folder.events(folder.path))
         result = judge(record, record.criteria)
         write(result, folder.path, report=request.report)
         if request.report:
@@ -287,10 +286,10 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
 
 def _layouts(opened: Opened) -> Path | None:
     """Return the folder for code layouts of programs built in the user's tree; None if the run draws no layouts."""
-    layouts = opened.root / rundir.HOME / "layouts"
+    layouts = opened.root / run_folder.HOME / "layouts"
     if layouts.is_dir():
         restore(layouts / ASIDE)
-    return rundir.home(opened.root) / layouts.name if draws_layouts(opened.plan, in_trees=False) else None
+    return run_folder.home(opened.root) / layouts.name if draws_layouts(opened.plan, in_trees=False) else None
 
 
 def _looks_at_noise(item: Planned, *, gate: bool) -> bool:
@@ -313,4 +312,4 @@ def _write_receipt(opened: Opened, result: Result, folder: RunFolder) -> None:
     used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool and item.step.uses}
     versions = {name: programs.version_of(tool) or "" for name, tool in used.items() if tool.program}
     made = manifest.make(result, folder.path, versions)
-    rundir.write_text(folder.path / rundir.RECEIPT, json_lines(made.items()))
+    run_folder.write_text(folder.path / run_folder.RECEIPT, json_lines(made.items()))

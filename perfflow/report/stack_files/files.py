@@ -8,7 +8,7 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.stack_profile import StackProfile
 from perfflow.model.stacks import write_folded
 from perfflow.report.stack_files import named, pprof, speedscope
-from perfflow.store.folder import file_name
+from perfflow.store.run_folder import file_name
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.plain_data import to_json
 from perfflow.model.result import Attribution
 from perfflow.session.session import RunSession
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.store.record import record_of
 from perfflow.store.run_facts import Blame, Touching
 from perfflow.trees import line_history
@@ -26,7 +26,7 @@ UNCOMMITTED = "uncommitted changes"
 
 def blame(session: RunSession, repository: Repository, base: State, head: State) -> None:
     """Store the commits that touched each function that the run found slower."""
-    record = record_of(rundir.events(session.folder.path))
+    record = record_of(run_folder.events(session.folder.path))
     if not any(step.costs for step in record.steps.values()):
         return
     for item in judge(record, session.context.plan.criteria).attributions:

@@ -20,7 +20,7 @@ from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
 from perfflow.session.benchmark_names import benchmark_name
 from perfflow.session.session import RunSession
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
 from perfflow.tools import python_command, registry
 from perfflow.tools.adapter import Adapter
@@ -56,7 +56,7 @@ class Choice:
 
 def subjects(session: RunSession, planned: Planned) -> list[Subject]:
     """Return the benchmarks that the step's glob matches; in a gate, only those that regressed."""
-    record = record_of(rundir.events(session.folder.path))
+    record = record_of(run_folder.events(session.folder.path))
     found: dict[tuple[str, tuple[str, ...]], Subject] = {}
     for benchmark, metric in _wanted(session, record):
         source = session.context.plan.by_id.get(record.series[benchmark, metric].step)

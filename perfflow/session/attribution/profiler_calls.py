@@ -26,8 +26,8 @@ from perfflow.session.attribution.function_costs import FunctionCosts
 from perfflow.session.attribution.profiled_builds import ProfiledBuilds
 from perfflow.session.evidence import Evidence, flatness
 from perfflow.session.session import RunSession
-from perfflow.store.folder import file_name
 from perfflow.store.run_facts import StepFindings
+from perfflow.store.run_folder import file_name
 from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, ProfilingMethod
 
 SAMPLES = 2000

@@ -20,7 +20,7 @@ from perfflow.session.benchmark_names import named
 from perfflow.session.evidence import Evidence, flatness
 from perfflow.session.figures import per_operation
 from perfflow.session.session import RunSession
-from perfflow.store import folder as rundir
+from perfflow.store import run_folder
 from perfflow.store.record import record_of
 
 
@@ -146,7 +146,7 @@ def _seconds(session: RunSession, subject: Subject) -> float:
     A program may print the time of a small part of its work. With ``parse``, the step's time is therefore divided by
     its number of processes.
     """
-    record = record_of(rundir.events(session.folder.path))
+    record = record_of(run_folder.events(session.folder.path))
     source = subject.source
     if source.step.parse:
         series = record.series.get((subject.benchmark, subject.metric))

@@ -15,10 +15,10 @@ from perfflow.model.criteria import criteria_from_json
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import lazy_pattern
 from perfflow.model.result import Result
-from perfflow.store.folder import HOME, home, write_text
 from perfflow.store.history.stored import Source, error_of, stored_of
 from perfflow.store.history.suggestions import nearest
 from perfflow.store.result_file import to_text
+from perfflow.store.run_folder import HOME, home, write_text
 from perfflow.store.run_lock import only_writer
 from perfflow.store.write_failure import exit_of, remedy
 from perfflow.tools import regular_files

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass
-from perfflow.store import folder as rundir
-from perfflow.store import result_file
+from perfflow.store import result_file, run_folder
 from perfflow.store.history.connections import DamagedError
 from perfflow.store.history.step_times import RunKind
 from perfflow.store.history.summary import RunSummary, StepTime, params_text, summaries_of
@@ -79,7 +78,7 @@ def _in_folders(root: Path, kind: RunKind, known: Collection[str]) -> dict[str, 
         # If machines of several kinds measured a run, the history has one entry per kind.
         if not {folder.name, f"{folder.name}/{kind.machine}"}.isdisjoint(known) or not _is_of(folder, kind.workflow):
             continue
-        earlier = next((one for one in _read(folder / rundir.RESULT) if _is_like(one, kind)), None)
+        earlier = next((one for one in _read(folder / run_folder.RESULT) if _is_like(one, kind)), None)
         if earlier:
             found[folder.name] = earlier.steps
             if len(found) == NEWEST:
@@ -94,14 +93,14 @@ def _is_like(earlier: RunSummary, kind: RunKind) -> bool:
 
 def _runs(root: Path) -> list[Path]:
     # `latest` is a link to one of them.
-    found = (root / rundir.HOME / "runs").glob(f"*/{rundir.RESULT}")
+    found = (root / run_folder.HOME / "runs").glob(f"*/{run_folder.RESULT}")
     return [path for path in found if not path.parent.is_symlink()]
 
 
 def _is_of(folder: Path, workflow: str) -> bool:
     """Return whether a run's first event names the workflow, which is faster than reading its result."""
     try:
-        opening = next(rundir.events(folder), {})
+        opening = next(run_folder.events(folder), {})
     except UserError:
         return False
     run = opening.get("run")

@@ -11,11 +11,11 @@ from pathlib import Path
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
 from perfflow.store import result_file as results
-from perfflow.store.folder import EVENTS, HOME, RESULT, require_ended
 from perfflow.store.history import baselines
 from perfflow.store.history.stored import Source, Stored, branch_of, stored_of
 from perfflow.store.history.suggestions import listed, nearest
 from perfflow.store.run_bisection import is_bisection, require_verdict
+from perfflow.store.run_folder import EVENTS, HOME, RESULT, require_ended
 from perfflow.tools import read_file as imports
 from perfflow.tools.tool_files import clean_name
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass
-from perfflow.store.folder import HISTORY, HOME
+from perfflow.store.run_folder import HISTORY, HOME
 
 if TYPE_CHECKING:
     from perfflow.store.history.database import History

@@ -13,9 +13,9 @@ from typing import Any
 
 from perfflow.model.result import Result
 from perfflow.model.version import VERSION
-from perfflow.store.folder import RECEIPT
 from perfflow.store.json_text import json_lines
 from perfflow.store.receipts.files import hashes, sha256
+from perfflow.store.run_folder import RECEIPT
 
 SCHEMA = "perfflow.receipt/1"
 SEAL = "seal"

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.lazy import dataclass
-from perfflow.store.folder import RECEIPT, RESULT
 from perfflow.store.json_text import json_lines
 from perfflow.store.receipts.files import names, sha256
 from perfflow.store.receipts.manifest import SCHEMA, SEAL, seal
+from perfflow.store.run_folder import RECEIPT, RESULT
 from perfflow.tools import regular_files
 
 FindingKind = Literal["changed", "missing", "added", "verdict"]

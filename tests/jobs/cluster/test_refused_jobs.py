@@ -15,8 +15,8 @@ from perfflow.jobs.cluster.outcome import Limits
 from perfflow.jobs.cluster.place_groups import Placing, SubmittedError, Where
 from perfflow.plan.groups import Group
 from perfflow.plan.runs_on import ANYWHERE
-from perfflow.store import folder as rundir
-from perfflow.store.folder import RunFolder
+from perfflow.store import run_folder
+from perfflow.store.run_folder import RunFolder
 
 GROUP = Group("g1", ("one",), ANYWHERE, 1.0)
 WORK_OF = Work("/root", "w.yaml", "d", "/source", {"head": "1"}, settings=("token=x",))
@@ -63,7 +63,7 @@ class Silent(Engine):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[RunFolder]:
-    with rundir.create(tmp_path, tmp_path / "run") as found:
+    with run_folder.create(tmp_path, tmp_path / "run") as found:
         yield found
 
 

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.errors import UserError
-from perfflow.store import folder
-from perfflow.store.folder import RunFolder, events, file_name, write_text
+from perfflow.store import run_folder
+from perfflow.store.run_folder import RunFolder, events, file_name, write_text
 
 
 def test_a_new_run_has_a_folder_of_its_own_that_git_ignores(tmp_path: Path) -> None:
-    with folder.create(tmp_path, None) as first, folder.create(tmp_path, None) as second:
+    with run_folder.create(tmp_path, None) as first, run_folder.create(tmp_path, None) as second:
         assert first.path != second.path
         assert first.path.name == first.id
     assert (tmp_path / ".perfflow" / "runs" / "latest").resolve() == second.path
@@ -29,23 +29,23 @@ def test_a_new_run_has_a_folder_of_its_own_that_git_ignores(tmp_path: Path) -> N
 def test_a_gitignore_of_the_users_own_stays(tmp_path: Path) -> None:
     (tmp_path / ".perfflow").mkdir()
     (tmp_path / ".perfflow" / ".gitignore").write_text("runs/\n")
-    folder.create(tmp_path, None).__exit__(None, None, None)
+    run_folder.create(tmp_path, None).__exit__(None, None, None)
     assert (tmp_path / ".perfflow" / ".gitignore").read_text() == "runs/\n"
 
 
 def test_out_is_new_or_empty_and_writable(tmp_path: Path) -> None:
     out = tmp_path / "a" / "b"
-    with folder.create(tmp_path, out) as made:
+    with run_folder.create(tmp_path, out) as made:
         assert made.path == out
     with pytest.raises(UserError, match="not empty"):
-        folder.create(tmp_path, out)
+        run_folder.create(tmp_path, out)
     file = tmp_path / "file"
     file.write_text("x")
     for path in (file, file / "below"):
         with pytest.raises(UserError, match="cannot write"):
-            folder.create(tmp_path, path)
+            run_folder.create(tmp_path, path)
     with pytest.raises(UserError, match="--out DIR"):
-        folder.create(file, None)
+        run_folder.create(file, None)
 
 
 def test_events_from_many_threads_are_whole_lines(tmp_path: Path) -> None:
@@ -150,11 +150,11 @@ def test_writing_leaves_the_old_text_or_the_new_one(tmp_path: Path) -> None:
 
 
 def test_stored_runs_are_found_by_id_path_or_file(tmp_path: Path) -> None:
-    with folder.create(tmp_path, None) as made:
+    with run_folder.create(tmp_path, None) as made:
         made.append({"event": "run"})
     for name in (made.id, "latest", str(made.path), str(made.path / "events.jsonl")):
-        assert folder.find(tmp_path, name) == made.path
+        assert run_folder.find(tmp_path, name) == made.path
     (made.path / "result.json").write_text(json.dumps({}))
-    assert folder.find(tmp_path, str(made.path / "result.json")) == made.path
+    assert run_folder.find(tmp_path, str(made.path / "result.json")) == made.path
     with pytest.raises(UserError, match="no run found"):
-        folder.find(tmp_path, "none")
+        run_folder.find(tmp_path, "none")

@@ -10,6 +10,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -111,6 +112,19 @@ class RunFolder:
             folder = self._steps[step_id] = self._files / file_name(step_id)
             folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+
+@contextmanager
+def explaining_damage(
+    source: Path, hint: str = "was the file changed by hand or written by another version?"
+) -> Iterator[None]:
+    """Turn errors inside into a UserError about a damaged file."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        # perfflow's own files do not cause this: the file was changed, or another version wrote it.
+        text = f"{source}: not what this version of perfflow writes ({type(error).__name__}: {error})"
+        raise UserError.of(text, hint) from error
 
 
 def require_ended(path: Path) -> None:
