@@ -76,11 +76,11 @@ def _measure(job: JobFolder) -> int:
             keep_going=work.keep_going,
             base=base,
             head=work.states[HEAD] if base else None,
-            part=RunPart(work.parts, work.comparing),
+            part=RunPart(work.parts, work.compared_steps),
             report=False,
         )
         built = _built(work, opened, clone, request, job.path / BUILD)
-        part = RunPart(work.parts, work.comparing, built.outputs)
+        part = RunPart(work.parts, work.compared_steps, built.outputs)
         finished = run(opened, replace(request, part=part), NoProgress())
         kept = finished.result.trees.get("candidate") or {}
         if kept.get("branch"):
@@ -106,7 +106,7 @@ def _built(work: Work, opened: Opened, clone: Path, request: RunRequest, out: Pa
             return found
         with builds.building() as mine:
             if mine:
-                finished = run(opened, replace(request, only=steps, out=out, look_at_noise=False), NoProgress())
+                finished = run(opened, replace(request, only=steps, out=out, checks_noise=False), NoProgress())
                 if finished.interrupted:
                     raise KeyboardInterrupt
                 built = outputs_of(out, steps)

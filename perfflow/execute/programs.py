@@ -132,7 +132,7 @@ def version_of(tool: Adapter) -> str | None:
     return version(path, tool.program.version) if tool.program.version else ""
 
 
-def seen(tool: Adapter, inspection: Inspection) -> ProgramFacts:
+def facts_of(tool: Adapter, inspection: Inspection) -> ProgramFacts:
     """Return the facts about a tool's program that are known without starting programs of the project."""
     program = tool.program
     if not program:

@@ -79,6 +79,8 @@ class Bench:
         self._python: dict[tuple[Side, tuple[str, ...]], bool] = {}
         self._prepared: dict[tuple[Side, int | None, str, Pace | None], Ready] = {}
         self.paces = Paces()
+        self._elsewhere = 0
+        """Number of benchmarks of the suite that other machines measure."""
         self.budget = self._budget_seconds()
         self.start_over(session.context.seed)
 
@@ -129,13 +131,17 @@ class Bench:
             self.sampling.stop_rule.start(subjects, ends)
             rounds = _count("runs", self.planned.step.runs, self.context, 1, least=1)
             self.sampling.take_rounds(subjects, Design.FIXED, rounds, ends)
-        elif two_sided and not self.deterministic and self.session.comparing - 1 + len(subjects) > SCREENED:
+        elif two_sided and not self.deterministic and self._compared_benchmarks(subjects) > SCREENED:
             self.sampling.screen(subjects, ends, patience, asked or 1)
             return
         else:
             self.sampling.take_until_decided(subjects, ends, patience)
         if two_sided and asked and not self.deterministic:
             self.sampling.confirm(subjects, ends, asked)
+
+    def _compared_benchmarks(self, subjects: Sequence[Subject]) -> int:
+        """Return how many benchmarks the run compares; each other step counts as one."""
+        return self.session.compared_steps - 1 + len(subjects) + self._elsewhere
 
     def raise_failures(self) -> None:
         """Raise the failures of benchmarks of a suite that could not be measured, all in one. Raises Failure."""
@@ -213,7 +219,8 @@ class Bench:
         listed = self._listed() if self.planned.step.runs is None else {}
         part = self.session.parts.get(self.planned.id)
         if part:
-            listed = {name: having for name, having in listed.items() if benchmark_name(self.planned, name) in part}
+            own = {name: having for name, having in listed.items() if benchmark_name(self.planned, name) in part}
+            self._elsewhere, listed = len(listed) - len(own), own
         if not listed and not part:
             alone = self.able != self.sides
             return [Subject(self.planned.benchmark, self.able, self._taker(""), alone)]

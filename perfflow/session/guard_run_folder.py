@@ -13,7 +13,7 @@ from perfflow.store.write_failure import FolderError
 
 
 @contextmanager
-def kept(folder: Path, *, can_resume: bool) -> Iterator[None]:
+def explaining_folder_errors(folder: Path, *, can_resume: bool) -> Iterator[None]:
     """Turn errors with the files of a run into a UserError with exit 3 and a remedy.
 
     ``can_resume``: whether the command that made the run accepts ``--resume``.

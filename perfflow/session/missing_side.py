@@ -21,10 +21,11 @@ from perfflow.session.session import RunSession
 
 def missing_side(session: RunSession, planned: Planned) -> Side | None:
     """Return the side whose tree lacks the step's program, None if both or neither have it. Raises PreparationError."""
-    return absent(session.contexts, planned, session.folder.step(planned.id)) if session.contexts else None
+    folder = session.folder.step(planned.id)
+    return side_without_program(session.contexts, planned, folder) if session.contexts else None
 
 
-def absent(
+def side_without_program(
     contexts: Mapping[Side, TreeContext], planned: Planned, folder: Path, *, folders_only: bool = False
 ) -> Side | None:
     """Return the same for two contexts; ``folder``: where the files of the step's calls would be stored.

@@ -27,7 +27,7 @@ from perfflow.session.services import Services
 from perfflow.session.total_budget import TotalBudget
 from perfflow.session.wait_times import Waits
 from perfflow.session.watched_links import watched
-from perfflow.store.subrun import Keeper
+from perfflow.store.subrun import EventStore
 from perfflow.tools.pacing import Pace
 from perfflow.verdict.acceptance import Goal
 
@@ -60,7 +60,7 @@ class RunSession:
     """The state shared by all steps of a run. Each thread has its own spawner."""
 
     context: TreeContext
-    folder: Keeper
+    folder: EventStore
     progress: Progress
     performer_of: Callable[[Planned], Perform]
     """Returns the function that performs a step."""
@@ -81,7 +81,7 @@ class RunSession:
     """The goal that a candidate must reach, while one is measured."""
     over_layouts: bool = False
     """Whether to measure all benchmarks over code layouts if layouts are drawn, whatever the result as built."""
-    comparing: int = 1
+    compared_steps: int = 1
     """Number of steps that compare two sides. If there are many, each is screened first."""
     services: Services = field(default_factory=Services)
     """Services that were started in the background."""
@@ -101,7 +101,7 @@ class RunSession:
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _checking_noise: threading.Lock = field(default_factory=threading.Lock)
 
-    def nested(self, context: TreeContext, folder: Keeper, progress: Progress) -> RunSession:
+    def nested(self, context: TreeContext, folder: EventStore, progress: Progress) -> RunSession:
         """Return a session for steps that run in another tree for one step of this run."""
         # `built` describes the trees of the run, not this one.
         inside = replace(self, contexts={}, earlier=Earlier(), trees=None, built={})

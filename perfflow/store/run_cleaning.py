@@ -19,7 +19,7 @@ _GOING = ".going-"
 
 
 @dataclass(frozen=True)
-class Stored:
+class OldFolder:
     """A removable folder: when it was last written (seconds since 1970) and its size on disk in bytes."""
 
     path: Path
@@ -28,17 +28,17 @@ class Stored:
     what: str
 
 
-def runs(root: Path) -> list[Stored]:
+def runs(root: Path) -> list[OldFolder]:
     """Return the runs of a project that no process is writing, newest first."""
     return _runs_in(root / HOME / "runs", "run")
 
 
-def comparisons(cache: Path) -> list[Stored]:
+def comparisons(cache: Path) -> list[OldFolder]:
     """Return the runs of `perfflow compare` outside any project, newest first."""
     return _runs_in(cache / "compare", "comparison")
 
 
-def patches(root: Path, gone: Collection[Path]) -> list[Stored]:
+def patches(root: Path, gone: Collection[Path]) -> list[OldFolder]:
     """Return the submitted patches that no run uses. Runs in ``gone`` do not count."""
     folder, left = root / HOME / PATCHES, set()
     runs = root / HOME / "runs"
@@ -46,7 +46,7 @@ def patches(root: Path, gone: Collection[Path]) -> list[Stored]:
         if run not in gone and not run.is_symlink():
             left.add((root / _workflow_of(run)).parent)
     unused = [path for path in (folder.iterdir() if folder.is_dir() else ()) if path not in left and path.is_dir()]
-    return [Stored(path, _newest(path), size_of(path), "patch") for path in sorted(unused)]
+    return [OldFolder(path, _newest(path), size_of(path), "patch") for path in sorted(unused)]
 
 
 def _workflow_of(run: Path) -> str:
@@ -63,14 +63,14 @@ def _newest(folder: Path) -> float:
     return max((entry.stat(follow_symlinks=False).st_mtime for entry in _below(folder)), default=0.0)
 
 
-def _runs_in(folder: Path, what: str) -> list[Stored]:
+def _runs_in(folder: Path, what: str) -> list[OldFolder]:
     found = []
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.is_symlink() or not path.is_dir() or is_held(path / EVENTS):
             continue
         of_ours = path.name.startswith(_GOING) or any((path / name).is_file() for name in (EVENTS, RESULT))
         if of_ours:
-            found.append(Stored(path, _written(path), size_of(path), what))
+            found.append(OldFolder(path, _written(path), size_of(path), what))
     return sorted(found, key=lambda item: (item.written, item.path.name), reverse=True)
 
 

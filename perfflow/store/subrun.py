@@ -10,7 +10,7 @@ from perfflow.store.record import Record
 from perfflow.store.run_folder import file_name
 
 
-class Keeper(Protocol):
+class EventStore(Protocol):
     """A store for the events and files of steps: a run's folder, or a part of it."""
 
     @property
@@ -24,13 +24,13 @@ class Keeper(Protocol):
         """Return the folder of one step's files, and create it on first use."""
 
 
-class Section:
+class Subrun:
     """Files below the folder of the step ``name``, and events with that name as ``trial``.
 
     Each event is also folded into ``record``.
     """
 
-    def __init__(self, whole: Keeper, name: str, record: Record) -> None:
+    def __init__(self, whole: EventStore, name: str, record: Record) -> None:
         self._whole, self.name, self.record = whole, name, record
 
     @property
@@ -39,12 +39,12 @@ class Section:
         return self._whole.path
 
     def append(self, event: Mapping[str, Any]) -> None:
-        """Add one event, marked with the name of this section."""
+        """Add one event, marked with the name of this subrun."""
         self._whole.append({**event, "trial": self.name})
         self.record.fold(event)
 
     def step(self, step_id: str) -> Path:
-        """Return the folder of one step's files in this section, and create it on first use."""
+        """Return the folder of one step's files in this subrun, and create it on first use."""
         folder = self._whole.step(self.name) / file_name(step_id)
         folder.mkdir(parents=True, exist_ok=True)
         return folder

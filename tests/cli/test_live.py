@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.store.history.durations import RunKind, seen
+from perfflow.store.history.durations import RunKind, step_durations
 from perfflow.store.result_file import read
 from tests.cli.screen import Terminal
 from tests.cli.shell import perfflow, write
@@ -135,7 +135,7 @@ def test_what_steps_took_is_known_from_runs_of_the_same_workflow_and_parameters(
     kind = RunKind("one", {"n": 1}, machine)
 
     def known(**changed: Any) -> dict[str, float | None]:
-        return {name: item.seconds for name, item in seen(tmp_path, replace(kind, **changed)).items()}
+        return {name: item.seconds for name, item in step_durations(tmp_path, replace(kind, **changed)).items()}
 
     assert known() == took
     assert known(params={"n": 3}) == {}

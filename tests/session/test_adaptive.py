@@ -265,6 +265,21 @@ stages:
         assert rows[name].decision in ("same", "unproven")
 
 
+def test_the_part_of_a_large_suite_is_screened_as_the_whole_would_be(project: Project, suite: Path) -> None:
+    text = f"""
+stages:
+  baseline:
+    - id: suite
+      uses: google-benchmark
+      with: {{command: {suite}}}
+      candidate: {{env: {{SLOWED: "1"}}}}
+      budget: 3s
+"""
+    project.run(text, part=RunPart({"suite": Benchmarks(("spin/1", "spin/3"))}, 1))
+    designs = {event["design"] for event in project.events() if event["event"] == "sample"}
+    assert "screen" in designs
+
+
 def test_of_a_suite_that_is_shared_out_a_part_is_measured(project: Project, suite: Path) -> None:
     text = f"""
 stages:

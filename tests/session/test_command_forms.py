@@ -11,7 +11,7 @@ from perfflow.execute.context import TreeContext
 from perfflow.execute.prepare import ready
 from perfflow.model.readings import Side
 from perfflow.session.code_layouts.sources import executables
-from perfflow.session.missing_side import absent
+from perfflow.session.missing_side import side_without_program
 from tests.workflow.drafts import opened
 
 FORMS = ("run: ./program fast, candidate: [./program, a b]", "argv: [./program, a b], candidate: ./program fast")
@@ -39,4 +39,4 @@ def test_an_executable_is_found(tmp_path: Path, form: str, side: Side) -> None:
 def test_a_tree_without_the_program_is_found(tmp_path: Path, form: str) -> None:
     found = contexts(tmp_path, form)
     planned = found[Side.CANDIDATE].plan.by_id["one"]
-    assert absent(found, planned, tmp_path) is Side.BASELINE
+    assert side_without_program(found, planned, tmp_path) is Side.BASELINE

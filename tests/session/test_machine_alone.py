@@ -16,7 +16,7 @@ from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.machine.lock import machine_alone
 from perfflow.model.errors import UserError
 from perfflow.session.wait_times import Waits
-from perfflow.store.history.durations import RunKind, seen
+from perfflow.store.history.durations import RunKind, step_durations
 from tests.session.project import Project, row, step
 
 BENCH = "stages: {baseline: [{id: bench, uses: command, runs: 1, warmup: 0, with: {command: 'true'}}]}"
@@ -71,7 +71,7 @@ def test_waiting_is_apart_from_what_a_step_takes(project: Project) -> None:
     assert waits[0]["holder"].startswith("nightly, step decode (")
     (ended,) = [event for event in project.events() if event["event"] == "step" and event["id"] == "bench"]
     assert (ended["waited"], ended["seconds"]) == (bench.waited, bench.seconds)
-    took = seen(project.folder, RunKind("flow", {}, str(result.machine["identity"])))
+    took = step_durations(project.folder, RunKind("flow", {}, str(result.machine["identity"])))
     assert took["bench"].seconds == bench.seconds
 
 

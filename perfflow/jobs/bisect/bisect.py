@@ -18,7 +18,7 @@ from perfflow.model.secrets import masked
 from perfflow.session.clock import now
 from perfflow.session.compared_trees import require_complete
 from perfflow.session.first_event import opening_event
-from perfflow.session.guard_run_folder import kept
+from perfflow.session.guard_run_folder import explaining_folder_errors
 from perfflow.session.open_workflow import Opened
 from perfflow.session.pause import pausing
 from perfflow.session.perform import perform_all
@@ -33,7 +33,7 @@ from perfflow.store.json_text import json_lines
 from perfflow.store.record import Record, record_of
 from perfflow.store.run_bisection import FILE
 from perfflow.store.run_folder import RunFolder
-from perfflow.store.subrun import Section
+from perfflow.store.subrun import Subrun
 from perfflow.trees.bisection import Candidate, candidates, described, touched
 from perfflow.trees.repository import Repository, open_repository
 from perfflow.trees.slots import open_slots
@@ -50,7 +50,7 @@ from perfflow.verdict.bisection import (
 )
 
 GOOD = "good"
-"""Section of the run's folder for the good revision's build. The bad revision's build is in the run's own folder."""
+"""Subrun of the run's folder for the good revision's build. The bad revision's build is in the run's own folder."""
 FOR_THE_ENDS = 0.5
 """The share of the budget for comparing good with bad."""
 SPENT = "the budget is spent"
@@ -83,7 +83,7 @@ def bisect(
     if asked.resume:
         resume.require_same(asked.resume, opened, ends, asked)
     folder = run_folder.reopen(asked.resume) if asked.resume else run_folder.create(opened.root, asked.out)
-    with folder, kept(folder.path, can_resume=bool(asked.resume)):
+    with folder, explaining_folder_errors(folder.path, can_resume=bool(asked.resume)):
         session = _begun(opened, asked, ends, steps, folder, progress)
         trials = Trials(folder, repository, opened.plan.criteria, tell, session.context.secrets)
         found = _Bisection(opened, asked, session, repository, ends, steps, trials).run()
@@ -183,7 +183,7 @@ class _Bisection:
         folder = self.session.folder
         worked = self.session.waits.stopwatch()
         try:
-            trees.show_good(good, Section(folder, GOOD, Record()))
+            trees.show_good(good, Subrun(folder, GOOD, Record()))
         except NotMeasuredError as error:
             raise NotMeasuredError(str(error), good=True) from error
         if self.asked.resume:

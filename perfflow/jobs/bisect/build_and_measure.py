@@ -22,7 +22,7 @@ from perfflow.session.steps.by_role import performer_of
 from perfflow.session.steps.measure import conclude, measure_over_layouts
 from perfflow.session.total_budget import TotalBudget
 from perfflow.session.tree_contexts import shown_in
-from perfflow.store.subrun import Keeper
+from perfflow.store.subrun import EventStore
 from perfflow.tools.adapter import Role
 from perfflow.trees.bisection import Described
 from perfflow.trees.repository import Repository
@@ -100,16 +100,16 @@ class SlotsInTurn:
     measuring: Measuring = field(default_factory=Measuring)
     _good: TreeContext | None = None
 
-    def show_good(self, commit: Described, keeper: Keeper) -> None:
+    def show_good(self, commit: Described, keeper: EventStore) -> None:
         """Build the good revision. Raises NotMeasuredError and UserError."""
         self._good = self._built(self.slots.a, commit, keeper)
 
-    def show(self, commit: Described, keeper: Keeper) -> TreeContext:
+    def show(self, commit: Described, keeper: EventStore) -> TreeContext:
         """Build a revision in the other slot. Raises NotMeasuredError and UserError."""
         return self._built(self.slots.b, commit, keeper)
 
     def compare(
-        self, context: TreeContext, commit: Described, keeper: Keeper, steps: Collection[str], limits: Limits
+        self, context: TreeContext, commit: Described, keeper: EventStore, steps: Collection[str], limits: Limits
     ) -> None:
         """Measure a built revision in pairs with the good one. Raises NotMeasuredError."""
         if self._good is None:
@@ -123,13 +123,13 @@ class SlotsInTurn:
         )
         self._perform(session, steps)
 
-    def _built(self, slot: Slot, commit: Described, keeper: Keeper) -> TreeContext:
+    def _built(self, slot: Slot, commit: Described, keeper: EventStore) -> TreeContext:
         state = at(self.repository, commit.revision)
         context = shown_in(slot, state, self.session.context, Settings(), self.building)
         self._perform(self._session_in(context, commit, keeper), self.building)
         return context
 
-    def _session_in(self, context: TreeContext, commit: Described, keeper: Keeper) -> RunSession:
+    def _session_in(self, context: TreeContext, commit: Described, keeper: EventStore) -> RunSession:
         told = Renamed(self.session.progress, commit.revision[:SHORT])
         return replace(self.session.nested(context, keeper, told), performer_of=self._performer_of)
 

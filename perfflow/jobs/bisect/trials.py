@@ -15,7 +15,7 @@ from perfflow.model.secrets import Secrets, masked
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record
 from perfflow.store.run_folder import RunFolder
-from perfflow.store.subrun import Section
+from perfflow.store.subrun import Subrun
 from perfflow.trees.bisection import Described, described
 from perfflow.trees.repository import Repository
 from perfflow.verdict.bisect_result import Tried
@@ -90,10 +90,10 @@ class Trials:
 
     def _measured(self, trees: SlotsInTurn, commit: Described, regression: Regression, seconds: float | None) -> Tried:
         name = commit.revision[:12]
-        section = Section(self.folder, name, Record())
+        subrun = Subrun(self.folder, name, Record())
         # Separates this try from the events of an interrupted one.
-        section.append({"event": "begun"})
-        context = trees.show(commit, section)
+        subrun.append({"event": "begun"})
+        context = trees.show(commit, subrun)
         criteria, goal = regression.criteria(self.criteria), regression.goal()
         ends = math.inf if seconds is None else trees.measuring.spent + seconds
         found = Tried(commit, Holds.UNPROVEN, reason="no time was left to measure it")
@@ -102,16 +102,16 @@ class Trials:
             if left <= 0:
                 break
             if attempt:
-                section = Section(self.folder, f"{name}.{attempt + 1}", Record())
-                section.append({"event": "begun"})
+                subrun = Subrun(self.folder, f"{name}.{attempt + 1}", Record())
+                subrun.append({"event": "begun"})
             trees.measuring.attempt = attempt
             limits = Limits(criteria, goal, left if math.isfinite(left) else None)
-            trees.compare(context, commit, section, [regression.step], limits)
-            row = row_of(section.record, self.criteria, regression)
+            trees.compare(context, commit, subrun, [regression.step], limits)
+            row = row_of(subrun.record, self.criteria, regression)
             if row is None:
                 reason = f"{regression.benchmark} {regression.metric} is not measured at this commit"
                 return Tried(commit, Holds.SKIPPED, reason=reason)
-            told = _layouts_told(section.record, row)
+            told = _layouts_told(subrun.record, row)
             found = Tried(commit, holds(row, regression), row.change, row.pairs, reason=told)
             if found.holds is not Holds.UNPROVEN:
                 break

@@ -135,7 +135,7 @@ def _tools(opened: Opened) -> Iterator[dict[str, Any]]:
 
 def _program(adapter: Adapter, place: Path) -> dict[str, Any]:
     """Return the program of a tool. Its version is only queried if it is not from the project around ``place``."""
-    seen = programs.seen(adapter, programs.Inspection(project.around(place)))
+    seen = programs.facts_of(adapter, programs.Inspection(project.around(place)))
     return {
         "program": adapter.program.name,
         "available": seen.available,

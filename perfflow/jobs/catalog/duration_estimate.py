@@ -15,7 +15,7 @@ from perfflow.sampling.stop_rule import BUDGET
 from perfflow.session.open_workflow import Opened
 from perfflow.store.history import durations
 from perfflow.store.history.durations import RunKind, StepDuration
-from perfflow.store.history.places import looked_into
+from perfflow.store.history.places import open_for_reading
 from perfflow.tools.adapter import Role
 from perfflow.workflow.roles import names_its_own_benchmarks
 
@@ -39,8 +39,8 @@ def expected(
     plan = opened.plan
     kind = RunKind(plan.workflow.name, dict(plan.params), str(facts()["identity"]), in_trees, budget)
     wanted = [item for item in plan.steps if item.id in selected and not item.step.background]
-    with looked_into(opened.root, server=ask_server) as history:
-        seen = durations.seen(opened.root, kind, history)
+    with open_for_reading(opened.root, server=ask_server) as history:
+        seen = durations.step_durations(opened.root, kind, history)
         names = {item.id: _names(item, seen) for item in wanted}
         noises = _noise(opened, kind, names, history) if history else {}
     found = {item.id: _of(plan, item, seen.get(item.id, StepDuration())) for item in wanted}

@@ -39,7 +39,7 @@ def tools(inspection: Inspection) -> list[dict[str, Any]]:
 
 def _tool(name: str, inspection: Inspection) -> dict[str, Any]:
     origin, tool = registry.origin(name), registry.find(name)
-    seen = programs.seen(tool, inspection) if tool else programs.ProgramFacts(available=False)
+    seen = programs.facts_of(tool, inspection) if tool else programs.ProgramFacts(available=False)
     own = origin == registry.OWN
     if tool is None:
         words = ["cannot be used"]

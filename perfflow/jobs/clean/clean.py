@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perfflow.model.lazy import dataclass
 from perfflow.store import run_cleaning as run_folders
-from perfflow.store.run_cleaning import Stored
+from perfflow.store.run_cleaning import OldFolder
 from perfflow.trees import bundles
 from perfflow.trees import cleaning as tree_folders
 from perfflow.trees.cleaning import Home
@@ -68,7 +68,7 @@ def _clones(cache: Path, before: float, *, dry: bool) -> Iterator[Removed]:
                 yield _removed(what, home, size, dry=dry) if free else Removed(what, home, size, "a job is using one")
 
 
-def _each(found: list[Stored], before: float, *, dry: bool) -> Iterator[Removed]:
+def _each(found: list[OldFolder], before: float, *, dry: bool) -> Iterator[Removed]:
     for item in found:
         if item.written <= before:
             yield _removed(item.what, item.path, item.size, dry=dry)

@@ -37,7 +37,8 @@ class Work:
     """The work of a job: some steps of a run, in a clone of the code.
 
     ``root`` is the project that submitted it. ``source`` is the repository or bundle with the code, and ``states`` are
-    its commits by name. ``settings`` are those of ``--set``. ``comparing``: see ``jobs.run.run.RunPart``. Times in s.
+    its commits by name. ``settings`` are those of ``--set``. ``compared_steps`` is that of ``jobs.run.run.RunPart``.
+    Times in s.
     """
 
     root: str
@@ -48,7 +49,7 @@ class Work:
     settings: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     parts: Mapping[str, Benchmarks] = field(default_factory=dict)
-    comparing: int = 1
+    compared_steps: int = 1
     seed: int = 0
     share: tuple[str, ...] = ()
     scratch: str = ""

@@ -85,7 +85,7 @@ class DetachedError(Exception):
 def groups_for(opened: Opened, steps: frozenset[str], placement: Placement, *, in_trees: bool) -> list[Group]:
     """Return the groups of a run. Raises UserError if no machine suits a group, or the engine does not respond."""
     kind = durations.RunKind(opened.plan.workflow.name, dict(opened.plan.params), facts()["identity"], in_trees)
-    seen = durations.seen(opened.root, kind)
+    seen = durations.step_durations(opened.root, kind)
     steps_known = {name: item.seconds for name, item in seen.items() if item.seconds is not None}
     # The duration of each benchmark is not known, so all benchmarks of a step count the same.
     each = {name: dict.fromkeys(item.names, 1.0) for name, item in seen.items()}
@@ -153,7 +153,7 @@ def work_of(
         workflow=run.file,
         settings=placement.settings,
         digest=digest(opened),
-        comparing=session.comparing,
+        compared_steps=session.compared_steps,
         seed=session.context.seed,
         source="",
         states={},

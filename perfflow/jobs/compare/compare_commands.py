@@ -65,7 +65,7 @@ def as_run(question: Question, request: RunRequest) -> tuple[Opened, RunRequest]
         opened = open_workflow(str(path))
     opened.require_usable(to_run=True)
     # The comparison should take about a second; checking the machine's noise would take a quarter of it.
-    return opened, replace(request, look_at_noise=False, command=_typed(question), typed=True)
+    return opened, replace(request, checks_noise=False, command=_typed(question), typed=True)
 
 
 def _typed(question: Question) -> list[str]:

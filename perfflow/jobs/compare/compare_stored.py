@@ -19,7 +19,7 @@ from perfflow.model.tree_facts import STORED
 from perfflow.model.version import VERSION
 from perfflow.session.clock import now
 from perfflow.session.conclude import write
-from perfflow.session.guard_run_folder import kept
+from perfflow.session.guard_run_folder import explaining_folder_errors
 from perfflow.store import run_folder
 from perfflow.store.history import machines
 from perfflow.store.history.same_statistic import with_same_statistic
@@ -69,7 +69,7 @@ def compare_stored(first: Stored, second: Stored, asked: CompareOptions) -> Fini
     first, second = (replace(side, series=_only(side, keys)) for side in (first, second))
     first, second, other = _with_same_statistic(first, second)
     cautions = [*_cautions(first, second, differing), *renamed, *other_code, *left_out, *other]
-    with run_folder.create(asked.root, asked.out) as folder, kept(folder.path, can_resume=False):
+    with run_folder.create(asked.root, asked.out) as folder, explaining_folder_errors(folder.path, can_resume=False):
         run = _run_info(folder, first, second, across=bool(differing))
         if asked.names:
             names = asked.names

@@ -16,14 +16,14 @@ from perfflow.plan.build_steps import building_steps
 from perfflow.plan.coverage import metrics_of
 from perfflow.plan.plan import Planned
 from perfflow.session.attribution.blame_commits import blame
-from perfflow.session.missing_side import absent
+from perfflow.session.missing_side import side_without_program
 from perfflow.session.perform import failure_of, perform_all
 from perfflow.session.progress import Nested
 from perfflow.session.session import RunSession
 from perfflow.session.tree_contexts import built_with, context_in
 from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
-from perfflow.store.subrun import Section
+from perfflow.store.subrun import Subrun
 from perfflow.tools.adapter import Role
 from perfflow.trees.repository import Repository, State
 from perfflow.trees.shared_crates import share_crates
@@ -33,7 +33,7 @@ from perfflow.verdict.comparison import compare
 from perfflow.verdict.decide import rule
 
 BASE = "base"
-"""Section of the run's folder for building the base."""
+"""Subrun of the run's folder for building the base."""
 
 
 class BaseAndHead:
@@ -133,12 +133,12 @@ class BaseAndHead:
         slot.forget_builds_unless(built_with(self._session.context, self._building))
 
     def _build_base(self, planned: Planned) -> None:
-        section = Section(self._session.folder, BASE, Record())
+        subrun = Subrun(self._session.folder, BASE, Record())
         # A crate or folder that is new on head cannot be built on base.
-        if absent(self._contexts, planned, section.step(planned.id), folders_only=True) is Side.BASELINE:
+        if side_without_program(self._contexts, planned, subrun.step(planned.id), folders_only=True) is Side.BASELINE:
             return
         progress = Nested(self._session.progress, planned)
-        session = self._session.nested(self._contexts[Side.BASELINE], section, progress)
+        session = self._session.nested(self._contexts[Side.BASELINE], subrun, progress)
         (run,) = perform_all(session, [planned.id])
         if run.blocks:
             raise failure_of(run, session.folder.path, f"the base does not build: {run.reason}")

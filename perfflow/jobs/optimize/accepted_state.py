@@ -16,7 +16,7 @@ from perfflow.session.perform import failure_of, log_of, perform_all
 from perfflow.session.progress import Nested
 from perfflow.session.session import RunSession
 from perfflow.session.tree_contexts import shown_in
-from perfflow.store.subrun import Section
+from perfflow.store.subrun import Subrun
 from perfflow.trees.repository import State
 from perfflow.trees.slots import Slot, Slots
 
@@ -44,22 +44,22 @@ class AcceptedState:
         """Whether any candidate was accepted."""
         return self.state.tree != self.original.tree or self.settings != Settings()
 
-    def session_in(self, context: TreeContext, section: Section, candidate: Planned) -> RunSession:
+    def session_in(self, context: TreeContext, subrun: Subrun, candidate: Planned) -> RunSession:
         """Return a session whose steps run in one tree."""
-        return self._session.nested(context, section, Nested(self._session.progress, candidate))
+        return self._session.nested(context, subrun, Nested(self._session.progress, candidate))
 
     def session_between(
-        self, baseline: TreeContext, candidate: TreeContext, section: Section, planned: Planned
+        self, baseline: TreeContext, candidate: TreeContext, subrun: Subrun, planned: Planned
     ) -> RunSession:
         """Return a session whose steps alternate between two trees. Steps with one side run in the candidate's."""
         contexts = {Side.BASELINE: baseline, Side.CANDIDATE: candidate}
-        return replace(self.session_in(candidate, section, planned), contexts=contexts)
+        return replace(self.session_in(candidate, subrun, planned), contexts=contexts)
 
-    def built(self, slot: Slot, tree: str, settings: Settings, section: Section, candidate: Planned) -> TreeContext:
+    def built(self, slot: Slot, tree: str, settings: Settings, subrun: Subrun, candidate: Planned) -> TreeContext:
         """Check out a tree in a slot and build it. Raises RejectedError if a building step fails."""
         state = replace(self.state, tree=tree)
         context = shown_in(slot, state, self._session.context, settings, self._stage.building)
-        self.perform(self.session_in(context, section, candidate), self._stage.building, "it does not build")
+        self.perform(self.session_in(context, subrun, candidate), self._stage.building, "it does not build")
         return context
 
     def perform(self, session: RunSession, steps: Collection[str], what: str) -> list[StepRun]:
@@ -78,11 +78,11 @@ class AcceptedState:
                 raise RejectedError(said, log_of(run, session.folder.path))
         return runs
 
-    def set_up(self, section: Callable[[], Section], candidate: Planned) -> None:
+    def set_up(self, subrun: Callable[[], Subrun], candidate: Planned) -> None:
         """Build the accepted state, unless it is built. Raises Failure, since without it nothing can be compared."""
         if self.context is not None:
             return
-        where = section()
+        where = subrun()
         try:
             context = self.built(self.slot, self.state.tree, self.settings, where, candidate)
             session = self.session_in(context, where, candidate)

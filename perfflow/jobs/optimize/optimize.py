@@ -41,7 +41,7 @@ from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
 from perfflow.store.run_facts import Branch, LastWords, StepFindings, TriedChange, Try
 from perfflow.store.run_folder import write_text
-from perfflow.store.subrun import Section
+from perfflow.store.subrun import Subrun
 from perfflow.tools.adapter import Role
 from perfflow.trees import commits, patches
 from perfflow.trees.repository import Repository, State
@@ -53,7 +53,7 @@ from perfflow.verdict.gating import covers
 from perfflow.verdict.sharing import compared
 
 ORIGINAL = "original"
-"""Section of the run's folder for the original tree, built outside the project."""
+"""Subrun of the run's folder for the original tree, built outside the project."""
 DIFF = "change.diff"
 FOLDED = "folded"
 """The kind of profile from which a hotspot's share is read."""
@@ -65,7 +65,7 @@ class Rival:
 
     planned: Planned
     change: Change
-    section: Section
+    subrun: Subrun
     found: Try
 
 
@@ -87,27 +87,27 @@ class Optimizer(TreeWork):
 
     def _try(self, planned: Planned, run: StepRun, name: str, attempt: int, bound: float | None) -> Try:
         """Apply one change, build it, check it, measure it against the accepted state, and keep or reject it."""
-        kept, section = self._begun(), self._section(name)
+        kept, subrun = self._begun(), self._subrun(name)
         change: Change | None = None
         try:
-            change = self._change(planned, run, section, attempt)
-            context = kept.built(kept.other, change.tree, change.own.on_top(kept.settings), section, planned)
-            between = kept.session_between(kept.standing, context, section, planned)
+            change = self._change(planned, run, subrun, attempt)
+            context = kept.built(kept.other, change.tree, change.own.on_top(kept.settings), subrun, planned)
+            between = kept.session_between(kept.standing, context, subrun, planned)
             kept.perform(between, self._stage.checking, "correctness does not hold")
             self._require_checks(planned, between)
             kept.perform(replace(between, goal=self._stage.goal), self._stage.measuring, "it could not be measured")
-            acceptance = self._judged(section.record)
+            acceptance = self._judged(subrun.record)
         except (RejectedError, PreparationError) as error:
             found = ledger.entry(planned, name, "rejected", str(error), bound=bound)
             found = replace(found, words=self._last_words(error))
-            return self._kept_diff(found, change, section)
+            return self._kept_diff(found, change, subrun)
         decision: ledger.Decision = "accepted" if acceptance.accepted else "rejected"
         found = ledger.entry(planned, name, decision, acceptance.reason, acceptance.row, bound)
-        found = self._kept_diff(found, change, section)
+        found = self._kept_diff(found, change, subrun)
         if acceptance.accepted and planned.cell:
-            self._rivals.append(Rival(planned, change, section, found))
+            self._rivals.append(Rival(planned, change, subrun, found))
         elif acceptance.accepted:
-            self._keep(Rival(planned, change, section, found), context)
+            self._keep(Rival(planned, change, subrun, found), context)
         return found
 
     # -- steps of the run
@@ -147,7 +147,7 @@ class Optimizer(TreeWork):
             reason = f"its hotspot and all it calls take {bound:.1%} of the time, so it cannot gain more than that"
             entries.append(ledger.entry(planned, name, "skipped", reason, bound=bound))
             return
-        kept.set_up(lambda: self._section(ORIGINAL), planned)
+        kept.set_up(lambda: self._subrun(ORIGINAL), planned)
         if not planned.step.propose:
             self._ledger.append(self._try(planned, run, name, 1, bound))
             entries.append(self._ledger[-1])
@@ -166,12 +166,12 @@ class Optimizer(TreeWork):
         if not kept.changed:
             run.reason = "no candidate was accepted, so there is nothing to compare with the baseline"
             return
-        kept.set_up(lambda: self._section(ORIGINAL), planned)
-        section = self._section(planned.id)
+        kept.set_up(lambda: self._subrun(ORIGINAL), planned)
+        subrun = self._subrun(planned.id)
         try:
-            original = kept.built(kept.other, kept.original.tree, Settings(), section, planned)
+            original = kept.built(kept.other, kept.original.tree, Settings(), subrun, planned)
             # This is the final result, so measure it over several code layouts, not by one layout's luck.
-            session = replace(kept.session_between(original, kept.standing, section, planned), over_layouts=True)
+            session = replace(kept.session_between(original, kept.standing, subrun, planned), over_layouts=True)
             kept.perform(session, self._stage.measuring, "it could not be measured")
         except RejectedError as error:
             raise Failure(f"cannot compare the accepted changes with the original: {error}", log=error.log) from error
@@ -188,7 +188,7 @@ class Optimizer(TreeWork):
             self._settle()
         if planned.stage not in self._stage.later or self._kept is None or not self._kept.changed:
             return self._session
-        self._kept.set_up(lambda: self._section(ORIGINAL), planned)
+        self._kept.set_up(lambda: self._subrun(ORIGINAL), planned)
         return replace(self._session, context=self._kept.standing)
 
     def finish(self) -> None:
@@ -240,27 +240,27 @@ class Optimizer(TreeWork):
         kept = self._begun()
         best = max(rivals, key=lambda rival: rival.found.effect.low if rival.found.effect else -math.inf)
         self._rivals = [rival for rival in self._rivals if rival not in rivals]
-        kept.set_up(lambda: self._section(ORIGINAL), best.planned)
+        kept.set_up(lambda: self._subrun(ORIGINAL), best.planned)
         settings = best.change.own.on_top(kept.settings)
         try:
-            context = kept.built(kept.other, best.change.tree, settings, best.section, best.planned)
+            context = kept.built(kept.other, best.change.tree, settings, best.subrun, best.planned)
         except RejectedError as error:
-            raise Failure(f"{best.section.name} built before, but not again: {error}", log=error.log) from error
+            raise Failure(f"{best.subrun.name} built before, but not again: {error}", log=error.log) from error
         self._keep(best, context)
 
-    def _change(self, planned: Planned, run: StepRun, section: Section, attempt: int) -> Change:
+    def _change(self, planned: Planned, run: StepRun, subrun: Subrun, attempt: int) -> Change:
         """Return the candidate's change. Raises RejectedError if it cannot be made or is not allowed."""
         kept = self._begun()
         base = kept.state.tree
         context = context_in(self._session.context, kept.other, kept.settings)
-        session = kept.session_in(context, section, planned)
+        session = kept.session_in(context, subrun, planned)
         own = settings_of(session, planned)
         tree = patched(session, self._repository, planned, base, self._workflow)
         if tree is None and (planned.step.run or planned.step.argv or planned.step.propose):
             kept.other.switch(base, kept.state.commit)
             doing = planned
             if planned.step.propose:
-                brief = section.step(planned.id) / "brief.json"
+                brief = subrun.step(planned.id) / "brief.json"
                 told = brief_of(
                     self._stage, self._latest(), self._targets(), map(to_json, self._ledger), kept.other.path, attempt
                 )
@@ -296,13 +296,13 @@ class Optimizer(TreeWork):
         state = kept.state
         if best.change.difference.files:
             state = commits.commit(self._repository, best.change.tree, state, ledger.message_of(found))
-        self._folder.append({"event": "kept", "id": best.section.name, "revision": state.commit, "tree": state.tree})
+        self._folder.append({"event": "kept", "id": best.subrun.name, "revision": state.commit, "tree": state.tree})
         kept.keep(state, best.change, context)
-        self._kept_names.append(best.section.name)
-        perform_all(kept.session_in(context, best.section, best.planned), self._stage.profiling)
-        self._record.trials[best.section.name] = best.section.record
+        self._kept_names.append(best.subrun.name)
+        perform_all(kept.session_in(context, best.subrun, best.planned), self._stage.profiling)
+        self._record.trials[best.subrun.name] = best.subrun.record
         effect = found.effect.value if found.effect else None
-        if self._targets_met(best.section.record):
+        if self._targets_met(best.subrun.record):
             self._stop = MET
         elif effect is not None and effect < self._stage.diminishing:
             self._stop = f"diminishing: the last accepted change brought {effect:.1%}"
@@ -315,10 +315,10 @@ class Optimizer(TreeWork):
         tail = masked(list(invoke.tail(log)), self._session.context.secrets)
         return LastWords(tuple(tail), str(log.relative_to(self._folder.path)))
 
-    def _kept_diff(self, found: Try, change: Change | None, section: Section) -> Try:
+    def _kept_diff(self, found: Try, change: Change | None, subrun: Subrun) -> Try:
         if change is None:
             return found
-        path = self._folder.step(section.name) / DIFF
+        path = self._folder.step(subrun.name) / DIFF
         path.write_bytes(change.difference.patch)
         return ledger.with_change(found, change, str(path.relative_to(self._folder.path)))
 
@@ -399,7 +399,7 @@ class Optimizer(TreeWork):
         own, tree = Settings(made.env, made.params), self._patched(kept.state.tree, made)
         change = change_of(self._repository, self._stage.own, kept.state.tree, tree, own)
         trial = self._record.trials.get(found.id, Record(run=self._record.run, planned=self._record.planned))
-        self._rivals.append(Rival(planned, change, Section(self._folder, found.id, trial), found))
+        self._rivals.append(Rival(planned, change, Subrun(self._folder, found.id, trial), found))
 
     def _patched(self, tree: str, made: TriedChange) -> str:
         """Return the tree with the diff of a try applied; the same tree if the try changed no code."""
@@ -408,11 +408,11 @@ class Optimizer(TreeWork):
         patch = (self._folder.path / made.diff_file).read_bytes()
         return patches.apply(self._repository, tree, patch, name=made.diff_file)
 
-    def _section(self, name: str) -> Section:
-        section = Section(self._folder, name, Record(run=self._record.run, planned=self._record.planned))
+    def _subrun(self, name: str) -> Subrun:
+        subrun = Subrun(self._folder, name, Record(run=self._record.run, planned=self._record.planned))
         # Separates this try from the events of an interrupted one.
-        section.append({"event": "begun"})
-        return section
+        subrun.append({"event": "begun"})
+        return subrun
 
     def _latest(self) -> Record:
         """Return the record with the newest profiles: the last accepted candidate's, else the run's own."""

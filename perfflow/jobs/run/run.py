@@ -26,7 +26,7 @@ from perfflow.session.clock import now
 from perfflow.session.conclude import write, write_profiles
 from perfflow.session.earlier_run import Earlier
 from perfflow.session.first_event import digest, opening_event
-from perfflow.session.guard_run_folder import kept
+from perfflow.session.guard_run_folder import explaining_folder_errors
 from perfflow.session.open_workflow import Opened, select
 from perfflow.session.pause import pausing
 from perfflow.session.perform import schedule
@@ -55,11 +55,12 @@ if TYPE_CHECKING:
 class RunPart:
     """The part of a run that one machine measures: the benchmarks of distributed suites, by step.
 
-    ``comparing``: how many benchmarks the whole run compares. It decides whether each is screened first.
+    ``compared_steps`` is the number of steps of the whole run that compare two sides. If there are many, each step is
+    screened first.
     """
 
     parts: Mapping[str, Benchmarks]
-    comparing: int
+    compared_steps: int
     built: Mapping[Side, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
     """The outputs of the build steps, by side, if the trees are already built."""
 
@@ -78,7 +79,7 @@ class RunRequest:
     """Folder of an interrupted run to resume."""
     seed: int | None = None
     lock_timeout: float = 1800.0
-    look_at_noise: bool = True
+    checks_noise: bool = True
     command: Sequence[str] = ()
     """The command line that repeats this run, if it is not `perfflow run`."""
     report: bool = True
@@ -121,7 +122,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
     chosen = _chosen(opened, request)
     plan, selected = chosen.opened.plan, chosen.steps
     folder = run_folder.reopen(request.resume) if request.resume else run_folder.create(opened.root, request.out)
-    with folder, kept(folder.path, can_resume=chosen.is_gate or not request.command):
+    with folder, explaining_folder_errors(folder.path, can_resume=chosen.is_gate or not request.command):
         session = _begun(chosen, request, folder, progress)
         progress.began(folder.path, [item for item in plan.steps if item.id in selected])
         ended, unable = set[str](), False
@@ -216,7 +217,7 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
     trees = tree_jobs.run_trees(
         opened, steps, request.base, request.head, request.resume, elsewhere=request.placement is not None
     )
-    expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
+    expected, cautions = _expected(opened) if request.checks_noise else ([], [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:
         from perfflow.jobs.gate.merged_acceptances import without_spent
@@ -275,12 +276,12 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     measuring = [item for item in opened.plan.steps if item.id in steps and item.role is Role.MEASURE]
     session = RunSession(context, folder, progress, performer_of, request.lock_timeout)
     session.budget = TotalBudget(request.budget, [item.id for item in measuring])
-    session.checks_noise, session.earlier = request.look_at_noise, earlier
+    session.checks_noise, session.earlier = request.checks_noise, earlier
     session.allow_skipped = request.allow_skipped
-    session.comparing = sum(_looks_at_noise(item, gate=chosen.is_gate) for item in measuring)
+    session.compared_steps = sum(_has_interim_analyses(item, gate=chosen.is_gate) for item in measuring)
     if request.part:
         session.asks_where, session.parts, session.built = False, request.part.parts, request.part.built
-        session.comparing = max(session.comparing, request.part.comparing)
+        session.compared_steps = max(session.compared_steps, request.part.compared_steps)
     return session
 
 
@@ -292,7 +293,7 @@ def _layouts(opened: Opened) -> Path | None:
     return run_folder.home(opened.root) / layouts.name if draws_layouts(opened.plan, in_trees=False) else None
 
 
-def _looks_at_noise(item: Planned, *, gate: bool) -> bool:
+def _has_interim_analyses(item: Planned, *, gate: bool) -> bool:
     """Return whether a step compares two sides of a noisy metric with interim analyses."""
     noisy = item.step.runs is None and not (item.tool and item.tool.deterministic)
     return noisy and (gate or item.step.candidate is not None)

@@ -49,7 +49,7 @@ _REPEATING = ("/bin/sh", "-c", _REPEATED, "sh")
 
 
 @dataclass(frozen=True)
-class Effort:
+class ProfilingEffort:
     """How to profile a benchmark: calls per side, runs of the program per call, and samples per second."""
 
     calls: int
@@ -61,16 +61,16 @@ _UNKNOWN = Profiler(method=ProfilingMethod.SAMPLED_TIME)
 """Used for an adapter that declares no profiler."""
 
 
-def effort_for(tool: Adapter, seconds: float, frequency: int | None = None) -> Effort:
+def effort_for(tool: Adapter, seconds: float, frequency: int | None = None) -> ProfilingEffort:
     """Return the effort for a program that runs ``seconds``; ``frequency`` is the one in the workflow, if any."""
     chosen = frequency or next(rate for limit, rate in _FREQUENCIES if seconds <= limit)
     profiler = tool.profiler or _UNKNOWN
     if profiler.method is ProfilingMethod.CALLS:
-        return Effort(max(1, min(TRACED, int(PROFILING_SECONDS / max(seconds, 1e-3)))), 1, chosen)
+        return ProfilingEffort(max(1, min(TRACED, int(PROFILING_SECONDS / max(seconds, 1e-3)))), 1, chosen)
     calls = max(1, min(CALLS, int(PROFILING_SECONDS / max(seconds, 1e-3))))
     wanted = SAMPLES / calls / max(seconds * chosen, 1e-9)
     affordable = PROFILING_SECONDS / calls / max(seconds, 1e-3)
-    return Effort(calls, max(1, math.ceil(min(wanted, affordable))) if profiler.repeats else 1, chosen)
+    return ProfilingEffort(calls, max(1, math.ceil(min(wanted, affordable))) if profiler.repeats else 1, chosen)
 
 
 def _difference(few: Parsed, many: Parsed) -> Iterator[Cost]:
@@ -120,7 +120,7 @@ class ProfilerCalls:
         own = next((int(options[key]) for key in ("frequency", "rate") if str(options.get(key, "")).isdecimal()), None)
         # One call is enough if the profiler counts, or if there is one tree, since functions are then not compared.
         many = not self._tool.deterministic and bool(self._session.contexts)
-        effort = effort_for(self._tool, seconds, own) if many else Effort(1, 1, own or 0)
+        effort = effort_for(self._tool, seconds, own) if many else ProfilingEffort(1, 1, own or 0)
         taken: dict[Side, list[str]] = {side: [] for side in sides}
         last: dict[Side, tuple[Ready, Parsed]] = {}
         number, ends = 0, time.monotonic() + PROFILING_SECONDS * len(sides)
@@ -148,7 +148,7 @@ class ProfilerCalls:
         for side in sides:
             taken, iterated = [], []
             for number in numbers:
-                prepared, call = self._prepared(side, Effort(1, 1, 0), number)
+                prepared, call = self._prepared(side, ProfilingEffort(1, 1, 0), number)
                 taken.append(invoke.run(self._session.spawner(), prepared, self._folder / side.value).parsed)
                 iterated.append(self._source_tool.iterated(call) if call else "")
             last[side] = (prepared, taken[-1])
@@ -189,7 +189,7 @@ class ProfilerCalls:
         """Return whether a side has too few samples, for example because the program waited for a core when timed."""
         return self._is_sampling and min(self.costs.samples(side) for side in sides) < SAMPLES
 
-    def _runs(self, sides: Sequence[Side], effort: Effort, done: int) -> int:
+    def _runs(self, sides: Sequence[Side], effort: ProfilingEffort, done: int) -> int:
         """Return the runs of the program per remaining call, estimated from the samples so far."""
         if not self._profiler.repeats or not self._wants_more(sides):
             return effort.runs
@@ -197,7 +197,7 @@ class ProfilerCalls:
         missing = (SAMPLES - have) / max(1, effort.calls - done)
         return max(1, min(_MOST_RUNS, math.ceil(effort.runs * missing / max(1.0, have / done))))
 
-    def _prepared(self, side: Side, effort: Effort, iterations: int = 0) -> tuple[Ready, Call | None]:
+    def _prepared(self, side: Side, effort: ProfilingEffort, iterations: int = 0) -> tuple[Ready, Call | None]:
         """Return the profiler's call for a side, and the suite's call within it."""
         folder = self._folder / side.value
         folder.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ from perfflow.session.perform import allows
 from perfflow.session.progress import Nested
 from perfflow.session.session import RunSession
 from perfflow.session.watched_links import RECORDINGS
-from perfflow.store.subrun import Keeper
+from perfflow.store.subrun import EventStore
 from perfflow.trees.swap_files import InPlace
 from perfflow.workflow.layout_checks import SEED_VARIABLE, uses_seed
 
@@ -204,7 +204,7 @@ def _run_of(planned: Planned) -> StepRun:
 class _Unrecorded:
     """Replaces the run's folder for builds that do not appear in the result."""
 
-    whole: Keeper
+    whole: EventStore
     scratch: Path
 
     @property

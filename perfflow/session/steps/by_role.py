@@ -29,9 +29,9 @@ def performer_of(planned: Planned) -> Perform:
 
             return profile
         case Role.MACHINE:
-            from perfflow.session.steps.peaks import survey
+            from perfflow.session.steps.peaks import measure_peaks
 
-            return survey
+            return measure_peaks
         case Role.CHECK:
             from perfflow.session.steps.check import check
 

@@ -11,7 +11,7 @@ from perfflow.session.evidence import Evidence
 from perfflow.session.session import RunSession
 
 
-def survey(session: RunSession, planned: Planned, run: StepRun) -> None:
+def measure_peaks(session: RunSession, planned: Planned, run: StepRun) -> None:
     """Run the tool once and keep the peaks that it measured. Raises PreparationError and Failure."""
     session.build_first(planned, run, (Side.BASELINE,))
     prepared, invoked = session.invoke(planned, Side.BASELINE, run)

@@ -22,7 +22,7 @@ from perfflow.store.history.summary import RunSummary, StepTime, params_text, su
 if TYPE_CHECKING:
     from perfflow.store.history.database import History
 
-__all__ = ["NEWEST", "RunKind", "StepDuration", "seen"]
+__all__ = ["NEWEST", "RunKind", "StepDuration", "step_durations"]
 NEWEST = 5
 """Number of runs to use. Older ones measured older code."""
 _LOOKED_AT = 20
@@ -45,7 +45,7 @@ class StepDuration:
         return len(self.names)
 
 
-def seen(root: Path, kind: RunKind, history: History | None = None) -> dict[str, StepDuration]:
+def step_durations(root: Path, kind: RunKind, history: History | None = None) -> dict[str, StepDuration]:
     """Return the durations in the newest runs of this workflow, by step id. Runs that cannot be read are skipped."""
     try:
         stored = history.step_times(kind, NEWEST) if history else {}

@@ -64,7 +64,7 @@ def checked(address: str) -> str:
 
 
 @contextmanager
-def looked_into(root: Path, *, server: bool) -> Iterator[History | None]:
+def open_for_reading(root: Path, *, server: bool) -> Iterator[History | None]:
     """Open the history for reading; None if there is none or it cannot be read.
 
     ``server``: whether to connect to a server. Commands that only show data do not.
