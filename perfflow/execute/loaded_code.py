@@ -50,7 +50,7 @@ class Loaded:
 
 
 @contextmanager
-def watched(prepared: Ready, slot: Slot) -> Iterator[tuple[Ready, Loaded]]:
+def recording_modules(prepared: Ready, slot: Slot) -> Iterator[tuple[Ready, Loaded]]:
     """Record the code that processes started in this context load; ``Loaded`` is filled at its end. Raises Failure."""
     around = slot.path.with_suffix(".loaded")
     try:

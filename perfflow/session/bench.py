@@ -260,7 +260,7 @@ class Bench:
                     before = written(self.session.parsed_file(self.planned, side)) if self._parse else None
                     prepared = self._with_random_state(self.prepared(side, count, only), only)
                     read = self.unread.with_reader(prepared) if self.warming else None
-                    with self._own_code.watched(read or prepared) if self.warming else nullcontext(prepared) as started:
+                    with self._own_code.checked(read or prepared) if self.warming else nullcontext(prepared) as started:
                         invoked = invoke.run(self.session.spawner(), started, folder)
                     if read:
                         self.unread.note_read(prepared, invoked)

@@ -19,32 +19,32 @@ SAME_CODE = "both sides run identical code (byte for byte): any difference is no
 
 
 class OwnCode:
-    """Watches the first run of each side and benchmark of a step, and records which files of the tree it loaded."""
+    """Records which files of its tree the first run of each side and benchmark of a step loads, and checks them."""
 
     def __init__(self, session: RunSession, run: StepRun) -> None:
         self._session, self._run = session, run
-        self._watched: set[tuple[Side, int | None, str]] = set()
+        self._checked: set[tuple[Side, int | None, str]] = set()
         self._files: dict[Side, dict[str, str]] = {}
 
     @contextmanager
-    def watched(self, prepared: Ready) -> Iterator[Ready]:
-        """Yield the watched form of a call that is not timed. Raises Failure if code of another tree ran."""
+    def checked(self, prepared: Ready) -> Iterator[Ready]:
+        """Yield the call, which is not timed, with its modules recorded. Raises Failure if code of another tree ran."""
         key = (prepared.side, prepared.ops, prepared.call.only if prepared.call else "")
-        if key in self._watched:
+        if key in self._checked:
             yield prepared
             return
-        with watching(prepared, self._run) as (watched, files):
-            yield watched
+        with checking_code(prepared, self._run) as (changed, files):
+            yield changed
         # Only now: a run that timed out with a reader of its output is repeated, and was not checked.
-        self._watched.add(key)
+        self._checked.add(key)
         self._files.setdefault(prepared.side, {}).update(files)
 
     def check_untimed(self, prepared: Ready) -> None:
         """Run the command of a tool without warm-up once without the tool, if it starts Python. Raises Failure."""
         call = prepared.call
         if prepared.slot and call and not call.shell_text and starts_python(call.command):
-            with self.watched(replace(prepared, argv=call.command, tool=None, call=None)) as watched:
-                self._session.start(watched, self._run)
+            with self.checked(replace(prepared, argv=call.command, tool=None, call=None)) as changed:
+                self._session.start(changed, self._run)
 
     def same(self) -> bool | None:
         """Return whether both sides loaded the same Python files of their trees; None if not known for both."""
@@ -56,8 +56,8 @@ def run_check(prepared: Ready, run: StepRun, start: Callable[[Ready], Invoked]) 
     """Run a call that is not timed; a check in a slot must run the code of that slot. Raises Failure."""
     if prepared.planned.role is not Role.CHECK:
         return start(prepared)
-    with watching(prepared, run) as (watched, _):
-        return start(watched)
+    with checking_code(prepared, run) as (changed, _):
+        return start(changed)
 
 
 def differ_in_code_only(session: RunSession, planned: Planned) -> bool:
@@ -67,8 +67,8 @@ def differ_in_code_only(session: RunSession, planned: Planned) -> bool:
 
 
 @contextmanager
-def watching(prepared: Ready, run: StepRun) -> Iterator[tuple[Ready, dict[str, str]]]:
-    """Yield the watched form of a call that is not timed, and the hashes of the Python files that it loaded.
+def checking_code(prepared: Ready, run: StepRun) -> Iterator[tuple[Ready, dict[str, str]]]:
+    """Yield a call that is not timed with its modules recorded, and the hashes of the Python files that it loaded.
 
     The hashes are filled in at the end, and only inside slots. Raises Failure if code of another tree ran.
     """
@@ -77,9 +77,9 @@ def watching(prepared: Ready, run: StepRun) -> Iterator[tuple[Ready, dict[str, s
         yield prepared, files
         return
     # Imported on use: most runs need no trees.
-    from perfflow.execute.loaded_code import UNSEEN, require_own, watched
+    from perfflow.execute.loaded_code import UNSEEN, recording_modules, require_own
 
-    with watched(prepared, slot) as (changed, loaded):
+    with recording_modules(prepared, slot) as (changed, loaded):
         yield changed, files
     require_own(loaded, slot)
     command = prepared.call.command if prepared.call else prepared.argv

@@ -23,10 +23,10 @@ from perfflow.plan.groups import Benchmarks
 from perfflow.plan.plan import Planned
 from perfflow.session.earlier_run import Earlier
 from perfflow.session.progress import Progress
+from perfflow.session.recorded_links import with_links_recorded
 from perfflow.session.services import Services
 from perfflow.session.total_budget import TotalBudget
 from perfflow.session.wait_times import Waits
-from perfflow.session.watched_links import watched
 from perfflow.store.subrun import EventStore
 from perfflow.tools.pacing import Pace
 from perfflow.verdict.acceptance import Goal
@@ -231,7 +231,7 @@ class RunSession:
             if not run.argv:
                 run.argv = list(prepared.shown)
             try:
-                invoke.prepare(self.spawner(), watched(context, prepared))
+                invoke.prepare(self.spawner(), with_links_recorded(context, prepared))
             except Failure as failure:
                 failure.reason = f"{self.where(side)}{failure.reason}"
                 run.failing = list(prepared.shown)

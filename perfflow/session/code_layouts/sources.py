@@ -27,8 +27,8 @@ from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Planned
 from perfflow.session.perform import allows
 from perfflow.session.progress import Nested
+from perfflow.session.recorded_links import RECORDINGS
 from perfflow.session.session import RunSession
-from perfflow.session.watched_links import RECORDINGS
 from perfflow.store.subrun import EventStore
 from perfflow.trees.swap_files import InPlace
 from perfflow.workflow.layout_checks import SEED_VARIABLE, uses_seed

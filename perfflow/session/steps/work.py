@@ -18,8 +18,8 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
 from perfflow.session.own_code import run_check
+from perfflow.session.recorded_links import with_links_recorded
 from perfflow.session.session import RunSession
-from perfflow.session.watched_links import watched
 from perfflow.tools.adapter import Role
 from perfflow.tools.regular_files import NotRegularError, read
 from perfflow.tools.tool_files import last_line
@@ -63,7 +63,7 @@ def command(session: RunSession, planned: Planned, run: StepRun) -> Path:
         os.unlink(outputs)  # noqa: PTH108 (a Path for each step costs more than the call)
     prepared = ready(session.context, planned, Side.BASELINE, folder, variables={OUTPUT_VARIABLE: outputs})
     if planned.role is Role.WORK:
-        prepared = watched(session.context, prepared)
+        prepared = with_links_recorded(session.context, prepared)
     run.argv = list(prepared.shown)
     run.log = session.log_in(folder, "stderr" if prepared.tool else "stdout")
     invoked = run_check(prepared, run, partial(invoke.run, session.spawner(), folder=folder))

@@ -16,7 +16,7 @@ RECORDINGS = "recordings"
 """Subfolder for recorded links, in a tree's folder for code layouts."""
 
 
-def watched(context: TreeContext, prepared: Ready) -> Ready:
+def with_links_recorded(context: TreeContext, prepared: Ready) -> Ready:
     """Return the same call, with its links recorded if layouts of its executables may be drawn."""
     return replace(prepared, env=_recorded(context.layouts, prepared.env)) if context.layouts else prepared
 
