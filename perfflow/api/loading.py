@@ -10,6 +10,7 @@ from perfflow.api.model import Benchmark, Bounds, Sample, Target
 from perfflow.api.run import Run
 from perfflow.jobs.export.export import read_result
 from perfflow.model import result_samples
+from perfflow.model.design import Design
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Side
 from perfflow.model.result import Benchmark as Row
@@ -17,7 +18,6 @@ from perfflow.model.result import Result, TargetResult
 from perfflow.model.tree_facts import tree_of
 from perfflow.report.payloads.revision import has_changes, revision_of
 from perfflow.report.rows import is_bound
-from perfflow.sampling.pairs import Design
 from perfflow.store import run_folder
 from perfflow.trees import project
 

@@ -13,7 +13,6 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import StrEnum
 
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Reading, Side
@@ -30,19 +29,6 @@ SCREENED = 12
 """If there are more benchmarks than this, they are screened first, and noticeable changes are confirmed."""
 FIRST_LOOK = 24
 """A command is also expensive if its budget allows fewer runs than this: 11 pairs and a reserve."""
-
-
-class Design(StrEnum):
-    """How the samples of one benchmark were taken; it determines the analysis."""
-
-    LOOKS = "looks"
-    FIXED = "fixed"
-    FEW = "few"
-    SCREEN = "screen"
-    CONFIRM = "confirm"
-    LAYOUTS = "layouts"
-    FIXED_LAYOUTS = "fixed layouts"
-    FEW_LAYOUTS = "few layouts"
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from perfflow.model.design import Design
 from perfflow.model.readings import Reading, Side
 from perfflow.model.units import Dimension, format_quantity
-from perfflow.sampling.pairs import EXPENSIVE, FIRST_LOOK, Design, LostError, Round, Sampled, Sampler, Subject, Turn
+from perfflow.sampling.pairs import EXPENSIVE, FIRST_LOOK, LostError, Round, Sampled, Sampler, Subject, Turn
 from perfflow.sampling.stop_rule import Stop, StopRule
 from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE, SCREENING
 from perfflow.store.record import reading_from_json, reading_to_json

@@ -13,11 +13,12 @@ from enum import StrEnum
 from typing import Any
 
 from perfflow.model.criteria import Criteria
+from perfflow.model.design import Design
 from perfflow.model.metrics import COMPARED_STATISTICS, MEMORY, TIMES
 from perfflow.model.readings import Side
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
-from perfflow.sampling.pairs import Design, Subject
+from perfflow.sampling.pairs import Subject
 from perfflow.stats.designs import CONFIRMING
 from perfflow.store.record import Record, Series
 from perfflow.store.run_facts import PlannedStep

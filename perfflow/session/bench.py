@@ -17,12 +17,13 @@ from perfflow.execute.invoke import LEFT_RUNNING, Failure, Invoked, Written, all
 from perfflow.execute.prepare import PreparationError, Ready, first_count, operations, ready, rendered, whole
 from perfflow.execute.schedule import StepRun
 from perfflow.machine.noise import NoiseClass, as_json, describe
+from perfflow.model.design import Design
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Reading, Side
 from perfflow.model.secrets import masked
 from perfflow.model.units import duration
 from perfflow.plan.plan import Planned
-from perfflow.sampling.pairs import SCREENED, Design, LostError, Sampled, Sampler, Subject, Take
+from perfflow.sampling.pairs import SCREENED, LostError, Sampled, Sampler, Subject, Take
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.benchmark_durations import Paces
@@ -81,13 +82,13 @@ class Bench:
         self.paces = Paces()
         self._elsewhere = 0
         """Number of benchmarks of the suite that other machines measure."""
+        if not self.deterministic and session.check_noise():
+            run.warnings += hostility(session)
         self.budget = self._budget_seconds()
         self.start_over(session.context.seed)
 
     def _budget_seconds(self) -> float:
         """Return the budget (s) of one benchmark. The default is longer on a hostile machine."""
-        if not self.deterministic and self.session.check_noise():
-            self.run.warnings += hostility(self.session)
         if self.planned.step.budget:
             return duration(str(rendered(self.planned.step.budget, self.context)))
         hostile = self.session.noise is not None and self.session.noise.kind is NoiseClass.HOSTILE

@@ -12,6 +12,7 @@ from sys import intern
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfflow.model.criteria import Criteria, criteria_from_json
+from perfflow.model.design import Design
 from perfflow.model.kernels import KernelOf
 from perfflow.model.lazy import dataclass
 from perfflow.model.memory_curve import MemoryCurveOf
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
     from perfflow.model.result import Attribution
 
 SCHEMA = "perfflow.events/1"
-UNPAIRED = "unpaired"
-"""Design of samples that were combined from two stored sets."""
-FEW_LAYOUTS = "few layouts"
-"""Design of samples of a few code layouts of each side, with several runs of each layout."""
 TWICE = "measured twice: "
 """Prefix of the warning of a step whose samples are skipped because another step measures the same."""
 _MEASURE = "measure"
@@ -65,7 +62,7 @@ class Series:
     tool: str
     paired: bool
     two_sided: bool
-    design: str = "fixed"
+    design: str = Design.FIXED
     sides: dict[Side, list[Reading]] = field(default_factory=_empty)
     lone: dict[Side, list[Reading]] = field(default_factory=_empty)
     """Readings without a partner in their pair: all readings of a metric that only one side has."""
@@ -80,7 +77,7 @@ class Series:
     @property
     def comparable(self) -> bool:
         """Whether the design allows a comparison of the sides."""
-        return self.paired or self.design in ("few", FEW_LAYOUTS)
+        return self.paired or self.design in (Design.FEW, Design.FEW_LAYOUTS)
 
     @property
     def exact(self) -> bool:
@@ -96,7 +93,7 @@ class Series:
 
     def begin(self, design: str, event: Mapping[str, Any]) -> None:
         """Prepare for the readings of a pair: set aside readings of an earlier design."""
-        if design == "confirm":
+        if design == Design.CONFIRM:
             self.start_confirming(event.get("confirmation", 1), design)
         if event.get("layout", 0):
             self.start_layouts(design)
@@ -115,7 +112,7 @@ class Series:
             self.built = replace(self)
             self.sides, self.lone, self.screened = _empty(), _empty(), _empty()
             self.layouts = {side: [] for side in Side}
-            self.design, self.paired = design, design != FEW_LAYOUTS and self.two_sided
+            self.design, self.paired = design, design != Design.FEW_LAYOUTS and self.two_sided
             self.seconds = 0.0
 
     def add(self, side: Side, reading: Reading, layout: int) -> None:
@@ -312,12 +309,12 @@ class Record:
         for side, readings in event.get("readings", {}).items():
             for item in readings:
                 reading = reading_from_json(item)
-                series = self._series(event["id"], reading, paired=False, two_sided=both, design="fixed")
+                series = self._series(event["id"], reading, paired=False, two_sided=both, design=Design.FIXED)
                 if series:
                     series.add(Side(side), reading, 0)
 
     def _take_sample(self, event: Mapping[str, Any]) -> None:
-        design, layout = event.get("design", "fixed"), event.get("layout", 0)
+        design, layout = event.get("design", Design.FIXED), event.get("layout", 0)
         taken = {side: [reading_from_json(item) for item in event[side]] for side in Side if side in event}
         if layout:
             # Code layout does not affect memory, so the programs as built decide about it.
@@ -342,8 +339,8 @@ class Record:
 
     def _take_single(self, event: Mapping[str, Any], side: Side, readings: Sequence[Reading]) -> None:
         """Fold the readings of a process without a partner."""
-        design, layout = event.get("design", "fixed"), event.get("layout", 0)
-        two_sided = design in ("few", UNPAIRED) or event.get("alone", False)
+        design, layout = event.get("design", Design.FIXED), event.get("layout", 0)
+        two_sided = design in (Design.FEW, Design.UNPAIRED) or event.get("alone", False)
         for reading in readings:
             series = self._series(event["step"], reading, paired=False, two_sided=two_sided, design=design)
             if series is None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from perfflow.model.design import Design
 from perfflow.model.metrics import MEMORY
 from perfflow.model.readings import Side
 from perfflow.store import run_folder
-from perfflow.store.record import UNPAIRED
 
 Orders = Mapping[str, Sequence[int]]
 """By side: the position of each sample among all samples of the row in the order taken, from 0."""
@@ -91,7 +91,7 @@ def order_in(folder: Path | None) -> TakingOrder:
 def _take(found: dict[_Key, list[_Taken]], event: Mapping[str, Any], benchmark: str) -> None:
     sides = [side.value for side in Side if side in event]
     # Samples that were combined from two stored sets have no known order.
-    if event.get("design") == UNPAIRED or (len(sides) > 1 and "first" not in event):
+    if event.get("design") == Design.UNPAIRED or (len(sides) > 1 and "first" not in event):
         return
     sides.sort(key=lambda side: side != event.get("first"))
     step = event["step"]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from perfflow.model.criteria import Criteria
+from perfflow.model.design import Design
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, Better
 from perfflow.model.readings import Side
@@ -84,7 +85,7 @@ class _TrialMetric:
 
         A few runs in random order have no pairs. Because all are of the same command, any two of them form one.
         """
-        if self.series.design == "few":
+        if self.series.design == Design.FEW:
             runs = [item.value for side in Side for item in self.series.sides[side] if item.value > 0]
             return list(zip(runs[::2], runs[1::2], strict=False))
         both = [
@@ -135,10 +136,10 @@ def _noisy(base: Finding, seen: Sequence[_TrialMetric], criteria: Criteria, budg
 def _most(seen: Sequence[_TrialMetric], each: float, recorded: int, budget: float) -> int:
     """Return the most pairs of a run: limited by its design, the budget and the recorded pairs."""
     design = seen[0].series.design
-    if design == "fixed":
+    if design == Design.FIXED:
         return min(recorded, max(len(item.pairs()) for item in seen))
     affordable = int(budget / each) if each > 0 else recorded
-    if design == "few":
+    if design == Design.FEW:
         # A run takes at least FEW runs of each side, even if they exceed the budget.
         return pairs_needed(design, min(recorded, affordable)) if recorded >= FEW else recorded
     return min(recorded, pairs_needed(design, affordable))

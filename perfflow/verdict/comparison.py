@@ -9,6 +9,7 @@ from functools import partial
 from statistics import variance
 
 from perfflow.model.criteria import Criteria
+from perfflow.model.design import Design
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import QUANTILES, Better, Metric, default_statistic, is_exact
 from perfflow.model.readings import CAPPED, MEAN, Reading, Side, is_rate
@@ -30,7 +31,7 @@ from perfflow.stats.paired_test import (
     quantile_interval,
     samples_for_quantile,
 )
-from perfflow.store.record import FEW_LAYOUTS, UNPAIRED, Series
+from perfflow.store.record import Series
 
 VALUE_CONFIDENCE = 0.95
 """Confidence of the interval of one side's value."""
@@ -146,12 +147,12 @@ def _compared(series: Series, criteria: Criteria, share: float) -> Comparison:
     )
     if not baseline or not candidate or metric.better is Better.NONE or all(_bounded(series, side) for side in Side):
         return alone
-    if statistic == CAPPED and series.design not in ("few", UNPAIRED) and not is_rate(series.metric):
+    if statistic == CAPPED and series.design not in (Design.FEW, Design.UNPAIRED) and not is_rate(series.metric):
         alone, (change, confidence, said) = _capped_or_mean(alone, series, rules, share)
     else:
         change, confidence, said = _change(series, metric, rules, share)
     blur = _blur(series, metric, rules)
-    pairs = 0 if series.design == UNPAIRED else min(baseline.n, candidate.n)
+    pairs = 0 if series.design == Design.UNPAIRED else min(baseline.n, candidate.n)
     if not metric.exact:
         pairs = _judged(series.design, pairs, rules)
     return replace(
@@ -298,7 +299,7 @@ def _change(series: Series, metric: Metric, rules: Rules, share: float, statisti
     baseline, candidate = (_values(series, side, statistic) for side in Side)
     if metric.exact:
         return _exact_change(baseline, candidate, rules)
-    if series.design != UNPAIRED and not series.comparable:
+    if series.design != Design.UNPAIRED and not series.comparable:
         return _UNKNOWN, None, ()
     baseline, candidate = _of_schedule(series.design, baseline, candidate, rules)
     confidence = _with_share(confidence_of(series.design, len(baseline), rules), share)
@@ -306,16 +307,16 @@ def _change(series: Series, metric: Metric, rules: Rules, share: float, statisti
         if baseline == candidate:
             return Interval(0.0, 0.0, 0.0), confidence, ()
         return _UNKNOWN, confidence, (_ZEROS,)
-    if series.design == UNPAIRED:
+    if series.design == Design.UNPAIRED:
         # Converting rates into times only changes the sign of the mean of logarithms, so rates need no special case.
         old, new = (log_mean_of(series.readings(side)) for side in Side)
         interval = interval_of_log_means(old, new, confidence)
         if not math.isfinite(interval.low):
             return _UNKNOWN, None, (_TOO_FEW,)
     else:
-        blocks = blocks_of(len(baseline)) if series.design == "few" else (len(baseline),)
+        blocks = blocks_of(len(baseline)) if series.design == Design.FEW else (len(baseline),)
         few = partial(permutation_interval, blocks=blocks)
-        in_random_order = series.design in ("few", FEW_LAYOUTS)
+        in_random_order = series.design in (Design.FEW, Design.FEW_LAYOUTS)
         invert: Invert = few if in_random_order else partial(paired_interval, counted=rules.counted)
         interval = _interval_of_change(baseline, candidate, confidence, metric, invert)
     low, high = _growth(interval.low), _growth(interval.high)
@@ -336,7 +337,7 @@ def _judged(design: str, pairs: int, rules: Rules) -> int:
     """
     schedule = rules.schedule(design)
     judged = min(pairs, schedule[-1][0]) if schedule else pairs
-    return sum(blocks_of(judged)) if design == "few" else judged
+    return sum(blocks_of(judged)) if design == Design.FEW else judged
 
 
 def _of_schedule(
@@ -375,7 +376,7 @@ def _values(series: Series, side: Side, statistic: str = "") -> list[float]:
     A value is that of the reading, or a ``statistic`` inside it.
     """
     values = [item.inner.get(statistic, item.value) for item in series.readings(side)]
-    if series.design != FEW_LAYOUTS:
+    if series.design != Design.FEW_LAYOUTS:
         return values
     numbered = list(zip(series.layouts[side], values, strict=True))
     by_layout = [[value for own, value in numbered if own == number] for number in dict(numbered)]
@@ -433,7 +434,7 @@ def confidence_of(design: str, pairs: int, rules: Rules) -> float:
     schedule = rules.schedule(design)
     if schedule:
         return look_confidence(pairs, schedule)
-    return SCREEN_CONFIDENCE if design == "screen" else CHANGE_CONFIDENCE
+    return SCREEN_CONFIDENCE if design == Design.SCREEN else CHANGE_CONFIDENCE
 
 
 def p_of_no_change(baseline: Sequence[float], candidate: Sequence[float], metric: Metric) -> float:

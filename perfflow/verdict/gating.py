@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
 from perfflow.model.criteria import Accepted, Criteria, Thresholds
+from perfflow.model.design import Design
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import MEMORY, TIMES, Better
 from perfflow.model.readings import Side
 from perfflow.model.result import BESIDE_WHAT_DECIDES, GUARDED, HAS_TARGET, MEMORY_GREW
 from perfflow.model.targets import matches
 from perfflow.model.tree_facts import KEPT, STORED, tree_of
-from perfflow.store.record import UNPAIRED, Record
+from perfflow.store.record import Record
 from perfflow.verdict import memory
 from perfflow.verdict.clocks import Clocks, timing_metric
 from perfflow.verdict.comparison import Comparison
@@ -69,7 +70,7 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
         found.setdefault(key, MEMORY_GREW)
     same_as = _one_measurement(record, comparisons, criteria)
     found = {key: why for key, why in found.items() if why == HAS_TARGET or key not in same_as}
-    stored = {key for key in found if record.series[key].design == UNPAIRED}
+    stored = {key for key in found if record.series[key].design == Design.UNPAIRED}
     leading = {key: found[key] for key in found if key in stored and comparisons[key].only is not Side.BASELINE}
     gating = {key: why for key, why in found.items() if not _unpaired(record, key, comparisons[key])}
     gating = {key: why for key, why in gating.items() if key not in leading}
@@ -145,7 +146,9 @@ def _with_known_change(record: Record, by_metric: Mapping[str, Comparison]) -> M
     silent = {
         metric
         for metric, item in timed.items()
-        if record.series[item.benchmark, metric].design == UNPAIRED and item.change is not None and not item.confidence
+        if record.series[item.benchmark, metric].design == Design.UNPAIRED
+        and item.change is not None
+        and not item.confidence
     }
     if len(silent) == len(timed):
         return by_metric

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.design import Design
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import HOTSPOT, Side
 from perfflow.model.result import (
@@ -28,7 +29,7 @@ from perfflow.model.result_samples import AsBuilt, Bounds, LayoutsOf, MemoryResu
 from perfflow.model.targets import Names
 from perfflow.model.units import format_threshold
 from perfflow.stats.paired_test import Interval
-from perfflow.store.record import FEW_LAYOUTS, TWICE, Record, Series, reading_to_json
+from perfflow.store.record import TWICE, Record, Series, reading_to_json
 from perfflow.store.run_facts import PlannedStep, StepRecord
 from perfflow.tools.adapter import OPTIONAL_ROLES
 from perfflow.verdict import evidence, expectation, optional_parts, roofs, row_text, scenarios, targets, tradeoffs
@@ -198,7 +199,7 @@ def _layouts(item: Comparison, series: Series) -> LayoutsOf | None:
     if item.layouts is None or series.built is None:
         return None
     built = item.layouts.built
-    several = [series.layouts[side] for side in Side] if series.design == FEW_LAYOUTS else None
+    several = [series.layouts[side] for side in Side] if series.design == Design.FEW_LAYOUTS else None
     known = built.change is not None and not math.isnan(built.change.estimate)
     as_built = AsBuilt(
         design=series.built.design,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from perfflow.model.design import Design
 from perfflow.model.result import Benchmark
 from perfflow.model.rules import CURRENT
 from perfflow.model.units import format_change
@@ -55,7 +56,7 @@ def _first_look(row: Benchmark, *, options: bool) -> str:
 
 
 def _pairs(row: Benchmark, more: int) -> str:
-    few = row.design == "few"
+    few = row.design == Design.FEW
     return f"{more} more {'run' if few else 'pair'}{'' if more == 1 else 's'}{' of each side' if few else ''}"
 
 

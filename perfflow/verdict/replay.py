@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 
 from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.design import Design
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import Metric
 from perfflow.model.readings import Reading, Side
@@ -43,9 +44,9 @@ class Recorded:
 def pairs_needed(design: str, affordable: int) -> int:
     """Return the most pairs of one replay: limited by the design and the budget."""
     schedule = CURRENT.schedule(design)
-    if design == "few":
+    if design == Design.FEW:
         return sum(blocks_of(max(FEW, min(affordable, schedule[-1][0]))))
-    if design in ("screen", "confirm"):
+    if design in (Design.SCREEN, Design.CONFIRM):
         return max(SCREENING) + _CONFIRMED
     return min(affordable, schedule[-1][0]) if schedule else affordable
 
@@ -89,7 +90,7 @@ def _window(recorded: Recorded, pairs: int, chance: random.Random) -> Window:
     """Return consecutive pairs from a random place, each swapped by a coin flip, or few runs in random order."""
     start = chance.randrange(len(recorded.baseline) - pairs + 1)
     window = list(zip(recorded.baseline, recorded.candidate, strict=True))[start : start + pairs]
-    if recorded.design == "few":
+    if recorded.design == Design.FEW:
         return Window(recorded.metric, recorded.design, *_shuffled(window, chance))
     flipped = [(b, a) if chance.random() < 0.5 else (a, b) for a, b in window]
     return Window(recorded.metric, recorded.design, [a for a, _ in flipped], [b for _, b in flipped])
@@ -121,7 +122,7 @@ class Window:
     def finds(self, thresholds: Thresholds, change: float = 0.0) -> bool:
         """Return whether the run would detect a change if the candidate is multiplied by 1 + ``change``."""
         count = len(self.baseline)
-        if self.design in ("screen", "confirm"):
+        if self.design in (Design.SCREEN, Design.CONFIRM):
             return self._is_confirmed(thresholds, change)
         for look, _ in CURRENT.schedule(self.design):
             if look < count:
@@ -133,7 +134,7 @@ class Window:
     def _is_confirmed(self, thresholds: Thresholds, change: float) -> bool:
         slowed = [value * (1 + change) for value in self.candidate]
         for pairs in SCREENING:
-            seen = self._compared("screen", 0, pairs, change)
+            seen = self._compared(Design.SCREEN, 0, pairs, change)
             p = p_of_no_change(self.baseline[:pairs], slowed[:pairs], self.metric)
             if not seems_changed(seen, p, pairs):
                 return False
@@ -141,7 +142,7 @@ class Window:
         for pairs in CONFIRMING:
             if pairs > _CONFIRMED:
                 break
-            seen = self._compared("confirm", start, start + pairs, change)
+            seen = self._compared(Design.CONFIRM, start, start + pairs, change)
             if settled(seen, rule(seen, thresholds, identical=False), thresholds, identical=False):
                 break
         return _changed(seen, thresholds)
@@ -150,7 +151,7 @@ class Window:
         """Compare a range of pairs. A factor on one side scales the interval, so the test is inverted only once."""
         key = (design, start, end)
         if key not in self.known:
-            series = Series("", self.metric.name, "", "", paired=design != "few", two_sided=True, design=design)
+            series = Series("", self.metric.name, "", "", paired=design != Design.FEW, two_sided=True, design=design)
             for side, values in zip(Side, (self.baseline, self.candidate), strict=True):
                 series.sides[side] = [Reading(self.metric.name, value) for value in values[start:end]]
             self.known[key] = compare(series, Criteria(metrics={self.metric.name: self.metric}))

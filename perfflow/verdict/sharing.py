@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from perfflow.model.criteria import Criteria
+from perfflow.model.design import Design
 from perfflow.model.metrics import MEMORY, TIMES
 from perfflow.model.readings import Side
 from perfflow.model.result import GUARDED, HAS_TARGET, MEMORY_GREW
@@ -51,7 +52,7 @@ def _shares(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria) 
     for name, own in weights.items():
         chosen = next((metric for _, metric in own if metric in TIMES and _is_chosen(gating[name, metric])), "")
         others = [*(_others(rows, name, chosen) if chosen else []), *_watched_memory(record, rows, criteria, name)]
-        fewest = bool(chosen) and record.series[name, chosen].design == "few" and rows[name, chosen].pairs <= FEW
+        fewest = bool(chosen) and record.series[name, chosen].design == Design.FEW and rows[name, chosen].pairs <= FEW
         one_sided = [key for key in others if key not in own] if len(own) > 1 or not fewest else []
         whole = sum(own.values()) + (_OF_WITNESSES if one_sided else 0)
         each = 2 * _OF_WITNESSES / max(1, len(one_sided))

@@ -11,10 +11,9 @@ import pytest
 from pydantic import BaseModel
 
 from perfflow.model import result, result_kernels, result_nodes, result_routes, result_samples
+from perfflow.model.design import Design
 from perfflow.model.errors import Exit
-from perfflow.sampling.pairs import Design
 from perfflow.sampling.stop_rule import Stop
-from perfflow.store.record import UNPAIRED
 from perfflow.tools.adapter import Role
 
 TEXT = (Path(__file__).parents[2] / "docs" / "result.md").read_text()
@@ -58,7 +57,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
 }
 # Words of fields that are plain texts in the model.
 WORDS: dict[tuple[str, str], set[str]] = {
-    ("benchmarks", "design"): {*Design, UNPAIRED},
+    ("benchmarks", "design"): {*Design},
     ("benchmarks", "stopped"): set(Stop),
     ("steps", "role"): set(Role),
     ("gate", "name"): {result.GATE},

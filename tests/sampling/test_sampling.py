@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Criteria
+from perfflow.model.design import Design
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
-from perfflow.sampling.pairs import EXPENSIVE, FIRST_LOOK, Design, LostError, Sampled, Sampler, Subject, coin
+from perfflow.sampling.pairs import EXPENSIVE, FIRST_LOOK, LostError, Sampled, Sampler, Subject, coin
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import Stop, StopRule
 from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE, SCREENING

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Criteria
+from perfflow.model.design import Design
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
 from perfflow.sampling import pairs
-from perfflow.sampling.pairs import IDLE, Design, Sampler, Subject, Turn, coin
+from perfflow.sampling.pairs import IDLE, Sampler, Subject, Turn, coin
 from perfflow.sampling.stop_rule import ALONE, Stop, StopRule
 from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE
 from perfflow.verdict.acceptance import Goal

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Criteria, MemoryThresholds
+from perfflow.model.design import Design
 from perfflow.model.rules import FIRST
 from perfflow.plan.plan import Plan
-from perfflow.sampling.pairs import Design
 from perfflow.sampling.stop_rule import Stop, StopRule
 from perfflow.verdict.acceptance import Goal
 from tests.sampling.test_stop_rule import ONE, A, rule_of, taken, wave

@@ -15,11 +15,12 @@ from scipy import stats
 
 from perfflow.jobs.compare.compare_commands import Question, workflow_of
 from perfflow.model.criteria import Criteria
+from perfflow.model.design import Design
 from perfflow.model.readings import Reading, Side
 from perfflow.model.rules import CURRENT, FIRST
 from perfflow.model.targets import parse_target
 from perfflow.plan.plan import Plan
-from perfflow.sampling.pairs import Design, Sampler, Subject
+from perfflow.sampling.pairs import Sampler, Subject
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import ALONE, Stop, StopRule
 from perfflow.session.open_workflow import open_workflow

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.criteria import Accepted, Criteria, criteria_from_json
+from perfflow.model.design import Design
 from perfflow.model.errors import UserError
 from perfflow.model.metrics import Better, Metric
 from perfflow.model.result import Result
 from perfflow.model.units import Dimension
-from perfflow.sampling.pairs import Design
 from perfflow.store.record import Record, record_of
 from perfflow.store.result_file import read, to_text
 from perfflow.verdict.from_result import record_of_result

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfflow.model.design import Design
 from perfflow.model.result import Result
-from perfflow.store.record import UNPAIRED
 from tests.verdict.records import criteria, ended, judged, planned, reading, row
 
 STEADY = [1.0, 1.001, 0.999, 1.0, 1.002, 0.998]
@@ -21,7 +21,12 @@ def compared(old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[floa
     """Judge values by metric of one benchmark, ``b``."""
     marks = {name: keys.pop(name) for name in ("exact", "at_most") if name in keys}
     events = [
-        {"event": "sample", "step": "c", "design": UNPAIRED, side: [reading(metric, value, benchmark="b", **marks)]}
+        {
+            "event": "sample",
+            "step": "c",
+            "design": Design.UNPAIRED,
+            side: [reading(metric, value, benchmark="b", **marks)],
+        }
         for side, values in (("baseline", old), ("candidate", new))
         for metric, found in values.items()
         for value in found

@@ -11,6 +11,7 @@ from typing import Any
 
 from perfflow.jobs.run.run import FinishedRun
 from perfflow.model.criteria import Criteria, criteria_from_json
+from perfflow.model.design import Design
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
@@ -25,7 +26,7 @@ from perfflow.store.history import machines
 from perfflow.store.history.same_statistic import with_same_statistic
 from perfflow.store.history.stored import OWN, Key, Stored
 from perfflow.store.history.suggestions import listed
-from perfflow.store.record import SCHEMA, UNPAIRED, reading_to_json, record_of
+from perfflow.store.record import SCHEMA, reading_to_json, record_of
 from perfflow.store.run_folder import RunFolder
 from perfflow.tools.tool_files import clean_name
 from perfflow.verdict import row_text
@@ -330,5 +331,5 @@ def _samples(name: Side, side: Stored) -> Iterator[dict[str, Any]]:
     """Yield one event for each value, because values of two metrics may come from different processes."""
     for readings in side.series.values():
         for reading in readings:
-            event = {"event": "sample", "step": STEP, "design": UNPAIRED}
+            event = {"event": "sample", "step": STEP, "design": Design.UNPAIRED}
             yield event | {name.value: [reading_to_json(reading)]}

@@ -9,10 +9,11 @@ from dataclasses import field
 
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.execute.prepare import Ready, first_count, ready
+from perfflow.model.design import Design
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.units import Dimension, format_quantity
-from perfflow.sampling.pairs import Design, Subject
+from perfflow.sampling.pairs import Subject
 from perfflow.sampling.stop_rule import Stop
 from perfflow.session.bench import Bench
 from perfflow.session.code_layouts.layout_sets import Drawn
