@@ -60,7 +60,7 @@ def recording_modules(prepared: Ready, slot: Slot) -> Iterator[tuple[Ready, Load
             shutil.copyfile(DRIVERS / "loaded_modules.py", folder / "sitecustomize.py")
             (folder / "trees").write_bytes(b"".join(os.fsencode(word) + b"\0" for word in _settings(slot)))
     except UserError as error:
-        raise Failure(error.problems[0].message) from error
+        raise Failure(error.in_one_line) from error
     entries = [str(folder), *filter(None, [prepared.env.get("PYTHONPATH")])]
     env = {**prepared.env, "PYTHONPATH": os.pathsep.join(entries)}
     text = " ".join((*prepared.argv, prepared.call.shell_text if prepared.call else ""))

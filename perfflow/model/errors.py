@@ -97,6 +97,12 @@ class UserError(Exception):
     def __str__(self) -> str:
         return "\n".join(problem.render() for problem in self.problems)
 
+    @property
+    def in_one_line(self) -> str:
+        """The first problem with its hint, for a message about something else."""
+        first = self.problems[0]
+        return "; ".join(filter(None, (first.message, first.hint)))
+
 
 def in_file_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Sort problems by their position in the file, and drop exact repetitions."""

@@ -107,8 +107,7 @@ class BaseAndHead:
                 if not self._is_one:
                     self._show(self._slots.b, self._head)
             except UserError as error:
-                problem = error.problems[0]
-                raise Failure("; ".join(filter(None, (problem.message, problem.hint)))) from error
+                raise Failure(error.in_one_line) from error
             for side, slot in zip(Side, (self._slots.a, self._slots.a if self._is_one else self._slots.b), strict=True):
                 self._contexts[side] = context_in(self._session.context, slot, Settings())
             done = {name: dict(outputs) for name, outputs in self._session.earlier.done.items()}

@@ -73,8 +73,7 @@ def patched(session: RunSession, repository: Repository, planned: Planned, base:
             start = repository.merge_base(revision, head) if head else base
             return patches.apply(repository, base, difference(repository, start, revision).patch, name=name)
     except UserError as error:
-        problem = error.problems[0]
-        raise RejectedError("; ".join(filter(None, (problem.message, problem.hint)))) from error
+        raise RejectedError(error.in_one_line) from error
     except OSError as error:
         raise RejectedError(f"cannot read {step.patch}: {error.strerror}") from error
     except ExpressionError as error:

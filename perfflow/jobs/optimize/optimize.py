@@ -123,7 +123,7 @@ class Optimizer(TreeWork):
         try:
             self._try_as_often_as_asked(planned, run, entries)
         except UserError as error:
-            failure = _failure(error)
+            failure = Failure(error.in_one_line)
             entries.append(ledger.entry(planned, planned.id, "skipped", failure.reason))
             raise failure from error
         except Failure as failure:
@@ -176,7 +176,7 @@ class Optimizer(TreeWork):
         except RejectedError as error:
             raise Failure(f"cannot compare the accepted changes with the original: {error}", log=error.log) from error
         except UserError as error:
-            raise _failure(error) from error
+            raise Failure(error.in_one_line) from error
         run.exit_code = 0
 
     def session_for(self, planned: Planned) -> RunSession:
@@ -218,7 +218,7 @@ class Optimizer(TreeWork):
             commits.branch(self._repository, name, kept.state.commit)
         except UserError as error:
             # The measurements remain valid, and the diffs are in the run's folder.
-            branch = replace(branch, name="", reason=f"cannot make {name}: {_failure(error).reason}")
+            branch = replace(branch, name="", reason=f"cannot make {name}: {error.in_one_line}")
         self._folder.append({"event": "branch", **to_json(branch)})
 
     def close(self) -> None:
@@ -337,7 +337,7 @@ class Optimizer(TreeWork):
                 self._recall(kept)
                 self._kept = kept
             except UserError as error:
-                raise _failure(error) from error
+                raise Failure(error.in_one_line) from error
         return self._kept
 
     def _note_original(self) -> State:
@@ -347,7 +347,7 @@ class Optimizer(TreeWork):
             try:
                 self._original = snapshot(self._repository)
             except UserError as error:
-                raise _failure(error) from error
+                raise Failure(error.in_one_line) from error
             if before and before != self._original.tree:
                 raise Failure("the code was changed since the run was interrupted; start a new run")
             if not before:
@@ -471,8 +471,3 @@ class Optimizer(TreeWork):
 
 _NO_IDEA = "no proposal"
 MET = "all targets are met"
-
-
-def _failure(error: UserError) -> Failure:
-    problem = error.problems[0]
-    return Failure("; ".join(filter(None, (problem.message, problem.hint))))

@@ -251,8 +251,7 @@ def _expected(opened: Opened) -> tuple[list[Expectation], list[str]]:
     try:
         return list(run_calibration.expected(opened.root, facts()["identity"], plan.workflow.name, plan.params)), []
     except UserError as error:
-        problem = error.problems[0]
-        return [], [f"{problem.message}; {problem.hint}"]
+        return [], [error.in_one_line]
 
 
 def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Progress) -> RunSession:
