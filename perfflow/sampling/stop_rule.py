@@ -166,10 +166,7 @@ class StopRule:
 
     def regressed(self, subject: Subject) -> bool:
         """Return whether pairs prove a regression beyond the concern threshold in a metric that gates."""
-        return any(
-            ruling.decision == "regressed" and ruling.level in ("concern", "action") and not row.metric.exact
-            for _, row, ruling in self._rulings(subject)
-        )
+        return any(ruling.is_regression and not row.metric.exact for _, row, ruling in self._rulings(subject))
 
     def changed(self, subject: Subject) -> bool:
         """Return whether pairs or single runs prove a change in either direction in a metric that gates."""

@@ -105,7 +105,7 @@ def accept(
     best = _best(telling, goal)
     for key, row in {**telling, **guarded}.items():
         ruling = _ruled(row, criteria, identical)
-        if ruling.decision == "regressed" and ruling.level in ("concern", "action") and goal.is_guarded(*key):
+        if ruling.is_regression and goal.is_guarded(*key):
             return Acceptance(accepted=False, reason=f"{_name(key)} regressed: {_told(row)}", row=best)
     if best is None:
         return Acceptance(accepted=False, reason="no objective was measured")

@@ -38,6 +38,11 @@ class Ruling:
     more: int | None = None
     note: str = ""
 
+    @property
+    def is_regression(self) -> bool:
+        """Whether it is a proven regression of at least the concern level."""
+        return self.decision == "regressed" and self.level in ("concern", "action")
+
 
 def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> Ruling:
     """Decide one comparison. A single measurement has no decision.

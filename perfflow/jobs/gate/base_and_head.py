@@ -156,7 +156,7 @@ class BaseAndHead:
                 identical=False,
             )
             about = not planned.benchmark or matches(planned.benchmark, benchmark) or planned.benchmark == benchmark
-            if about and ruling.decision == "regressed" and ruling.level in ("concern", "action"):
+            if about and ruling.is_regression:
                 return True
         return False
 

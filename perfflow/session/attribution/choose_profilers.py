@@ -79,8 +79,7 @@ def _wanted(session: RunSession, record: Record) -> Iterator[tuple[str, str]]:
                 yield key
             continue
         ruling = rule(item, thresholds_for(record, criteria, key, gating.get(key))[0], identical=False)
-        regressed = ruling.decision == "regressed" and ruling.level in ("concern", "action")
-        if regressed and (key in gating or record.series[key].exact):
+        if ruling.is_regression and (key in gating or record.series[key].exact):
             yield key
 
 
