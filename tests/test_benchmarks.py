@@ -134,7 +134,7 @@ def test_the_figures_on_neighbours_are_those_of_the_log() -> None:
     readme, evidence = (" ".join((ROOT / name).read_text().split()) for name in ("README.md", EVIDENCE))
     same = [entry for entry in trials if entry["part"] == "same"]
     alarms = sum(map(summary.is_changed, same))
-    assert f"called {alarms} of {len(same):,} identical pairs of programs different" in readme
+    assert f"called {alarms} of {len(same):,} pairs of identical programs different" in readme
     seconds = median(entry["seconds"] for entry in same)
     assert f"| identical programs | {len(same):,} | {alarms} | {seconds:.2f} s |" in evidence
     for more in ("1%", "2%"):
