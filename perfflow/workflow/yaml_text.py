@@ -21,6 +21,7 @@ from perfflow.workflow import yaml_hints
 from perfflow.workflow.document import MAX_DEPTH, MAX_NODES, Document
 from perfflow.workflow.readable import Readable
 
+TOO_DEEP = f"the file has more than {MAX_DEPTH} levels of nesting"
 TOO_MANY, TOO_MANY_HINT = f"the file has more than {MAX_NODES:,} values", "check that this is a workflow file"
 _BREAK = lazy_pattern("\r\n|[\n\r\x85\u2028\u2029]")
 """Line ends as libyaml counts them, so that line numbers agree."""
@@ -147,8 +148,7 @@ def _check_limits(text: str, name: str, lines: list[str]) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                message = f"the file has more than {MAX_DEPTH} levels of nesting"
-                raise UserError((_problem_at(*_start_of(event), name, lines, message, ""),))
+                raise UserError((_problem_at(*_start_of(event), name, lines, TOO_DEEP, ""),))
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
@@ -171,6 +171,9 @@ def _syntax_problem(error: yaml.YAMLError, name: str, lines: list[str]) -> Probl
     message = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).strip()
     if mark is None:
         return Problem(f"{name}: {message}", "check that this is a workflow file")
+    if "nesting depth" in message:
+        # libyaml 0.2.6 reads 1,000 levels ahead for the end of a key, and then refuses them, before its first event.
+        return _problem_at(mark.line, mark.column, name, lines, TOO_DEEP, "")
     hinted = yaml_hints.for_syntax_error(lines, mark.line)
     if hinted:
         return _problem_at(hinted.line, hinted.column, name, lines, hinted.message, hinted.hint)
