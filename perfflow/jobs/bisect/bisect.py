@@ -202,17 +202,17 @@ class _Bisection:
         proven = regressions(rows, any_level=bool(self.asked.benchmark))
         took = worked()
         lost = [f"{name} could not be measured: {why}" for name, why in trees.measuring.failures.items()]
-        if not proven and lost:
-            raise NotMeasuredError("; ".join(lost))
         if not proven:
             same, why = nothing_proven(record, rows, " ".join(filter(None, (self.asked.benchmark, self.asked.metric))))
             outcome = Outcome(same)
+            if lost and outcome is Outcome.SAME:
+                raise NotMeasuredError("; ".join(lost))
             holding = {Outcome.SAME: Holds.NO, Outcome.UNPROVEN: Holds.UNPROVEN}.get(outcome, Holds.SKIPPED)
             worst = next(iter(undecided(rows)), None)
             change, pairs = (worst.comparison.change, worst.comparison.pairs) if worst else (None, 0)
             if not known:
                 self.trials.note(Tried(bad, holding, change, pairs, reason=why, seconds=took))
-            advised = (*found.notes, *what_to_raise(record, rows))
+            advised = (*found.notes, *lost, *what_to_raise(record, rows))
             return replace(found, tried=tuple(self.trials.done), notes=advised).ended(outcome, why)
         chosen, *others = proven
         row = row_of(record, criteria, chosen)
