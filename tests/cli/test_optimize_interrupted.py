@@ -153,3 +153,15 @@ def test_what_failed_its_checks_after_an_interruption_is_not_on_the_branch(proje
         done.stdout
     )
     assert git(project, "for-each-ref", "refs/heads/perfflow/") == ""
+
+
+def test_an_accepted_change_whose_diff_is_gone_ends_the_stage_and_makes_no_branch(project: Path) -> None:
+    interrupted_at(project, '"trial":"none"')
+    (diff,) = (project / ".perfflow/runs/latest/steps/first").glob("*.diff")
+    diff.unlink()
+    done = perfflow("run", "flow.yaml", "--resume", "--progress", "off", cwd=project)
+    assert done.returncode == 3, done.stderr
+    assert f"{diff.name}: No such file or directory" in done.stdout + done.stderr
+    result = json.loads((project / ".perfflow/runs/latest/result.json").read_text())
+    assert (result["verdict"], result["trees"]["candidate"]["branch"]) == ("error", None)
+    assert git(project, "for-each-ref", "refs/heads/perfflow/") == ""

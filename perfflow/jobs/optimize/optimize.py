@@ -338,6 +338,8 @@ class Optimizer(TreeWork):
                 self._kept = kept
             except UserError as error:
                 raise Failure(error.in_one_line) from error
+            except OSError as error:
+                raise Failure(f"{error.filename}: {error.strerror}") from error
         return self._kept
 
     def _note_original(self) -> State:
