@@ -103,6 +103,6 @@ class Service:
             self._spawner.stop()
             self._over.wait()
         finally:
-            # This also ends processes it left running when it ended by itself: a spawner ends with its descendants.
+            # This also ends processes that it left running when it ended by itself: a spawner kills its descendants.
             self._spawner.close()
             self._thread.join()

@@ -100,38 +100,38 @@ class SlotsInTurn:
     measuring: Measuring = field(default_factory=Measuring)
     _good: TreeContext | None = None
 
-    def show_good(self, commit: Described, keeper: EventStore) -> None:
+    def show_good(self, commit: Described, store: EventStore) -> None:
         """Build the good revision. Raises NotMeasuredError and UserError."""
-        self._good = self._built(self.slots.a, commit, keeper)
+        self._good = self._built(self.slots.a, commit, store)
 
-    def show(self, commit: Described, keeper: EventStore) -> TreeContext:
+    def show(self, commit: Described, store: EventStore) -> TreeContext:
         """Build a revision in the other slot. Raises NotMeasuredError and UserError."""
-        return self._built(self.slots.b, commit, keeper)
+        return self._built(self.slots.b, commit, store)
 
     def compare(
-        self, context: TreeContext, commit: Described, keeper: EventStore, steps: Collection[str], limits: Limits
+        self, context: TreeContext, commit: Described, store: EventStore, steps: Collection[str], limits: Limits
     ) -> None:
         """Measure a built revision in pairs with the good one. Raises NotMeasuredError."""
         if self._good is None:
             raise NotMeasuredError("the good revision is not built", good=True)
         own = replace(context, plan=replace(context.plan, criteria=limits.criteria))
         session = replace(
-            self._session_in(own, commit, keeper),
+            self._session_in(own, commit, store),
             contexts={Side.BASELINE: self._good, Side.CANDIDATE: context},
             goal=limits.goal,
             budget=TotalBudget(limits.seconds, steps),
         )
         self._perform(session, steps)
 
-    def _built(self, slot: Slot, commit: Described, keeper: EventStore) -> TreeContext:
+    def _built(self, slot: Slot, commit: Described, store: EventStore) -> TreeContext:
         state = at(self.repository, commit.revision)
         context = shown_in(slot, state, self.session.context, Settings(), self.building)
-        self._perform(self._session_in(context, commit, keeper), self.building)
+        self._perform(self._session_in(context, commit, store), self.building)
         return context
 
-    def _session_in(self, context: TreeContext, commit: Described, keeper: EventStore) -> RunSession:
+    def _session_in(self, context: TreeContext, commit: Described, store: EventStore) -> RunSession:
         told = Renamed(self.session.progress, commit.revision[:SHORT])
-        return replace(self.session.nested(context, keeper, told), performer_of=self._performer_of)
+        return replace(self.session.nested(context, store, told), performer_of=self._performer_of)
 
     def _performer_of(self, planned: Planned) -> Perform:
         return self.measuring if planned.role is Role.MEASURE else performer_of(planned)
