@@ -31,7 +31,7 @@ def failure_block(
         return [line for item in run.found.optimizations for line in _rejected(item, folder, width)]
     argv = run.failing or run.argv
     lines = [*_command(argv), *_ending(run), *_said(run.tail, width)]
-    if run.log:
+    if run.log and (folder / run.log).exists():  # a program that was not found wrote none
         lines.append(_log(folder / run.log))
     if typed:
         only = [word for name in _with_sources(run.planned, steps) for word in ("--only", name)]

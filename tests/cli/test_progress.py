@@ -377,9 +377,15 @@ def failed(planned: Planned, **changed: Any) -> StepRun:
     return StepRun(planned, StepStatus.FAILED, **(known | changed))
 
 
-def test_a_failure_block_says_all_that_is_needed() -> None:
-    folder = Path.cwd() / "runs" / "x"
-    block = failure_block(failed(BENCH), folder, {}, ["perfflow", "run", "my flow.yaml", "--set=n=1"])
+def test_a_failure_block_says_all_that_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "runs" / "x"
+    typed = ["perfflow", "run", "my flow.yaml", "--set=n=1"]
+    without_log = failure_block(failed(BENCH), folder, {}, typed)
+    (folder / "steps/x").mkdir(parents=True)
+    (folder / "steps/x/stderr").touch()
+    block = failure_block(failed(BENCH), folder, {}, typed)
+    assert without_log == [line for line in block if "log:" not in line]
     assert block == [
         "    $ ./old 'a b'",
         "    exit status 3",
