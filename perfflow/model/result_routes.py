@@ -26,4 +26,8 @@ class RouteTaken(BaseModel):
     rule: str
     to: str
     why: str
+    next: str = ""
+    """What to do next, as a sentence."""
+    command: str = ""
+    """The command to type for it, '' if there is none."""
     brief: Brief = Brief()

@@ -14,6 +14,7 @@ from perfflow.report.regressions import not_run, worst_first
 from perfflow.report.requirements import target_name
 from perfflow.report.truncate import Truncated, truncated
 from perfflow.verdict.remaining import by_cpu, remaining
+from perfflow.verdict.routing import OWN
 from perfflow.verdict.row_text import estimate_of, judged
 from perfflow.verdict.tradeoffs import taken
 
@@ -35,6 +36,9 @@ class Routed:
     to: str
     rule: str
     why: str
+    next: str
+    command: str
+    """The command for the next step, '' if there is none."""
     lists: tuple[tuple[str, Truncated[str]], ...]
     """The lists of the brief that are not empty, with their titles."""
     commands: tuple[str, ...]
@@ -42,7 +46,8 @@ class Routed:
 
 def actions_of(result: Result, criteria: Criteria) -> Truncated[Action]:
     """Return the tasks: failures first, then missing and unproven measurements, then warnings."""
-    to = result.routes[0].to if result.routes else ""
+    # A built-in rule names a kind of work, one of the workflow's own names somebody.
+    to = next((route.to for route in result.routes if route.rule.startswith(OWN)), "")
     return truncated([*_failing(result, criteria, to), *_unknown(result, to), *_warned(result, criteria, to)])
 
 
@@ -59,6 +64,8 @@ def routed(route: RouteTaken) -> Routed:
         to=route.to,
         rule=route.rule,
         why=route.why,
+        next=route.next,
+        command=route.command,
         lists=tuple((title, truncated(lines)) for title, lines in lists if lines),
         commands=truncated(brief.commands).shown,
     )
@@ -110,7 +117,7 @@ def _regression(result: Result, row: Benchmark, criteria: Criteria, verb: str, t
 
 
 def _owner(result: Result, row: Benchmark, to: str) -> str:
-    """Return the author of the newest commit to the most blamed function; if unknown, the target of the route."""
+    """Return the author of the newest commit to the most blamed function; if unknown, ``to``."""
     authors = (commit.author for item in _blamed(result, row) for commit in item.commits)
     return next(filter(None, authors), to)
 

@@ -334,7 +334,9 @@ def routing(page: Page) -> Iterator[Section]:
     blocks: list[Block] = []
     for route in page.findings.routes:
         why = (": ", quoted(route.why)) if route.why else ()
-        blocks.append(Prose(("next = ", named(route.to), " because ", named(route.rule), *why)))
+        blocks.append(Prose((strong("Next:"), " ", quoted(route.next))))
+        blocks += code((route.command,), "sh") if route.command else ()
+        blocks.append(Prose(("Route: ", named(route.to), " by the rule ", named(route.rule), *why)))
         for title, lines in route.lists:
             blocks += [Prose((strong(title),)), *quotes(lines.shown), *more(lines.others)]
         blocks += code(route.commands, "sh")

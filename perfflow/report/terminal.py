@@ -87,7 +87,7 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     values = [_wrapped("perf: ", line.removeprefix("perf: "), width) for line in page.evidence]
     evidence = RowGroup(values, page.others["evidence"], MOST_LINES, 0, "values")
     following = [
-        _wrapped("next: ", f"{_name(route.to, width)} because {_name(route.rule, width)}", width)
+        _wrapped("next: ", route.next, width) + (_whole(f"      {route.command}", width) if route.command else [])
         for route in page.findings.routes[:1]
     ]
     gate = [[(page.gate, "")]] if page.gate else []

@@ -34,7 +34,7 @@ def brief_of(found: Findings) -> Brief:
         undecided=[_told(row, found.criteria) for row in undecided],
         thresholds=[
             *dict.fromkeys(_thresholds(row, found) for row in rows if row.decision != "removed"),
-            *(_target(target, found.criteria) for target in missed),
+            *(target_text(target, found.criteria) for target in missed),
         ],
         hotspots=[_hotspot(item, found.criteria) for item in found.blamed[:_MOST_HOTSPOTS]],
         commands=list(dict.fromkeys(_commands(found, rows, missed))),
@@ -55,7 +55,8 @@ def _thresholds(row: Benchmark, found: Findings) -> str:
     return "; ".join([f"{name}: {text}", *accepted])
 
 
-def _target(target: TargetResult, criteria: Criteria) -> str:
+def target_text(target: TargetResult, criteria: Criteria) -> str:
+    """Return a target with its requirement, its status and the measured value: ``a time p50 <1ms not met: 2.00 ms``."""
     figure = f"{target.metric} {target.statistic}".removesuffix(" value")
     measured = ""
     if target.measured is not None:

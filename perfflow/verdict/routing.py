@@ -24,6 +24,7 @@ def routes_taken(found: Findings) -> Iterator[RouteTaken]:
         return
     from perfflow.verdict.brief import brief_of
     from perfflow.verdict.facts import facts_of
+    from perfflow.verdict.next_step import NextStep, next_step
     from perfflow.workflow.expression_text import ExpressionError
     from perfflow.workflow.route_checks import holds
 
@@ -36,7 +37,9 @@ def routes_taken(found: Findings) -> Iterator[RouteTaken]:
             continue
         if matched:
             why = "; ".join(filter(None, (route.why, *notes)))
-            yield RouteTaken(rule=name, to=route.to, why=why, brief=brief_of(found))
+            own_words = f"{route.to}: {route.why}" if route.why else route.to
+            text, command = next_step(name, found) or NextStep(own_words)
+            yield RouteTaken(rule=name, to=route.to, why=why, next=text, command=command, brief=brief_of(found))
             return
 
 

@@ -26,7 +26,7 @@ def blamed(function: str = "parse_object", file: str = "src/parse.rs", line: int
 
 def route(words: str = "perf-engineer", why: str = "encode got slower") -> RouteTaken:
     brief = Brief(regressed=[why], thresholds=["10%"], hotspots=[why], commands=["perfflow gate flow.yaml"])
-    return RouteTaken(rule="over-and-localized", to=words, why=why, brief=brief)
+    return RouteTaken(rule="regression-localized", to=words, why=why, next=words, command=words, brief=brief)
 
 
 def gated() -> Result:

@@ -59,9 +59,11 @@ ADVICE = Recommendation(
     benchmark="core/encode",
 )
 ROUTE = RouteTaken(
-    rule="over-and-localized",
+    rule="routes: hotspots.share > 0.5",
     to="author",
     why="one function holds 75% of what was lost",
+    next="look at parse_object (src/parse.rs:214)",
+    command="git show 3fa2c1d",
     brief=Brief(
         regressed=["core/encode time +15.0% [+15.0%, +15.0%]"],
         thresholds=["core/encode: concern 5%, action 10%"],
@@ -122,7 +124,10 @@ def gated() -> Result:
 def passed() -> Result:
     """Return a gate in which nothing changed."""
     events = [*pairs("b", wave(0.004, 1, 0.02), wave(0.004, 1, 0.02)), ended("b")]
-    return as_gate(judged(*events), routes=[RouteTaken(rule="all-passed", to="merge", why="nothing regressed")])
+    return as_gate(
+        judged(*events),
+        routes=[RouteTaken(rule="all-passed", to="merge", why="nothing regressed", next="it can be merged")],
+    )
 
 
 def advised() -> Result:

@@ -70,7 +70,8 @@ def test_a_gate_is_told_with_its_function_its_commit_and_where_it_goes() -> None
     assert gates["review:gate:perf"] == ["❌ fail", "the verdict is fail"]
     assert gates["regressions"][0] == "❌ fail"
     assert gates["regressions"][1] == "1 of 4 over the action threshold"
-    assert "next = `perf-engineer` because `over-and-localized`" in text
+    assert "**Next:** perf-engineer\n" in text
+    assert "Route: `perf-engineer` by the rule `regression-localized`" in text
     assert [line[0] for line in found["Benchmarks"][1:]] == ["`decode`", "", "`encode`", "`noisy`"]
     bars = [line[5].strip("`") for line in found["Benchmarks"][1:]]
     assert all(len(bar) == LETTERS and "●" in bar for bar in bars)

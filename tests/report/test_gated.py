@@ -18,7 +18,7 @@ from perfflow.report.blame import MOST_COMMITS
 from perfflow.report.sanitize import cells
 from perfflow.report.truncate import MOST_ROWS
 from perfflow.store.result_file import read, to_text
-from tests.report.gated import BLAMED, advised, as_gate, gated, hostile_gate, passed
+from tests.report.gated import BLAMED, ROUTE, advised, as_gate, gated, hostile_gate, passed
 from tests.report.results import HOSTILE, everything, single, stored, wave
 from tests.report.test_many import suite
 from tests.report.test_markdown import check_safe, parsed, tables
@@ -90,7 +90,7 @@ def test_where_no_two_revisions_are_compared_there_are_none_of_them(result: Resu
 
 def test_advice_and_a_route_need_no_comparison() -> None:
     assert [title for title in headings(advised()) if title in SECTIONS] == ["Recommendations", "Routing"]
-    assert "next: author because over-and-localized\n" in shown(advised())
+    assert "next: look at parse_object (src/parse.rs:214)\n      git show 3fa2c1d\n" in shown(advised())
 
 
 def test_what_nothing_is_known_of_is_left_out() -> None:
@@ -190,7 +190,8 @@ def test_an_owner_is_who_touched_it_or_whom_it_is_routed_to() -> None:
         r"^- \[ \] Fix `core/encode time`: .*src/parse\.rs:214.*3fa2c1d.* \(owner: Ada\)$", items, re.MULTILINE
     )
     assert re.search(r"^- \[ \] Fix `io/read throughput`: .* \(owner: author\)$", items, re.MULTILINE)
-    alone = gated().model_copy(update={"routes": []})
+    built_in = ROUTE.model_copy(update={"rule": "regression-spread", "to": "profile-more"})
+    alone = gated().model_copy(update={"routes": [built_in]})
     assert re.search(
         r"^- \[ \] Fix `io/read throughput`: .* \(owner: –\)$", section(alone, "Action Items"), re.MULTILINE
     )
@@ -204,20 +205,20 @@ def test_a_terminal_names_the_function_and_its_commit_in_place_of_the_bare_reaso
     )
     assert "regressed: core/encode" not in text
     assert "regressed: io/read throughput -30.0%" in text
-    assert "next: author because over-and-localized\n" in text
+    assert "next: look at parse_object (src/parse.rs:214)\n      git show 3fa2c1d\n" in text
 
 
 def test_one_function_that_slows_several_benchmarks_is_told_once() -> None:
     also = [item.model_copy(update={"benchmark": "io/read", "metric": "throughput"}) for item in BLAMED[:1]]
     text = shown(gated().model_copy(update={"attributions": [*BLAMED, *also]}), 160)
-    assert text.count("parse_object") == 1
+    assert text.count("in parse_object") == 1
     assert "why: core/encode +13.3% and 1 more in parse_object" in text
     assert "regressed: io/read" not in text
 
 
 def test_only_what_fails_has_its_functions_on_a_terminal() -> None:
     blamed = [item.model_copy(update={"benchmark": "core/warned"}) for item in BLAMED]
-    assert "parse_object" not in shown(gated().model_copy(update={"attributions": blamed}))
+    assert "in parse_object" not in shown(gated().model_copy(update={"attributions": blamed}))
 
 
 def test_many_commits_and_functions_are_counted() -> None:

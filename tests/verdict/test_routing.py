@@ -114,6 +114,8 @@ def test_the_built_in_rules(rule: str, to: str, case: dict[str, Any]) -> None:
     route = taken(findings(case.pop("factors"), *events, **case)[0])
     assert (route.rule, route.to) == (rule, to)
     assert route.why
+    assert route.next
+    assert rule not in route.next
 
 
 def test_what_is_unproven_is_measured_on() -> None:
@@ -269,3 +271,20 @@ def test_rules_are_read_and_expressions_imported_when_they_are_used() -> None:
     probe = "import sys, perfflow.verdict.judge; print(*{'jinja2', 'yaml'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_the_next_step_is_a_sentence_and_a_command_with_short_revisions() -> None:
+    commit = CommitInfo(revision="d" * 40, subject="Check twice", author="Ada")
+    route = taken(findings({"core/parse": 1.25}, blamed=[lost("step", 0.8, commits=[commit])])[0])
+    assert route.next == (
+        'look at step (src/parse.rs:12), which causes 80% of the slowdown of core/parse; last changed by "Check twice"'
+    )
+    assert route.command == f"git show {'d' * 12}"
+    route = taken(findings({"core/parse": 1.25})[0])
+    assert route.next == "find the commit that made core/parse (+25.0%) worse, since no profile names a function"
+    assert route.command == f"perfflow bisect flow.yaml --good {'b' * 12} --bad {'c' * 12} --only core/parse"
+
+
+def test_the_next_step_by_a_rule_of_the_workflow_is_its_destination() -> None:
+    own = replace(Criteria(), routes=(Route("regressions", "core-team", "they know it"),))
+    assert taken(findings({"core/parse": 1.25}, wanted=own)[0]).next == "core-team: they know it"
