@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from perfflow.machine.private_folder import private_folder, require_own
 from perfflow.model.errors import Exit, UserError
 from perfflow.trees import commits
 from perfflow.trees.git import Git
@@ -72,13 +73,16 @@ def read_kept(root: Path, branch: str, path: Path) -> None:
 def clone_of(home: Path, source: Path, states: Mapping[str, str]) -> Iterator[Path]:
     """Yield a clone below ``home`` that shows ``states[HEAD]``, for exclusive use. Its build outputs stay.
 
-    ``source`` is a bundle, or a repository that this machine can read. Raises UserError if it lacks a commit.
+    ``source`` is a bundle, or a repository that this machine can read. Raises UserError if it lacks a commit, or if
+    other users could change the clone.
     """
     with writing(home):
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _free(home) as place:
-        with writing(place):
-            place.mkdir(exist_ok=True)
+        home = private_folder(home)
+    with _free(home) as free:
+        with writing(free):
+            place = private_folder(free)
+            # git runs the programs that its settings name, such as filters.
+            require_own(place / ".git")
             git = Git(place, {"GIT_DIR": str(place / ".git"), "GIT_WORK_TREE": str(place)})
             if git.attempt("rev-parse", "--git-dir").status:
                 Git(place).run("init", "--quiet", ".")

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from perfflow.machine.private_folder import private_folder
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.lazy import dataclass
 from perfflow.trees import git, submodule_links
@@ -129,7 +130,7 @@ class Repository:
 def open_repository(root: Path, *, with_submodules: bool = False) -> Repository:
     """Open the git working tree with the top ``root``; makes the cache folder, but nothing in the project.
 
-    Raises UserError if it is not a git working tree, git refuses it, or the cache is inside it.
+    Raises UserError if it is not a git working tree, git refuses it, the cache is inside it, or others can change the cache.
     """
     root = root.resolve()
     git_folder = _git_folder(root)
@@ -141,7 +142,8 @@ def open_repository(root: Path, *, with_submodules: bool = False) -> Repository:
     if with_submodules:
         borrowed += [common(_git_folder(root / path)) / "objects" for path in submodule_links.present(root)]
     with writing(home):
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        home.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(home, below=home.parent)
         (home / "objects").mkdir(exist_ok=True)
         _note_project(home, root)
     return Repository(root, git_folder, home, tuple(borrowed), with_submodules)

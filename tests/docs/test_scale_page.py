@@ -37,7 +37,7 @@ def test_the_commands_run_on_a_cluster(
     cluster: Cluster, project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     site = tmp_path / "shown.yaml"
-    site.write_text(file("executors.yaml").replace("/tmp/perfflow-scratch", str(tmp_path / "scratch")))
+    site.write_text(file("executors.yaml").replace("/local/perfflow", str(tmp_path / "scratch")))
     monkeypatch.setenv("PERFFLOW_EXECUTORS", str(site))
     (project.root / "nodes.yaml").write_text(file("nodes.yaml"))
     project.git("add", "-A")

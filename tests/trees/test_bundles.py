@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,31 @@ def test_what_the_workflow_shares_is_linked_from_where_it_is(root: Path, tmp_pat
         assert (clone / "data").read_text() == "big"
     with pytest.raises(UserError, match=r"`worktree\.share` names none, but \S+ does not exist on this machine"):
         share(root, clone, ["none"])
+
+
+def test_a_repository_that_another_user_could_have_prepared_is_not_used(root: Path, tmp_path: Path) -> None:
+    """git would run the filter that its settings name, as the user of the job."""
+    source = write_source(open_repository(root), tmp_path, named := states(root), bundle=True)
+    place = tmp_path / "shared" / "clones"
+    (place / "0").mkdir(parents=True)
+    git(place / "0", "init", "-q")
+    git(place / "0", "config", "filter.theirs.smudge", f"touch {tmp_path}/ran; cat")
+    (place / "0" / ".git" / "info" / "attributes").write_text("* filter=theirs\n")
+
+    place.parent.chmod(0o777)
+    with pytest.raises(UserError, match=r"other users can write in .*shared"), clone_of(place, source, named):
+        pass
+    place.parent.chmod(0o755)
+    if os.geteuid() == 0:
+        for theirs in (place, place / "0", place / "0" / ".git"):
+            os.chown(theirs, 65534, 65534)
+            with pytest.raises(UserError, match="belongs to another user"), clone_of(place, source, named):
+                pass
+            os.chown(theirs, 0, 0)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_only_the_user_can_read_the_clones(root: Path, tmp_path: Path) -> None:
+    source = write_source(open_repository(root), tmp_path, named := states(root), bundle=True)
+    with clone_of(tmp_path / "clones", source, named) as clone:
+        assert [stat.S_IMODE(path.stat().st_mode) for path in (clone.parent, clone)] == [0o700, 0o700]

@@ -21,6 +21,8 @@ from perfflow.execute.programs import LABELS, given_labels
 from perfflow.jobs.cluster.job_folder import BEAT, LOG, TAKEN, Ended, JobFolder, Work, Worker
 from perfflow.machine import orphans
 from perfflow.machine.facts import facts
+from perfflow.machine.private_folder import per_user, private_folder
+from perfflow.model.errors import Exit, UserError
 from perfflow.tools.tool_files import last_line
 
 KILLED = "the measuring process was killed; was there too little memory?"
@@ -46,7 +48,12 @@ def main(folder: Path) -> int:
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: stopped.append(number))
-    environment = environment_of(work)
+    try:
+        environment = environment_of(work)
+    except (UserError, OSError) as error:
+        reason = str(error).removeprefix("error: ")
+        job.end(Ended("done", worker, int(Exit.UNMEASURED), 0.0, reason, facts()))
+        return 1
     with (folder / LOG).open("ab") as log:
         status = _performed(job, environment, log.fileno(), stopped)
     orphans.end_descendants()
@@ -87,7 +94,10 @@ def _performed(job: JobFolder, environment: Mapping[str, str], log: int, stopped
 
 
 def environment_of(work: Work) -> dict[str, str]:
-    """Return the job's environment: the labels it was placed by, only its GPUs, and folders on this machine's disk."""
+    """Return the job's environment: the labels it was placed by, only its GPUs, and folders on this machine's disk.
+
+    Raises UserError if other users could change these folders, OSError if they cannot be created.
+    """
     found = dict(os.environ)
     found[LABELS] = " ".join(dict.fromkeys([*given_labels(), *work.labels]))
     if work.gpus:
@@ -95,8 +105,9 @@ def environment_of(work: Work) -> dict[str, str]:
         seen = [name for name in found.get(VISIBLE, "").split(",") if name] or list(map(str, range(work.gpus)))
         found[VISIBLE] = ",".join(seen[: work.gpus])
     if work.scratch:
-        found["XDG_CACHE_HOME"] = str(Path(work.scratch) / "cache")
-        _lend_library(Path(work.scratch) / "cache")
+        cache = private_folder(per_user(Path(work.scratch))) / "cache"
+        found["XDG_CACHE_HOME"] = str(cache)
+        _lend_library(cache)
     return found
 
 

@@ -100,7 +100,7 @@ class JobFolder:
 
     def write(self, work: Work) -> None:
         """Write the work, readable only for the user, since settings may contain secrets. Raises OSError."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(0o700, parents=True, exist_ok=True)
         (self.path / WORK).touch(0o600)
         (self.path / WORK).write_text(json.dumps(to_json(work)), encoding="utf-8")
 

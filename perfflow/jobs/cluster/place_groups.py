@@ -18,6 +18,7 @@ from typing import Any
 from perfflow.jobs.cluster.executor import EngineError, Executor, Phase, Status, Submission
 from perfflow.jobs.cluster.job_folder import BUILD, RUN, WORK, JobFolder, Work
 from perfflow.jobs.cluster.outcome import Limits, Observation, Outcome, outcome_of
+from perfflow.machine.private_folder import private_folder
 from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.plan.groups import Group
@@ -284,6 +285,7 @@ class Placing:
         if place.resolve() != attempt.folder.path.resolve():
             if place.exists():
                 shutil.rmtree(place)
+            own_copies(self._folder.path)
             shutil.copytree(attempt.folder.path, place, symlinks=True)
         # It contains the settings as they were typed, including secrets.
         (place / WORK).unlink(missing_ok=True)
@@ -310,6 +312,14 @@ class Placing:
         if ended and ended.state == "done":
             self._tell(f"{attempt.group.id}: measured on {about.node} in {about.seconds:.0f} s")
         return why
+
+
+def own_copies(run: Path) -> Path:
+    """Create and return the folder of the jobs in a run's folder. Only this user can read the code and the logs in it.
+
+    Raises OSError, and UserError if another user owns it.
+    """
+    return private_folder(run / GROUPS, below=run)
 
 
 def folder_of(run: Path, group: str) -> Path:

@@ -12,7 +12,7 @@ from perfflow.jobs.cluster import place_groups
 from perfflow.jobs.cluster.executor import EngineError
 from perfflow.jobs.cluster.job_folder import LOG, RUN, STDOUT, JobFolder, Work
 from perfflow.jobs.cluster.place_groups import Placing
-from perfflow.jobs.cluster.placed_run import Placement, source_of, tidy, where_of
+from perfflow.jobs.cluster.placed_run import Placement, home_of, source_of, tidy, where_of
 from perfflow.jobs.cluster.site import Site
 from perfflow.jobs.cluster.slurm import why_unsuitable
 from perfflow.model.errors import Exit, UserError
@@ -96,10 +96,9 @@ def perform(
 @contextmanager
 def _home_of(site: Site, folder: RunFolder) -> Iterator[Path]:
     """Yield the folder for the files of the job. Remove it at the end, or what only the job needed."""
-    home = Path(site.folder).expanduser() / folder.id if site.folder else folder.path / place_groups.GROUPS
-    home.mkdir(parents=True, exist_ok=True)
+    home = home_of(site, folder)
     try:
-        yield home.resolve()
+        yield home
     finally:
         tidy(home, whole=bool(site.folder))
 

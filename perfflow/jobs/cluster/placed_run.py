@@ -20,6 +20,7 @@ from perfflow.jobs.cluster.place_groups import Placing, Where
 from perfflow.jobs.cluster.site import Site
 from perfflow.jobs.cluster.slurm import Slurm, why_unsuitable
 from perfflow.machine.facts import facts
+from perfflow.machine.private_folder import private_folder
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json
@@ -116,9 +117,7 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
     folder = session.folder
     assert isinstance(folder, RunFolder)  # noqa: S101 (a run's own, as its session was begun)
     site = placement.site
-    home = Path(site.folder).expanduser() / folder.id if site.folder else folder.path / place_groups.GROUPS
-    home.mkdir(parents=True, exist_ok=True)
-    where = where_of(placement, home.resolve())
+    where = where_of(placement, home_of(site, folder))
     states: Mapping[str, str] = {HEAD: commit_of(code.repository, code.head)}
     states = {**states, BASE: commit_of(code.repository, code.base)} if code.base else states
     source, states = source_of(code.repository, where.home, states, bundle=site.trees == "bundle")
@@ -164,6 +163,16 @@ def work_of(
         lock_timeout=session.lock_timeout,
         version=VERSION,
     )
+
+
+def home_of(site: Site, folder: RunFolder) -> Path:
+    """Create and return the folder for the files of a run's jobs, which no other user can read or change.
+
+    Raises UserError for a folder of the site that other users could replace, OSError if it cannot be created.
+    """
+    if site.folder:
+        return private_folder(Path(site.folder).expanduser() / folder.id)
+    return place_groups.own_copies(folder.path)
 
 
 def where_of(placement: Placement, home: Path) -> Where:

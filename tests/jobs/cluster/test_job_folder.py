@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +14,7 @@ import pytest
 
 from perfflow.jobs.cluster.agent import environment_of
 from perfflow.jobs.cluster.job_folder import CLAIM, ENDED, WORK, Ended, JobFolder, Work, Worker
-from perfflow.jobs.cluster.place_groups import with_part
+from perfflow.jobs.cluster.place_groups import own_copies, with_part
 from perfflow.plan.groups import Benchmarks, Group
 from perfflow.plan.runs_on import Place
 
@@ -77,3 +80,45 @@ def test_a_job_sees_its_gpus_its_labels_and_what_the_user_has_fetched(
     lent = Path(seen["XDG_CACHE_HOME"]) / "perfflow" / "library"
     assert seen["XDG_CACHE_HOME"].startswith(work.scratch)
     assert (lent / "item").is_dir()
+
+
+@pytest.mark.parametrize("kind", ["owner", "writable", "link"])
+def test_a_job_ends_without_starting_if_others_can_change_its_scratch_folder(tmp_path: Path, kind: str) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    mine = shared / f"perfflow-{os.getuid()}"
+    if kind == "writable":
+        mine.mkdir()
+        mine.chmod(0o777)
+    elif os.geteuid():
+        pytest.skip("only root can give a folder to another user")
+    elif kind == "owner":
+        mine.mkdir(0o700)
+        os.chown(mine, 65534, 65534)
+    else:
+        (tmp_path / "elsewhere").mkdir()
+        mine.symlink_to(tmp_path / "elsewhere")
+        os.chown(mine, 65534, 65534, follow_symlinks=False)
+    job = JobFolder(tmp_path / "job")
+    job.write(replace(with_part(WORK_OF, 60, GROUP), scratch=str(shared)))
+
+    argv = [sys.executable, "-P", "-m", "perfflow.jobs.cluster.agent", str(job.path)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+
+    ended = job.ended()
+    assert ended is not None, done.stderr
+    assert (ended.state, ended.status) == ("done", 3)
+    assert f"perfflow-{os.getuid()} is not safe from other users: " in ended.reason
+    assert not (job.path / "log").exists()
+
+
+def test_no_other_user_can_read_the_files_of_a_job(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        job = JobFolder(tmp_path / "group" / "1")
+        job.write(WORK_OF)
+        copies = own_copies(tmp_path)
+    finally:
+        os.umask(old)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (job.path, copies)] == [0o700, 0o700]

@@ -354,7 +354,7 @@ def test_the_trees_are_built_once_for_a_kind_of_machine(cluster: Cluster, projec
 
     assert done.returncode in (0, 4), done.stderr
     found = json.loads(done.stdout)
-    clones = {path.parent.name for path in (project.root.parent / "scratch").glob("cache/perfflow/clones/*/*/.git")}
+    clones = {path.parent.name for path in (project.root.parent / "scratch").glob("*/cache/perfflow/clones/*/*/.git")}
     assert sum(len(node["jobs"]) for node in found["nodes"]) == 4
     # Two trees for each clone. On a real cluster, each kind of node has one clone.
     assert counted.read_text().count("built") == 2 * len(clones)
