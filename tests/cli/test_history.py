@@ -6,15 +6,18 @@ import csv
 import io
 import json
 import math
+import os
 import random
 import re
 import shutil
+import socket
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from perfflow.store.history.places import checked
 from tests.cli.shell import perfflow
 from tests.imports.harness import DATA, GOLDEN, source
 from tests.repositories import git
@@ -28,6 +31,12 @@ stages:
   baseline:
     - {id: nap, uses: command, with: {command: "sleep 0.005"}, runs: 5}
 """
+
+
+@pytest.fixture(autouse=True)
+def _settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings of a user of its own for each test."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path.parent / f"{tmp_path.name}-config"))
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +254,7 @@ def address() -> Iterator[str]:
 
 def test_a_store_that_is_away_gets_what_waited(address: str, tmp_path: Path) -> None:
     (tmp_path / "flow.yaml").write_text(FLOW)
-    away = {"PERFFLOW_HISTORY": "postgresql://tester:word@127.0.0.1:1/none"}
+    away = {"PERFFLOW_HISTORY": "postgresql://tester@127.0.0.1:1/none", "PGPASSWORD": "word"}
     done = perfflow("run", "flow.yaml", cwd=tmp_path, env=away, measured=True)
     assert done.returncode == 0
     assert "1 run waits to be sent" in done.stderr
@@ -256,8 +265,56 @@ def test_a_store_that_is_away_gets_what_waited(address: str, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     assert [row["runs"] for row in _json(tmp_path, "--metric", "time")] == [1]
     assert not (tmp_path / ".perfflow/history-unsent.jsonl").exists()
-    assert (tmp_path / ".perfflow/history-address").stat().st_mode & 0o777 == 0o600
+    (stored,) = (Path(os.environ["XDG_CONFIG_HOME"]) / "perfflow" / "histories").iterdir()
+    assert json.loads(stored.read_text()) == {"project": str(tmp_path), "address": address}
+    assert [path.stat().st_mode & 0o077 for path in (stored.parent,)] == [0]
     assert perfflow("history", "use", cwd=tmp_path).stdout.endswith("history.sqlite\n")
+    assert not stored.exists()
+
+
+@pytest.mark.parametrize("words", [["history"], ["history", "changes"], ["run", "flow.yaml"]])
+def test_an_address_in_the_project_is_not_used(tmp_path: Path, words: list[str]) -> None:
+    """Whoever wrote the project would receive PGPASSWORD and the runs."""
+    (tmp_path / "flow.yaml").write_text(FLOW)
+    (tmp_path / ".perfflow").mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as theirs:
+        theirs.setblocking(False)  # noqa: FBT003
+        address = f"postgresql://tester@127.0.0.1:{theirs.getsockname()[1]}/theirs"
+        (tmp_path / ".perfflow/history-address").write_text(address)
+        done = perfflow(*words, cwd=tmp_path, env={"PGPASSWORD": "word"}, measured=True)
+        with pytest.raises(BlockingIOError):
+            theirs.accept()
+    assert done.returncode == 0, done.stderr
+    assert ".perfflow/history-address is not used" in done.stderr
+    assert (tmp_path / ".perfflow/history.sqlite").is_file()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://tester:word@127.0.0.1/db",
+        "postgresql://:word@127.0.0.1/db",
+        "postgresql://tester@127.0.0.1/db?passfile=/etc/passwd",
+        "postgresql://tester@127.0.0.1/db?host=example.org",
+        "postgresql://tester@127.0.0.1/db?sslmode=require&sslkey=/etc/passwd",
+        "postgresql://tester@127.0.0.1,example.org/db",
+        "postgresql://tester@127.0.0.1/host=example.org",
+        "postgresql://tester@127.0.0.1/host%3Dexample.org",
+        "postgresql://tester@127.0.0.1/db#x",
+        "postgresql://tester@127.0.0.1/db\nx",
+    ],
+)
+def test_an_address_has_a_user_a_host_a_port_a_database_and_sslmode_only(tmp_path: Path, address: str) -> None:
+    for words, env in ((("history", "use", address), {}), (("history",), {"PERFFLOW_HISTORY": address})):
+        done = perfflow(*words, cwd=tmp_path, env=env)
+        assert done.returncode == 2, done.stderr
+        assert "word" not in done.stderr.replace("password", "").replace("PGPASSWORD", "")
+    assert not (Path(os.environ["XDG_CONFIG_HOME"]) / "perfflow").exists()
+
+
+@pytest.mark.parametrize("address", ["postgresql://a%40b@h.example:5/db?sslmode=verify-full", "postgresql://[::1]/db"])
+def test_an_address_of_a_server(address: str) -> None:
+    assert checked(address) == address
 
 
 def test_an_address_that_is_none(tmp_path: Path) -> None:

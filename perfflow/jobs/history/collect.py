@@ -21,9 +21,9 @@ from perfflow.store.history.connections import (
     SqliteConnection,
 )
 from perfflow.store.history.database import History
-from perfflow.store.history.places import ADDRESS, Place, checked, place_of
+from perfflow.store.history.places import NOT_READ, VARIABLE, Place, checked, place_of, store
 from perfflow.store.history.summary import RunSummary, from_line, summaries_of, to_line
-from perfflow.store.run_folder import HOME, RESULT, home, write_text
+from perfflow.store.run_folder import HOME, RESULT, home
 from perfflow.store.run_lock import only_writer
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ def use(root: Path, address: str) -> Place:
 
     Connects first, and raises UserError if that fails.
     """
-    folder = home(root)
-    if not address:
-        (folder / ADDRESS).unlink(missing_ok=True)
-        return place_of(root)
-    place = Place(root, checked(address))
-    History(_connected(place)).close()
-    write_text(folder / ADDRESS, f"{address}\n")
-    (folder / ADDRESS).chmod(0o600)
-    return place
+    place = Place(root, checked(address) if address else "")
+    if address:
+        History(_connected(place)).close()
+    try:
+        store(root, address)
+    except OSError as error:
+        hint = f"set XDG_CONFIG_HOME to a folder, or {VARIABLE} to the address"
+        raise UserError.of(f"{error.filename}: {error.strerror}", hint) from error
+    return place if address else place_of(root)
 
 
 def _connected(place: Place) -> Connection:
@@ -66,6 +66,9 @@ def opened(root: Path, tell: Tell) -> Iterator[History]:
     A damaged file is renamed and reported to ``tell``. Raises UserError if the store cannot be reached.
     """
     place = place_of(root)
+    if (root / HOME / NOT_READ).exists():
+        # Whoever wrote the project could otherwise have the runs, and the password, sent to a server.
+        tell(f"{HOME}/{NOT_READ} is not used; `perfflow history use URL` sets the address. Delete the file")
     is_new = not place.address and not place.file.exists()
     try:
         history = History(_connected(place))

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfflow.machine.private_folder import private_folder
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
-from perfflow.store.run_folder import HISTORY, HOME
+from perfflow.model.lazy import dataclass, lazy_pattern
+from perfflow.store.run_folder import HISTORY, HOME, write_text
 
 if TYPE_CHECKING:
     from perfflow.store.history.database import History
 
-ADDRESS = "history-address"
-"""File with the address of a shared server. git ignores it, because the address may contain a password."""
+NOT_READ = "history-address"
+"""A file with this name in the project's folder is not used: whoever wrote the project would choose the server."""
 VARIABLE = "PERFFLOW_HISTORY"
 _WAIT = 2
 """Seconds to wait for a server that is only needed to estimate the duration of a run."""
+_SSL = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_ADDRESS = lazy_pattern(
+    r"postgresql(?:\+psycopg)?://(?:[A-Za-z0-9_.%+-]+@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])?(?::[0-9]{1,5})?"
+    rf"/[A-Za-z0-9_.$-]+(?:\?sslmode=(?:{'|'.join(_SSL)}))?"
+)
+_PASSWORD = lazy_pattern(r"[a-z0-9+]+://[^/@]*:[^/]*@.*")
 
 
 @dataclass(frozen=True)
@@ -36,30 +45,60 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """The place without a password."""
-        if not self.address:
-            return str(self.file)
-        scheme, _, rest = self.address.partition("://")
-        user, at, host = rest.rpartition("@")
-        return f"{scheme}://{user.partition(':')[0]}{at}{host}"
+        """The place as text, which never contains a password."""
+        return self.address or str(self.file)
 
 
 def place_of(root: Path) -> Place:
-    """Return the place set by PERFFLOW_HISTORY or stored by ``history use``, else the project's own file."""
-    address = os.environ.get(VARIABLE, "").strip()
-    if not address:
-        try:
-            address = (root / HOME / ADDRESS).read_text(encoding="utf-8").strip()
-        except OSError:
-            address = ""
+    """Return the place set by PERFFLOW_HISTORY or stored by ``history use``, else the project's own file.
+
+    Raises UserError for an address that is not valid.
+    """
+    address = os.environ.get(VARIABLE, "").strip() or _stored(root)
     return Place(root, checked(address) if address else "")
 
 
+def store(root: Path, address: str) -> None:
+    """Store the address of a project's history in the user's configuration, or remove it for ''. Raises OSError."""
+    path = _settings(root)
+    if not address:
+        path.unlink(missing_ok=True)
+        return
+    path.parent.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(path.parent, below=path.parent.parent)
+    write_text(path, f"{json.dumps({'project': os.path.realpath(root), 'address': address})}\n")
+
+
+def _stored(root: Path) -> str:
+    try:
+        about = json.loads(_settings(root).read_text(encoding="utf-8"))
+        return str(about["address"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""
+
+
+def _settings(root: Path) -> Path:
+    """Return the file with the address of a project's history: outside of the project, named by its real path."""
+    from platformdirs import user_config_path
+
+    name = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:16]
+    return user_config_path("perfflow") / "histories" / f"{name}.json"
+
+
 def checked(address: str) -> str:
-    """Return the address of a server. Raises UserError if it is not valid."""
+    """Return the address of a server: user, host, port, database and sslmode. Raises UserError for anything else.
+
+    Other parameters of a connection can name files to read, programs and other servers.
+    """
     if not address.startswith(("postgresql://", "postgresql+psycopg://")):
         hint = f"write postgresql://USER@HOST/DATABASE, or unset {VARIABLE} to use the project's own file"
         raise UserError.of("the address of the history is not a PostgreSQL address", hint)
+    if _PASSWORD.fullmatch(address):
+        hint = "set PGPASSWORD, or write it to ~/.pgpass; the address is stored and shown"
+        raise UserError.of("the address of the history contains a password", hint)
+    if not _ADDRESS.fullmatch(address):
+        hint = f"write postgresql://USER@HOST:PORT/DATABASE?sslmode=MODE, where MODE is {', '.join(_SSL)}"
+        raise UserError.of("the address of the history may have a user, host, port, database and sslmode only", hint)
     return address
 
 
