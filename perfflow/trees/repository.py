@@ -130,7 +130,7 @@ class Repository:
 def open_repository(root: Path, *, with_submodules: bool = False) -> Repository:
     """Open the git working tree with the top ``root``; makes the cache folder, but nothing in the project.
 
-    Raises UserError if it is not a git working tree, git refuses it, the cache is inside it, or others can change the cache.
+    Raises UserError if it is not a git working tree, git refuses it, or the cache is inside it or of another user.
     """
     root = root.resolve()
     git_folder = _git_folder(root)
