@@ -1,7 +1,7 @@
 """How the looks of an adaptive comparison do: false alarms, what is found, and how many pairs it takes.
 
 Programs are simulated, decisions are those of perfflow. Three kinds of noise: independent normal noise, a random walk
-with bursts (Pareto, shape 1.5), and normal noise in whole clock ticks. ``--rules`` names the rule set.
+with bursts (Pareto, shape 1.5), and normal noise in whole clock ticks.
 
     python -m benchmarks.looks > docs/experiments/looks.md
 """
@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import mean, median
 
 from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.readings import Reading, Side
-from perfflow.model.rules import CURRENT, RULES, Rules
 from perfflow.stats.designs import blocks_of
 from perfflow.stats.paired_test import (
     clopper_pearson_upper,
@@ -79,9 +79,9 @@ def sides_of(runs: Iterator[float], design: str, count: int, chance: random.Rand
     return a, b
 
 
-def alarms(rules: Rules, design: str, shape: Runs, trials: int) -> int:
+def alarms(design: str, shape: Runs, trials: int) -> int:
     """Count the trials of identical programs in which any look rejects "no change", none ending the trial early."""
-    looks = [(pairs, alpha) for pairs, alpha in rules.schedule(design) if pairs <= FARTHEST[design]]
+    looks = [(pairs, alpha) for pairs, alpha in SCHEDULES[design] if pairs <= FARTHEST[design]]
     found = 0
     for seed in range(trials):
         chance = random.Random(seed)
@@ -93,34 +93,34 @@ def alarms(rules: Rules, design: str, shape: Runs, trials: int) -> int:
     return found
 
 
-def decided(rules: Rules, shape: Runs, noise: float, change: float, seed: int) -> tuple[str, int]:
+def decided(shape: Runs, noise: float, change: float, seed: int) -> tuple[str, int]:
     """The decision of one simulated run, and the pairs it took, with the floor of identical files."""
     chance = random.Random(seed)
     a, b = sides_of(shape(chance, noise), "looks", AFFORDED, chance)
-    for pairs in [*(pairs for pairs, _ in rules.looks if pairs < AFFORDED), AFFORDED]:
+    for pairs in [*(pairs for pairs, _ in SCHEDULES[Design.LOOKS] if pairs < AFFORDED), AFFORDED]:
         series = Series("b", "time", "s", "t", paired=True, two_sided=True, design="looks")
         series.sides[Side.BASELINE] = [Reading("time", value) for value in a[:pairs]]
         series.sides[Side.CANDIDATE] = [Reading("time", value * (1 + change)) for value in b[:pairs]]
-        row = compare(series, Criteria(rules=rules))
+        row = compare(series, Criteria())
         ruling = rule(row, Thresholds(), identical=True)
-        if settled(row, ruling, Thresholds(), identical=True) or pairs >= rules.looks[-1][0]:
+        if settled(row, ruling, Thresholds(), identical=True) or pairs >= SCHEDULES[Design.LOOKS][-1][0]:
             break
     return str(ruling.decision), row.pairs
 
 
-def show_alarms(rules: Rules, trials: int) -> None:
+def show_alarms(trials: int) -> None:
     """Print the share of identical programs that any look calls changed."""
     print(f"## False alarms\n\nIdentical programs, noise 3%, {trials} trials, every look of "
           f"{FARTHEST['looks']} pairs or {FARTHEST['few']} + {FARTHEST['few']} runs taken.\n")  # fmt: skip
     print("| design | noise | trials with an alarm | upper 95% bound |\n|---|---|---|---|")
     for design in FARTHEST:
         for name, shape in SHAPES.items():
-            found = alarms(rules, design, shape, trials)
+            found = alarms(design, shape, trials)
             bound = clopper_pearson_upper(found, trials, 0.95)
             print(f"| {design} | {name} | {found} ({found / trials:.2%}) | {bound:.2%} |", flush=True)
 
 
-def show_found(rules: Rules, trials: int) -> None:
+def show_found(trials: int) -> None:
     """Print what is decided of programs that differ by a known change."""
     print(f"\n## What is found\n\n{trials} trials each, at most {AFFORDED} pairs (20 s of a 25 ms command), "
           "the floor of 0.5% of identical files.\n")  # fmt: skip
@@ -129,7 +129,7 @@ def show_found(rules: Rules, trials: int) -> None:
     for name, noises in FOUND.items():
         for noise in noises:
             for change in (0.0, 0.01, 0.02, 0.05):
-                seen = [decided(rules, SHAPES[name], noise, change, seed) for seed in range(trials)]
+                seen = [decided(SHAPES[name], noise, change, seed) for seed in range(trials)]
                 said = Counter(decision for decision, _ in seen)
                 shares = [(said["regressed"] + said["improved"]), said["same"], said["unproven"]]
                 pairs = [count for _, count in seen]
@@ -158,19 +158,17 @@ def show_cost() -> None:
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rules", choices=RULES, default=CURRENT.name)
     parser.add_argument("--alarm-trials", type=int, default=1000)
     parser.add_argument("--trials", type=int, default=100)
     asked = parser.parse_args()
-    rules = RULES[asked.rules]
-    print(f"# The looks of rules {rules.name}: a simulation\n\nWritten by `python -m benchmarks.looks`.\n")
+    print("# The looks: a simulation\n\nWritten by `python -m benchmarks.looks`.\n")
     print("| design | at | share of false alarms |\n|---|---|---|")
     for design in ("looks", "few"):
-        schedule = rules.schedule(design)
+        schedule = SCHEDULES[design]
         print(f"| {design} | {', '.join(str(n) for n, _ in schedule)} | {', '.join(f'{a:.5g}' for _, a in schedule)} |")
     print()
-    show_alarms(rules, asked.alarm_trials)
-    show_found(rules, asked.trials)
+    show_alarms(asked.alarm_trials)
+    show_found(asked.trials)
     show_cost()
 
 

@@ -54,7 +54,7 @@ def _keys(name: str) -> Iterator[str]:
     yield "|---|---|---|---|"
     for key, schema in properties.items():
         if key not in CommandOptions.model_fields:
-            meaning = "Deprecated. " * bool(schema.get("deprecated")) + _sentence(schema.get("description", ""))
+            meaning = _sentence(schema.get("description", ""))
             required = key in adapter.options.model_json_schema().get("required", ())
             default = "required" if required else _default(schema)
             yield _row(f"`{key}`", _type(schema, adapter.options), default, meaning)

@@ -9,10 +9,9 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "perfflow"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
-LONGEST_FUNCTION, LONGEST_FILE = 60, 500
 
 
-def test_modules_keep_to_the_limits() -> None:
+def test_module_names_have_a_meaning_and_packages_are_empty() -> None:
     assert MODULES
     assert [f"{path.relative_to(PACKAGE)}: {why}" for path in MODULES for why in faults(path)] == []
 
@@ -21,13 +20,8 @@ def faults(path: Path) -> Iterator[str]:
     text = path.read_text()
     if path.stem in BANNED_NAMES:
         yield "its name has no meaning"
-    if len(text.splitlines()) > LONGEST_FILE:
-        yield "it is too long"
     if path.name == "__init__.py" and path.parent not in (PACKAGE, PACKAGE / "testing") and text:
         yield "it is not empty"  # apart from the API and the contract for authors of adapters
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION:
-            yield f"{node.name} is too long"
 
 
 def test_the_architecture_page_lists_every_package() -> None:

@@ -7,12 +7,12 @@ import random
 import time
 
 from benchmarks.verdict_experiment.replay import plan
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.readings import Side
-from perfflow.model.rules import CURRENT
 from perfflow.sampling.pairs import Subject
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 
-LOOKS = [pairs for pairs, _ in CURRENT.looks if pairs <= 1024]
+LOOKS = [pairs for pairs, _ in SCHEDULES[Design.LOOKS] if pairs <= 1024]
 
 _REPEATS = 20
 

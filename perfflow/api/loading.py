@@ -120,10 +120,10 @@ def _benchmark(row: Row) -> Benchmark:
 
 
 def _in_pairs(row: Row) -> bool:
-    """Return whether both sides were measured in pairs. Files of earlier versions have no design."""
+    """Return whether both sides were measured in pairs."""
     if not row.baseline or not row.candidate or not row.paired:
         return False
-    in_turn = row.design in (None, Design.FEW, Design.FEW_LAYOUTS)
+    in_turn = row.design in (Design.FEW, Design.FEW_LAYOUTS)
     return not in_turn and len(row.baseline.samples) == len(row.candidate.samples)
 
 

@@ -63,7 +63,7 @@ class Benchmark:
     ``decision``: None if nothing is decided about the row. ``level``: ``ok``, ``concern`` or ``action``.
     ``gating``: whether the verdict rests on the row. ``why``: the reason for that.
     ``pairs``: number of pairs that judge the row. ``in_pairs``: whether sample i of one side is the partner of sample i
-    of the other. ``design``: how samples were taken, None in files of earlier versions.
+    of the other. ``design``: how samples were taken.
     ``more``: about how many more pairs would settle an unproven row.
     ``warnings``: cautions for reading the row.
 

@@ -253,7 +253,7 @@ def _figures(stored: Stored) -> Table:
     rows = []
     for (name, metric), readings in stored.series.items():
         kind = criteria.metric(metric)
-        found = summarise(readings, kind, default_statistic(kind), rules=criteria.rules)
+        found = summarise(readings, kind, default_statistic(kind))
         if found:
             told = [reading_to_json(item) for item in readings]
             sample = Sample(value=found.value, low=found.low, high=found.high, n=found.n, samples=[], readings=told)

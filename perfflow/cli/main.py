@@ -29,7 +29,6 @@ COMMANDS = {
     "baseline": "Manage named baselines: save, list, show, rm.",
     "validate": "Check workflow files and report every mistake at once.",
     "plan": "Show which steps a run would execute, in which order, and what is missing.",
-    "migrate": "Replace deprecated keys in workflow files. Keeps comments.",
     "fmt": "Format workflow files. Keeps comments.",
     "list": "List workflows and tools.",
     "library": "Use workflows from other git repositories: add, update, remove, list, verify, vendor, init, test.",

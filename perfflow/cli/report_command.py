@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     "Other thresholds stay as they were. May be repeated. The files of the run are not changed.",
 )
 @click.option(
-    "--rules",
-    type=click.Choice(["own", "current"]),
-    default="own",
-    show_default=True,
-    help="Judge by the rules of the run, or by the rules of this version of perfflow.",
-)
-@click.option(
     "--out", type=click.Path(path_type=Path), help="Write result.json, report.md and report.html to this new folder."
 )
 @click.option("--html", "html", is_flag=True, help="Print only the path of report.html.")
@@ -38,7 +31,6 @@ if TYPE_CHECKING:
 def command(
     run: str,
     thresholds: tuple[str, ...],
-    rules: str,
     out: Path | None,
     html: bool,
     opened: bool,
@@ -57,7 +49,6 @@ def command(
     """
     from perfflow.cli.verdict import print_verdict
     from perfflow.jobs.rejudge.rejudge import rejudge
-    from perfflow.model.rules import CURRENT
     from perfflow.store.run_bisection import is_bisection
     from perfflow.store.run_folder import find
     from perfflow.trees import project
@@ -69,7 +60,7 @@ def command(
     place = find(root, run)
     if not thresholds and out is None and is_bisection(place):
         return _bisection(place, as_json=as_json)
-    again = rejudge(place, thresholds, out, CURRENT.name if rules == "current" else "")
+    again = rejudge(place, thresholds, out)
     if again.note:
         click.echo(f"note: {again.note}", err=True)
     if html or opened:

@@ -12,7 +12,6 @@ from typing import Any
 
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import MEMORY, METRICS, Better, Metric
-from perfflow.model.rules import CURRENT, FIRST, RULES, Rules
 from perfflow.model.targets import Target, matches, parse_target
 from perfflow.model.units import Dimension, UnitError, parse_as
 
@@ -79,18 +78,12 @@ class Criteria:
     peaks: Mapping[str, float] = field(default_factory=dict)
     routes: tuple[Route, ...] = ()
     """Routes of the workflow. They do not affect the verdict, but are stored with the criteria."""
-    rules: Rules = CURRENT
     memory: MemoryThresholds | None = MemoryThresholds()
     """None if the workflow sets `off`."""
 
     def metric(self, name: str) -> Metric:
         """Return the metric called ``name``; an unknown one is a plain number that is only shown."""
         return self.metrics.get(name) or METRICS.get(name) or Metric(name, Dimension.COUNT, Better.NONE)
-
-    @property
-    def judges_memory(self) -> bool:
-        """Whether memory is judged even if no target and no guard names it."""
-        return self.rules.memory and self.memory is not None
 
     def thresholds_of(self, benchmark: str, metric: str = "") -> Thresholds:
         """Return the thresholds of a benchmark. Of several matching globs, the most literal letters win for each key.
@@ -101,14 +94,13 @@ class Criteria:
         globs = [glob for glob in self.per_glob if matches(glob, benchmark)]
         for glob in sorted(globs, key=lambda text: (len(text.replace("*", "").replace("?", "")), text)):
             found |= self.per_glob[glob]
-        if self.memory and self.rules.memory and metric in MEMORY:
+        if self.memory and metric in MEMORY:
             found |= {key: getattr(self.memory, key) for key in MEMORY_KEYS}
         return replace(self.thresholds, **found)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for result.json."""
         return {
-            "rules": self.rules.name,
             "targets": [
                 {
                     "benchmark": target.benchmark,
@@ -159,10 +151,8 @@ def criteria_from_json(data: Mapping[str, Any]) -> Criteria:
         if glob not in THRESHOLD_KEYS
     }
     accepted = tuple(Accepted(**item) for item in data["accepted"])
-    # Earlier versions stored no routes.
-    routes = tuple(Route(str(item["if"]), str(item["to"]), str(item["why"])) for item in data.get("routes", []))
-    rules = RULES[data.get("rules", FIRST.name)]
-    memory = data.get("memory", {})
+    routes = tuple(Route(str(item["if"]), str(item["to"]), str(item["why"])) for item in data["routes"])
+    memory = data["memory"]
     return Criteria(
         targets=tuple(targets),
         thresholds=Thresholds(**plain),
@@ -171,7 +161,6 @@ def criteria_from_json(data: Mapping[str, Any]) -> Criteria:
         metrics=metrics,
         peaks=data["peaks"],
         routes=routes,
-        rules=rules,
         memory=None if memory is None else MemoryThresholds(**{key: _share(value) for key, value in memory.items()}),
     )
 

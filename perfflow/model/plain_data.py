@@ -1,7 +1,6 @@
 """Convert dataclasses from and to the plain data of JSON, by the types of their fields.
 
-Keys that a class lacks, and unknown values in tuples of an enum, come from a later version and are ignored. Missing
-keys get their defaults.
+Keys that a class lacks, and unknown values in tuples of an enum, are ignored. Missing keys get their defaults.
 """
 
 from __future__ import annotations

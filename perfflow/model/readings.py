@@ -42,7 +42,7 @@ class Reading:
     """The reading of one process for one metric of one benchmark, in base units.
 
     ``value`` represents the process. ``inner`` holds the statistics of the values taken inside it, if there were many,
-    and ``statistic`` names the one that is ``value``: '' for a single value, or in files of version 0.1.0.
+    and ``statistic`` names the one that is ``value``: '' for a single value.
     ``at_most`` marks an upper bound, below which the tool cannot measure (max RSS under the spawner's own). ``exact``
     marks values of a deterministic tool for any metric: simulated cache misses have no noise, counted ones do.
     ``tick`` is the step of the last printed digit, 0 if it is unknown or irrelevant.

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from perfflow.model.design import Design
 from perfflow.model.result_base import PART, Number
 from perfflow.model.result_kernels import KernelResult, OnGpu
 from perfflow.model.result_nodes import NodeResult
@@ -28,8 +29,6 @@ CONCERN, ACCEPTED, ALLOWED = "concern: ", "accepted until ", "failed (allowed): 
 UNMEASURED = "nothing was measured: "
 WARNED = (CONCERN, ACCEPTED, ALLOWED, UNMEASURED)
 """Prefixes of reasons that accompany a verdict but did not cause it."""
-CURRENT_RULES = "rules=current"
-"""Entry of ``judged_by``: the run was rejudged by the rules of this version instead of its own."""
 
 
 class ResultPart(BaseModel):
@@ -119,8 +118,7 @@ class StepResult(ResultPart):
     outputs: dict[str, str] = {}
     allowed: bool = False
     metric: str | None = None
-    expect: list[str] | None = None
-    """None in files of earlier versions, which cannot be rejudged."""
+    expect: list[str] = []
     selected: bool = True
     technique: str = ""
     why: str = ""
@@ -175,15 +173,15 @@ class Benchmark(ResultPart):
     pairs: int
     paired: bool = True
     leading: bool = False
-    design: str | None = None
-    """How its samples were taken; None in files of earlier versions, which cannot be rejudged."""
+    design: str = Design.FIXED
+    """How its samples were taken: a value of ``model.design.Design``."""
     stopped: str = ""
     """Why sampling ended: settled, last look, budget, total budget; empty if the workflow sets the number of runs."""
     layouts: LayoutsOf | None = None
     as_built: str = ""  # why no code layouts were drawn although they would have decided
     more: int | None
     seconds: Number = None
-    """Duration of the sampling; None in files of earlier versions."""
+    """Duration of the sampling; None if it is not known, as for stored sets."""
     warnings: list[str]
     why: str = ""
     same_as: str = ""
@@ -298,7 +296,7 @@ class ProfileResult(ResultPart):
     sha256: str
     kind: str = ""
     tool: str = ""
-    """The tool that made it; '' in files of earlier versions."""
+    """The tool that made it."""
     stacks: StacksResult | None = None
 
 

@@ -20,5 +20,4 @@ def layouts_asked(planned: Planned, *, in_trees: bool) -> int | str:
 
 def draws_layouts(plan: Plan, *, in_trees: bool) -> bool:
     """Return whether a step of the plan may need fresh layouts; if so, builds must be recorded."""
-    rules = plan.criteria.rules
-    return bool(rules.layout_looks) and any(layouts_asked(item, in_trees=in_trees) != OFF for item in plan.steps)
+    return any(layouts_asked(item, in_trees=in_trees) != OFF for item in plan.steps)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from perfflow.machine.noise import describe
 from perfflow.model.metrics import QUANTILES, TIMES
 from perfflow.model.readings import Side
-from perfflow.model.result import CURRENT_RULES, HAS_TARGET, Benchmark, Result
+from perfflow.model.result import HAS_TARGET, Benchmark, Result
 from perfflow.model.tree_facts import STORED, TreeFacts, tree_of
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, inner_p99
@@ -97,11 +97,7 @@ def commands_of(result: Result) -> Iterator[str]:
     if result.run.file:
         words += ["--budget", f"{result.run.budget:g}s"] if result.run.budget is not None else []
         yield shlex.join(["perfflow", "run", result.run.file, *words, "--seed", str(result.run.seed)])
-    judged = [
-        word
-        for spec in result.run.judged_by
-        for word in (("--rules", "current") if spec == CURRENT_RULES else ("--thresholds", spec))
-    ]
+    judged = [word for spec in result.run.judged_by for word in ("--thresholds", spec)]
     yield shlex.join(["perfflow", "report", result.run.out or result.run.id, *judged])
 
 

@@ -71,9 +71,9 @@ class Pairs:
         softening = max(_WEIGHT_FLOOR, quantile(slower, 0.25) - best)
         return [(value - best + softening) ** -2 for value in slower]
 
-    def p(self, theta: float, counted: int = COUNTED) -> float:
-        """Return the two-sided p-value of "candidate = baseline times e^theta"; ``counted``: see ``sign_flip_p``."""
-        return sign_flip_p(self._scores(self.weights(theta), theta), counted)
+    def p(self, theta: float) -> float:
+        """Return the two-sided p-value of "candidate = baseline times e^theta"."""
+        return sign_flip_p(self._scores(self.weights(theta), theta))
 
     def _scores(self, weights: Sequence[float], theta: float) -> list[float]:
         return list(map(mul, weights, (ratio - theta for ratio in self.ratios)))
@@ -123,14 +123,12 @@ def paired_p(baseline: Sequence[float], candidate: Sequence[float], theta: float
     return Pairs.of(baseline, candidate).p(theta)
 
 
-def paired_interval(
-    baseline: Sequence[float], candidate: Sequence[float], confidence: float, counted: int = COUNTED
-) -> Interval:
+def paired_interval(baseline: Sequence[float], candidate: Sequence[float], confidence: float) -> Interval:
     """Return the interval of ln(candidate / baseline): all theta that the sign-flip test does not reject.
 
     baseline, candidate: n positive values of the same unit, pair by pair; a coin flip decided the order of each pair.
     confidence: 0 < confidence < 1. Both bounds are infinite if n pairs cannot reject: 2^(1 - n) > 1 - confidence.
-    counted: see ``sign_flip_p``. Raises ValueError if lengths differ or a value is not positive.
+    Raises ValueError if lengths differ or a value is not positive.
     """
     alpha = 1 - confidence
     pairs = Pairs.of(baseline, candidate)
@@ -138,8 +136,8 @@ def paired_interval(
     if 2.0 ** (1 - len(baseline)) > alpha:
         return Interval(estimate, -math.inf, math.inf)
     # For more than WHOLE pairs scores are rounded more coarsely, so the bounds are less precise.
-    precision = _ROUNDED_PRECISION if WHOLE < len(baseline) <= counted else _EDGE_PRECISION
-    return _inverted(estimate, lambda theta: pairs.p(theta, counted), alpha, pairs.standard_error(estimate), precision)
+    precision = _ROUNDED_PRECISION if WHOLE < len(baseline) <= COUNTED else _EDGE_PRECISION
+    return _inverted(estimate, pairs.p, alpha, pairs.standard_error(estimate), precision)
 
 
 _FIRST_REACH = 1e-3
@@ -272,10 +270,6 @@ def permutation_interval(
 Looks = tuple[tuple[int, float], ...]
 """Interim analyses ("looks") of a comparison: the number of pairs at each look, ascending, and its alpha. The sum of
 the alphas is the largest probability of a false alarm."""
-# Most of the error goes to the first look: with less of it, all but one of the 11 pairs would have to agree.
-SIX_LOOKS: Looks = ((11, 0.0059), (15, 0.0015), (20, 0.0010), (28, 0.0006), (40, 0.0005), (64, 0.0005))
-LAYOUT_LOOKS: Looks = ((11, 0.0020), (15, 0.0010), (20, 0.0010), (28, 0.0010), (40, 0.0010), (64, 0.0040))
-"""Looks for pairs with fresh code layouts; these vary more, so the last look has a larger alpha."""
 
 
 def look_confidence(pairs: int, looks: Looks) -> float:

@@ -28,11 +28,10 @@ _DIGIT, _DROPPED = 8, 2
 """Bytes of a number of assignments for more pairs, and the low bytes that are dropped when it could overflow."""
 
 
-def sign_flip_p(values: Sequence[float], counted: int = COUNTED) -> float:
+def sign_flip_p(values: Sequence[float]) -> float:
     """Return the two-sided p-value of ``sum(values)`` if each sign is a fair coin flip, 0 to 1.
 
     values: finite scores of any unit. Zeros carry no information and are dropped; without other values p is 1.
-    counted: most values for which assignments are counted; beyond it the saddlepoint approximation is used.
     """
     kept = [value for value in values if value != 0]
     if not kept:
@@ -40,7 +39,7 @@ def sign_flip_p(values: Sequence[float], counted: int = COUNTED) -> float:
     largest = max(map(abs, kept))
     scores = [value / largest for value in kept]
     n = len(scores)
-    tail = _enumerated_tail if n <= ENUMERATED else _counted_tail if n <= counted else _saddlepoint_tail
+    tail = _enumerated_tail if n <= ENUMERATED else _counted_tail if n <= COUNTED else _saddlepoint_tail
     return min(1.0, 2 * tail(scores))
 
 

@@ -277,6 +277,8 @@ class Record:
 
     def _open(self, event: Mapping[str, Any]) -> None:
         """Fold the plan, the machine, the trees and the criteria of the run."""
+        if event.get("schema", SCHEMA) != SCHEMA:
+            raise ValueError(f"its schema is {event['schema']!r}, not {SCHEMA!r}")
         self.run = from_json(RunFacts, event["run"])
         self.machine.update(event["machine"])
         self.trees.update(event["trees"])

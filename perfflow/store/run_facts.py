@@ -1,7 +1,4 @@
-"""The typed contents of a run's events. ``from_json`` reads them from the parts of an event, ``to_json`` writes them.
-
-Fields with a default may be missing in events of earlier versions.
-"""
+"""The typed contents of a run's events. ``from_json`` reads them from an event, ``to_json`` writes them."""
 
 from __future__ import annotations
 
@@ -158,7 +155,7 @@ class PlannedStep:
 class StoredProfile:
     """A profile on disk, with its path relative to the run's folder; ``benchmark`` is set if its step profiles several.
 
-    ``tool`` created it, '' in events of earlier versions; ``stacks`` describes its folded stacks, if any.
+    ``tool`` created it; ``stacks`` describes its folded stacks, if any.
     """
 
     tree: Side
@@ -166,7 +163,7 @@ class StoredProfile:
     kind: str
     sha256: str
     benchmark: str = field(default="", metadata=SPARSE)
-    tool: str = field(default="", metadata=SPARSE)
+    tool: str = ""
     stacks: StackCounts | None = field(default=None, metadata=SPARSE)
 
 

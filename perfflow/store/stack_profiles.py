@@ -60,10 +60,7 @@ def has_stacks(result: Result) -> bool:
 
 def _counts(item: ProfileResult) -> StackCounts | None:
     """Return the kind of a profile's stacks; None if it has none."""
-    if item.stacks:
-        return StackCounts(**item.stacks.model_dump())
-    # Files of earlier versions only contain the kind.
-    return StackCounts("samples", "time") if item.kind == FOLDED else None
+    return StackCounts(**item.stacks.model_dump()) if item.stacks else None
 
 
 def _text(root: Path, name: str) -> str:

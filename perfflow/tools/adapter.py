@@ -93,10 +93,6 @@ Seconds = Annotated[float, BeforeValidator(_seconds)]
 """A duration in s, which the user writes with its unit: ``50ms`` or ``2s``."""
 
 
-INSTEAD = "x-instead"
-"""A key in a field's ``json_schema_extra``: its value says what to write instead of a deprecated key."""
-
-
 class CommandOptions(Options):
     """``with`` keys of tools that run one command. ``command`` is optional if ``benchmark`` names its source."""
 

@@ -9,11 +9,10 @@ from functools import partial
 from statistics import variance
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.design import Design
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import QUANTILES, Better, Metric, default_statistic, is_exact
 from perfflow.model.readings import CAPPED, MEAN, Reading, Side, is_rate
-from perfflow.model.rules import Rules
 from perfflow.model.serial_dependence import serial_factor
 from perfflow.model.summaries import log_mean_of
 from perfflow.model.ticks import tick_of
@@ -46,7 +45,6 @@ REPEATS = 2
 """Runs of each side needed to check whether a value repeats."""
 TICK = 0.001
 """Runs that differ by at most this share still count as the same value."""
-_VARIES = "the runs of one side differ, so the value is not exact here"
 _UNCHECKED = "one run per side, so perfflow could not check that the value repeats; set `runs: 2`"
 _TICKS = "the runs of one side differ by up to 0.1%, which widens the interval"
 _ZEROS = "some values are zero, so there is no relative change"
@@ -121,19 +119,16 @@ def compare(series: Series, criteria: Criteria, share: float = 1.0) -> Compariso
     if series.built is None:
         return _compared(series, criteria, share)
     built = _compared(series.built, criteria, share)
-    if not criteria.rules.layout_looks:
-        return built
     found = _compared(series, criteria, share)
     n = min((len(set(series.layouts[side])) for side in Side if series.layouts[side]), default=0)
     return replace(found, pairs=min(found.pairs, n), layouts=Layouts(n, _deviation(series), built))
 
 
 def _compared(series: Series, criteria: Criteria, share: float) -> Comparison:
-    rules = criteria.rules
-    metric = as_found(series, criteria.metric(series.metric), rules)
+    metric = as_found(series, criteria.metric(series.metric))
     default = default_statistic(metric)
     statistic = default if is_exact(default) else series.statistic or default
-    baseline, candidate = (summarise(series.readings(side), metric, statistic, rules=rules) for side in Side)
+    baseline, candidate = (summarise(series.readings(side), metric, statistic) for side in Side)
     alone = Comparison(
         series.benchmark,
         metric,
@@ -142,19 +137,19 @@ def _compared(series: Series, criteria: Criteria, share: float) -> Comparison:
         series.tool,
         baseline,
         candidate,
-        warnings=_warnings(series, metric, rules),
+        warnings=_warnings(series, metric),
         only=series.one_sided(),
     )
     if not baseline or not candidate or metric.better is Better.NONE or all(_bounded(series, side) for side in Side):
         return alone
     if statistic == CAPPED and series.design not in (Design.FEW, Design.UNPAIRED) and not is_rate(series.metric):
-        alone, (change, confidence, said) = _capped_or_mean(alone, series, rules, share)
+        alone, (change, confidence, said) = _capped_or_mean(alone, series, share)
     else:
-        change, confidence, said = _change(series, metric, rules, share)
-    blur = _blur(series, metric, rules)
+        change, confidence, said = _change(series, metric, share)
+    blur = _blur(series, metric)
     pairs = 0 if series.design == Design.UNPAIRED else min(baseline.n, candidate.n)
     if not metric.exact:
-        pairs = _judged(series.design, pairs, rules)
+        pairs = _judged(series.design, pairs)
     return replace(
         alone,
         change=_wider(change, blur),
@@ -165,10 +160,10 @@ def _compared(series: Series, criteria: Criteria, share: float) -> Comparison:
     )
 
 
-def as_found(series: Series, metric: Metric, rules: Rules) -> Metric:
+def as_found(series: Series, metric: Metric) -> Metric:
     """Return the metric, marked exact only if its runs repeat: a tool or a metric name only declares it."""
     declared = metric.exact or series.exact
-    found = declared and (not rules.exact_checked or all(_repeats(series.readings(side)) for side in Side))
+    found = declared and all(_repeats(series.readings(side)) for side in Side)
     return metric if metric.exact == found else replace(metric, exact=found)
 
 
@@ -178,13 +173,11 @@ def _repeats(readings: Sequence[Reading]) -> bool:
 
 
 def _exact_change(
-    baseline: Sequence[float], candidate: Sequence[float], rules: Rules
+    baseline: Sequence[float], candidate: Sequence[float]
 ) -> tuple[Interval, float | None, tuple[str, ...]]:
     """Return the change of values that repeat. Their small differences, if any, are the width of its interval."""
     varies = min(baseline) != max(baseline) or min(candidate) != max(candidate)
     change = _ratio(quantile(baseline, 0.5), quantile(candidate, 0.5))
-    if not rules.exact_checked:
-        return Interval(change, change, change), None, (_VARIES,) if varies else ()
     if not varies:
         unchecked = change != 0 and min(len(baseline), len(candidate)) < REPEATS
         return Interval(change, change, change), None, (_UNCHECKED,) if unchecked else ()
@@ -192,16 +185,16 @@ def _exact_change(
     return Interval(change, low, high), None, (_TICKS,)
 
 
-def _capped_or_mean(alone: Comparison, series: Series, rules: Rules, share: float) -> tuple[Comparison, _Change]:
+def _capped_or_mean(alone: Comparison, series: Series, share: float) -> tuple[Comparison, _Change]:
     """Return the change of capped means, or of plain means if their intervals do not overlap.
 
     The two share the false alarms that one comparison may raise.
     """
-    capped = _change(series, alone.metric, rules, share * (1 - MEAN_SHARE))
-    change, confidence, said = _change(series, alone.metric, rules, share * MEAN_SHARE, MEAN)
+    capped = _change(series, alone.metric, share * (1 - MEAN_SHARE))
+    change, confidence, said = _change(series, alone.metric, share * MEAN_SHARE, MEAN)
     if capped[0].low <= change.high and change.low <= capped[0].high:
         return alone, capped
-    baseline, candidate = (summarise(series.readings(side), alone.metric, MEAN, rules=rules) for side in Side)
+    baseline, candidate = (summarise(series.readings(side), alone.metric, MEAN) for side in Side)
     by_mean = replace(alone, statistic=MEAN, baseline=baseline, candidate=candidate)
     return by_mean, (change, confidence, (*said, _RARE))
 
@@ -212,22 +205,23 @@ def summarise(
     statistic: str,
     confidence: float = VALUE_CONFIDENCE,
     *,
-    rules: Rules,
+    widened: bool = True,
 ) -> Summary | None:
     """Return a statistic of one side with its interval; None without readings.
 
     For values taken inside each process, the statistic is computed per process and its interval over the processes.
+    ``widened``: the interval includes the resolution of the values, and correlation of successive samples.
     """
     if not readings:
         return None
     inner = statistic in readings[0].inner or statistic == readings[0].statistic
     values = [item.inner.get(statistic, item.value) if inner else item.value for item in readings]
     over = "p50" if inner else statistic
-    factor = serial_factor(values) if rules.serial and not metric.exact else 1.0
+    factor = serial_factor(values) if widened and not metric.exact else 1.0
     interval, needs = _interval(values, metric, over, confidence, factor)
-    half = 0.0 if over in _EXTREMES else _tick([readings], metric, rules) / 2
+    half = 0.0 if over in _EXTREMES or not widened else _tick([readings], metric) / 2
     low, high = _finite(interval.low - half), _finite(interval.high + half)
-    sure = _sure(values, over, half, confidence) if rules.separated else _UNKNOWN
+    sure = _sure(values, over, half, confidence)
     if any(item.at_most for item in readings):
         low, sure = 0.0, replace(sure, low=-math.inf)
     samples = tuple(item.value for item in readings)
@@ -261,15 +255,15 @@ def _sure(values: Sequence[float], statistic: str, half: float, confidence: floa
     return Interval(math.nan, low, max(values) + half if q ** len(values) <= error else math.inf)
 
 
-def _tick(sides: Sequence[Sequence[Reading]], metric: Metric, rules: Rules) -> float:
+def _tick(sides: Sequence[Sequence[Reading]], metric: Metric) -> float:
     """Return the resolution of the values if it is coarse, else 0."""
-    return tick_of(sides, metric.dimension) if rules.ticks and not metric.exact else 0.0
+    return tick_of(sides, metric.dimension) if not metric.exact else 0.0
 
 
-def _blur(series: Series, metric: Metric, rules: Rules) -> float:
+def _blur(series: Series, metric: Metric) -> float:
     """Return how far rounding by half a step on each side may move ln(candidate/baseline); can be infinite."""
     sides = [series.readings(side) for side in Side]
-    half = _tick(sides, metric, rules) / 2
+    half = _tick(sides, metric) / 2
     if half == 0:
         return 0.0
     shares = [half / abs(quantile([item.value for item in readings], 0.5)) for readings in sides]
@@ -294,15 +288,15 @@ _Change = tuple[Interval, float | None, tuple[str, ...]]
 """A change, its confidence (None without an interval), and warnings."""
 
 
-def _change(series: Series, metric: Metric, rules: Rules, share: float, statistic: str = "") -> _Change:
+def _change(series: Series, metric: Metric, share: float, statistic: str = "") -> _Change:
     """Return the change of the readings' values, or of a statistic inside them, at this share of the false alarms."""
     baseline, candidate = (_values(series, side, statistic) for side in Side)
     if metric.exact:
-        return _exact_change(baseline, candidate, rules)
+        return _exact_change(baseline, candidate)
     if series.design != Design.UNPAIRED and not series.comparable:
         return _UNKNOWN, None, ()
-    baseline, candidate = _of_schedule(series.design, baseline, candidate, rules)
-    confidence = _with_share(confidence_of(series.design, len(baseline), rules), share)
+    baseline, candidate = _of_schedule(series.design, baseline, candidate)
+    confidence = _with_share(confidence_of(series.design, len(baseline)), share)
     if min(*baseline, *candidate) <= 0:
         if baseline == candidate:
             return Interval(0.0, 0.0, 0.0), confidence, ()
@@ -317,7 +311,7 @@ def _change(series: Series, metric: Metric, rules: Rules, share: float, statisti
         blocks = blocks_of(len(baseline)) if series.design == Design.FEW else (len(baseline),)
         few = partial(permutation_interval, blocks=blocks)
         in_random_order = series.design in (Design.FEW, Design.FEW_LAYOUTS)
-        invert: Invert = few if in_random_order else partial(paired_interval, counted=rules.counted)
+        invert: Invert = few if in_random_order else paired_interval
         interval = _interval_of_change(baseline, candidate, confidence, metric, invert)
     low, high = _growth(interval.low), _growth(interval.high)
     # If a side is known only as an upper bound, its true value may be anything below.
@@ -329,25 +323,23 @@ def _change(series: Series, metric: Metric, rules: Rules, share: float, statisti
     return Interval(_growth(interval.estimate), low, high), confidence, (_TOO_FEW_PAIRS,) if unbounded else ()
 
 
-def _judged(design: str, pairs: int, rules: Rules) -> int:
+def _judged(design: str, pairs: int) -> int:
     """Return how many of ``pairs`` pairs (or runs of each side) a change is judged by.
 
     Pairs after the last interim analysis are only taken for percentiles, because the error budget ends with that
     analysis. The runs of a block count once the block is complete.
     """
-    schedule = rules.schedule(design)
+    schedule = SCHEDULES.get(design)
     judged = min(pairs, schedule[-1][0]) if schedule else pairs
     return sum(blocks_of(judged)) if design == Design.FEW else judged
 
 
-def _of_schedule(
-    design: str, baseline: list[float], candidate: list[float], rules: Rules
-) -> tuple[list[float], list[float]]:
+def _of_schedule(design: str, baseline: list[float], candidate: list[float]) -> tuple[list[float], list[float]]:
     """Return the values of each side that a change is judged by: all of them before the first interim analysis."""
-    schedule, fewest = rules.schedule(design), min(len(baseline), len(candidate))
+    schedule, fewest = SCHEDULES.get(design), min(len(baseline), len(candidate))
     if not schedule or fewest < schedule[0][0]:
         return baseline, candidate
-    judged = _judged(design, fewest, rules)
+    judged = _judged(design, fewest)
     return baseline[:judged], candidate[:judged]
 
 
@@ -426,12 +418,12 @@ def _interval_of_change(
     return Interval(-turned.estimate, -turned.high, -turned.low)
 
 
-def confidence_of(design: str, pairs: int, rules: Rules) -> float:
+def confidence_of(design: str, pairs: int) -> float:
     """Return the confidence with which all comparisons of a benchmark together raise at most 1% false alarms.
 
     A screening may raise more, because only the fresh pairs that confirm its findings decide.
     """
-    schedule = rules.schedule(design)
+    schedule = SCHEDULES.get(design)
     if schedule:
         return look_confidence(pairs, schedule)
     return SCREEN_CONFIDENCE if design == Design.SCREEN else CHANGE_CONFIDENCE
@@ -464,14 +456,14 @@ def _bounded(series: Series, side: Side) -> bool:
     return any(item.at_most for item in series.readings(side))
 
 
-def _warnings(series: Series, metric: Metric, rules: Rules) -> tuple[str, ...]:
+def _warnings(series: Series, metric: Metric) -> tuple[str, ...]:
     bounded = [_AT_MOST] if any(_bounded(series, side) for side in Side) else []
-    return (*bounded, *_of_steps([series.readings(side) for side in Side], metric, rules))
+    return (*bounded, *_of_steps([series.readings(side) for side in Side], metric))
 
 
-def _of_steps(sides: Sequence[Sequence[Reading]], metric: Metric, rules: Rules) -> Iterator[str]:
+def _of_steps(sides: Sequence[Sequence[Reading]], metric: Metric) -> Iterator[str]:
     """Yield a warning with the resolution of the values if it is coarse."""
-    tick = _tick(sides, metric, rules)
+    tick = _tick(sides, metric)
     if tick:
         share = tick / min(abs(quantile([item.value for item in readings], 0.5)) for readings in sides if readings)
         step = f"values come in steps of {format_quantity(tick, metric.dimension)}, {share:.1%} of the value"

@@ -9,7 +9,6 @@ from collections import defaultdict
 from dataclasses import replace
 
 from perfflow.model.criteria import criteria_from_json
-from perfflow.model.errors import UserError
 from perfflow.model.metrics import is_exact
 from perfflow.model.plain_data import from_json
 from perfflow.model.readings import NO_INNER, Reading, Side
@@ -21,16 +20,8 @@ from perfflow.store.record import Record, Series, reading_from_json
 from perfflow.store.run_facts import Branch, Expectation, PlannedStep, RunFacts, StepRecord, Try
 
 
-def can_be_judged_again(result: Result) -> bool:
-    """Return whether the file records how its samples were taken. Files of earlier versions do not."""
-    return all(step.expect is not None for step in result.steps) and all(row.design for row in result.benchmarks)
-
-
 def record_of_result(result: Result) -> Record:
-    """Return the record of a run. Raises UserError if the file does not record how its samples were taken."""
-    if not can_be_judged_again(result):
-        text = f"run {result.run.id}: its result.json does not record how its samples were taken"
-        raise UserError.of(text, "an earlier version wrote it; name the run's folder, which has events.jsonl")
+    """Return the record of a run."""
     confirmed = {(item["benchmark"], item["metric"]) for item in result.confirmations if "outcome" in item}
     return Record(
         run=from_json(RunFacts, result.run.model_dump()),
@@ -97,7 +88,7 @@ def _series(row: Benchmark, confirmed: bool) -> Series:
         row.tool,
         paired=row.paired,
         two_sided=alone or bool(row.baseline and row.candidate),
-        design=str(row.design),
+        design=row.design,
         seconds=row.seconds or 0.0,
         confirmation=int(confirmed),
     )

@@ -41,8 +41,13 @@ class Choice:
     """Rows for which another clock shows a possible regression beyond ``concern``, each with an explanation."""
 
 
-def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> Choice:
+def choose_rows(
+    record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria, *, witnessed: bool = True
+) -> Choice:
     """Choose one timing metric per benchmark, every row with a target, and the guarded rows of an optimize stage.
+
+    ``witnessed``: clocks that include waiting also gate if they prove a regression beyond ``concern``, and refute gains
+    that they exclude.
 
     Values that were not taken in pairs never gate, unless they are exact. Of stored sets only a row that the second
     set lacks gates.
@@ -55,7 +60,7 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
     for name, by_metric in by_benchmark.items():
         chosen = _chosen(record, _with_known_change(record, by_metric))
         found |= {(name, metric): why for metric, why in chosen.items()}
-        if criteria.rules.clocks:
+        if witnessed:
             timed = next((metric for metric, why in chosen.items() if metric in TIMES and why != ASKED), "")
             clocks.check(by_metric, timed, criteria.thresholds_of(name))
     found |= {key: why for key, why in clocks.gating.items() if key not in found}
@@ -68,7 +73,7 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
         found.setdefault(key, GUARDED)
     for key in memory_rows(record, comparisons, criteria):
         found.setdefault(key, MEMORY_GREW)
-    same_as = _one_measurement(record, comparisons, criteria)
+    same_as = _one_measurement(record, comparisons)
     found = {key: why for key, why in found.items() if why == HAS_TARGET or key not in same_as}
     stored = {key for key in found if record.series[key].design == Design.UNPAIRED}
     leading = {key: found[key] for key in found if key in stored and comparisons[key].only is not Side.BASELINE}
@@ -77,9 +82,11 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
     return Choice(gating, leading, same_as, clocks.refuted, clocks.undecided)
 
 
-def gating_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> Mapping[Key, str]:
-    """Return the gating rows, each with the reason."""
-    return choose_rows(record, comparisons, criteria).gating
+def gating_rows(
+    record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria, *, witnessed: bool = True
+) -> Mapping[Key, str]:
+    """Return the gating rows, each with the reason. ``witnessed``: see ``choose_rows``."""
+    return choose_rows(record, comparisons, criteria, witnessed=witnessed).gating
 
 
 def covers(guard: str, benchmark: str, metric: str) -> bool:
@@ -106,15 +113,13 @@ def guarded_rows(record: Record, comparisons: Mapping[Key, Comparison], guards: 
     ]
 
 
-def _one_measurement(record: Record, comparisons: Iterable[Key], criteria: Criteria) -> dict[Key, str]:
-    if not criteria.rules.one_measurement:
-        return {}
+def _one_measurement(record: Record, comparisons: Iterable[Key]) -> dict[Key, str]:
     return {key: time for key in comparisons if (time := source_of(record, *key))}
 
 
 def memory_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> list[Key]:
     """Return the memory rows of a comparison of two trees that are proven to have grown by enough to matter."""
-    if not criteria.judges_memory or not two_trees(record):
+    if not criteria.memory or not two_trees(record):
         return []
     return [
         key
@@ -189,7 +194,7 @@ def thresholds_for(record: Record, criteria: Criteria, key: Key, why: str | None
     today = record.run.started[:10]
     notes = []
     for item in criteria.accepted:
-        if not is_accepted(item, criteria, key, why):
+        if not is_accepted(item, key, why):
             continue
         if item.spent:
             notes.append(f"the base already contains the accepted regression, so it is no longer accepted: {item.why}")
@@ -201,13 +206,11 @@ def thresholds_for(record: Record, criteria: Criteria, key: Key, why: str | None
     return thresholds, notes
 
 
-def is_accepted(item: Accepted, criteria: Criteria, key: Key, why: str | None) -> bool:
+def is_accepted(item: Accepted, key: Key, why: str | None) -> bool:
     """Return whether an accepted regression applies to a row that gates for the reason ``why``, whatever its date."""
     benchmark, metric = key
     if not matches(item.benchmark, benchmark):
         return False
-    if not criteria.rules.accepted_by_metric:
-        return True
     if item.metric:
         return item.metric == metric or {item.metric, metric} <= set(TIMES)
     return why is not None and why not in BESIDE_WHAT_DECIDES

@@ -19,7 +19,6 @@ from perfflow.model.metrics import Metric, default_statistic
 from perfflow.model.readings import Side
 from perfflow.model.result import CONCERN, Benchmark, Grown, Growth
 from perfflow.model.result_samples import Bounds, SizePoint
-from perfflow.model.rules import FIRST
 from perfflow.model.units import GROWTH_CLASSES, significant
 from perfflow.store.record import Record, Series
 from perfflow.store.run_facts import Scaling
@@ -55,7 +54,7 @@ class Sizes:
             series = self.series[size]
             own = metric if not series.exact else Metric(metric.name, metric.dimension, metric.better, exact=True)
             # The fit includes the scatter of the points, so their intervals are not widened for correlation.
-            summary = summarise(series.readings(side), own, default_statistic(own), confidence, rules=FIRST)
+            summary = summarise(series.readings(side), own, default_statistic(own), confidence, widened=False)
             if summary is None:
                 continue
             if summary.low is None or summary.high is None:

@@ -65,7 +65,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
     verification = list(_verification(record))
     once = without_inverse_rates(rows)
     verdict, reasons = _verdict(record, once, judged, verification, criteria)
-    stored = not criteria.rules.judges_stored and two_stored(record)
+    stored = two_stored(record)
     blamed = optional_parts.attributions(record, once)
     peaks = known_peaks(record, criteria)
     points = list(roofs.points(record, rows, peaks))
@@ -342,8 +342,7 @@ def _verdict(
 ) -> tuple[Verdict, list[str]]:
     """Return the verdict, in the order fail, error, unproven, pass; and the reasons of all of them, then warnings."""
     failed = list(_failures(record, rows, judged, checks, criteria))
-    errors = [*_interruption(record), *_errors(record, rows, judged)]
-    errors += _measured_twice(record) if criteria.rules.twice_is_an_error else []
+    errors = [*_interruption(record), *_errors(record, rows, judged), *_measured_twice(record)]
     unproven = list(_unproven(rows, judged))
     reasons = [*failed, *errors, *unproven, *warned(record, rows, criteria)]
     if failed:

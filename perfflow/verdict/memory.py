@@ -26,7 +26,7 @@ def has_grown(item: Comparison, thresholds: Thresholds) -> bool:
 def concerns(rows: Iterable[Benchmark], criteria: Criteria) -> Iterator[Benchmark]:
     """Yield the memory rows that do not gate and are proven to have grown beyond their concern threshold."""
     for row in rows:
-        judged = criteria.judges_memory and not row.gating and row.metric in MEMORY
+        judged = criteria.memory is not None and not row.gating and row.metric in MEMORY
         if judged and row.decision == "regressed" and row.level in ("concern", "action") and _matters(row):
             yield row
 

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.design import Design
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import Metric
 from perfflow.model.readings import Reading, Side
-from perfflow.model.rules import CURRENT
 from perfflow.stats.designs import CONFIRMING, FEW, SCREENING, blocks_of
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Series
@@ -43,7 +42,7 @@ class Recorded:
 
 def pairs_needed(design: str, affordable: int) -> int:
     """Return the most pairs of one replay: limited by the design and the budget."""
-    schedule = CURRENT.schedule(design)
+    schedule = SCHEDULES.get(design, ())
     if design == Design.FEW:
         return sum(blocks_of(max(FEW, min(affordable, schedule[-1][0]))))
     if design in (Design.SCREEN, Design.CONFIRM):
@@ -53,7 +52,7 @@ def pairs_needed(design: str, affordable: int) -> int:
 
 def fewest_pairs(design: str) -> int:
     """Return the least number of pairs that can prove a change."""
-    schedule = CURRENT.schedule(design) or CURRENT.looks
+    schedule = SCHEDULES.get(design, SCHEDULES[Design.LOOKS])
     return pairs_needed(design, schedule[0][0])
 
 
@@ -124,7 +123,7 @@ class Window:
         count = len(self.baseline)
         if self.design in (Design.SCREEN, Design.CONFIRM):
             return self._is_confirmed(thresholds, change)
-        for look, _ in CURRENT.schedule(self.design):
+        for look, _ in SCHEDULES.get(self.design, ()):
             if look < count:
                 seen = self._compared(self.design, 0, look, change)
                 if settled(seen, rule(seen, thresholds, identical=False), thresholds, identical=False):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.design import Design
@@ -26,10 +25,8 @@ def compared(record: Record, criteria: Criteria, measured: Mapping[Key, Series] 
         if any(map(item.readings, Side))
     }
     rows = {key: compare(item, criteria) for key, item in series.items()}
-    if criteria.rules.clocks:
-        shares = _shares(record, rows, criteria)
-        rows |= {key: compare(series[key], criteria, share) for key, share in shares.items() if share < 1}
-    return rows
+    shares = _shares(record, rows, criteria)
+    return rows | {key: compare(series[key], criteria, share) for key, share in shares.items() if share < 1}
 
 
 _OF_CHOSEN, _OF_WITNESSES = 8, 2
@@ -45,7 +42,7 @@ def _shares(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria) 
     weights: dict[str, dict[Key, float]] = defaultdict(dict)
     shares: dict[Key, float] = {}
     # Without the other clocks, because the shares must not depend on what these clocks prove.
-    gating = gating_rows(record, rows, replace(criteria, rules=replace(criteria.rules, clocks=False)))
+    gating = gating_rows(record, rows, criteria, witnessed=False)
     for key, why in gating.items():
         if not rows[key].metric.exact and why != MEMORY_GREW:
             weights[key[0]][key] = _OF_CHOSEN
@@ -72,7 +69,7 @@ def _others(rows: Mapping[Key, Comparison], name: str, chosen: str) -> list[Key]
 
 def _watched_memory(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, name: str) -> list[Key]:
     """Return the noisy memory rows, which gate if they grow."""
-    if not criteria.judges_memory or not two_trees(record):
+    if not criteria.memory or not two_trees(record):
         return []
     known = [(name, metric) for metric in MEMORY if (name, metric) in rows]
     return [key for key in known if rows[key].pairs and not rows[key].metric.exact]

@@ -13,7 +13,6 @@ from perfflow.model.metrics import COMPARED_STATISTICS, QUANTILES, statistic_dim
 from perfflow.model.peaks import key_of
 from perfflow.model.readings import BATCH, Reading, Side
 from perfflow.model.result import TargetResult
-from perfflow.model.rules import Rules
 from perfflow.model.targets import Names, Target, crossing_hint, matches
 from perfflow.model.units import Relation, Requirement
 from perfflow.stats.paired_test import Interval
@@ -49,7 +48,7 @@ def judge(
             key = (name, target.metric.name)
             series = record.series[key]
             if not target.requirement.of_peak:
-                yield _judge(target, target.requirement, comparisons[key], series, confidence, criteria.rules)
+                yield _judge(target, target.requirement, comparisons[key], series, confidence)
                 continue
             side = _latest(series)
             precision, device = ran.precision(series, side), ran.device(series, side)
@@ -59,7 +58,7 @@ def judge(
                 yield _result(target, name, None, "not measured", _why_no_peak(wanted, record))
                 continue
             requirement = target.requirement.scaled(peak.peak.value)
-            found = _judge(target, requirement, comparisons[key], series, confidence, criteria.rules)
+            found = _judge(target, requirement, comparisons[key], series, confidence)
             yield found.model_copy(update={"peak": peak.peak.value, "peak_source": peak.source})
 
 
@@ -111,16 +110,16 @@ def _crossing(target: Target, record: Record) -> str:
 
 
 def _judge(
-    target: Target, requirement: Requirement, comparison: Comparison, series: Series, confidence: float, rules: Rules
+    target: Target, requirement: Requirement, comparison: Comparison, series: Series, confidence: float
 ) -> TargetResult:
     name = comparison.benchmark
     if target.statistic in COMPARED_STATISTICS:
-        return _judge_change(target, comparison, requirement, series, rules)
+        return _judge_change(target, comparison, requirement, series)
     if comparison.only is Side.BASELINE:
         return _result(target, name, None, "not measured", "not measured on the candidate")
     side = _latest(series)
     metric = replace(target.metric, exact=comparison.metric.exact)
-    summary = summarise(series.readings(side), metric, target.statistic, confidence, rules=rules)
+    summary = summarise(series.readings(side), metric, target.statistic, confidence)
     if summary is None:
         return _result(target, name, None, "not measured", "no step measured this")
     if summary.needs and target.statistic == "value":
@@ -176,9 +175,7 @@ def _detail(status: Status, summary: Summary, target: Target) -> str:
     return "the interval includes the limit"
 
 
-def _judge_change(
-    target: Target, comparison: Comparison, requirement: Requirement, series: Series, rules: Rules
-) -> TargetResult:
+def _judge_change(target: Target, comparison: Comparison, requirement: Requirement, series: Series) -> TargetResult:
     name = comparison.benchmark
     if comparison.change is None or math.isnan(comparison.change.estimate):
         return _result(target, name, None, "not measured", "there is nothing to compare with")
@@ -190,7 +187,7 @@ def _judge_change(
     measured = oriented(comparison.change)
     status = _status(requirement, measured.low, measured.high)
     detail = "the interval includes the limit" if status == "unproven" else ""
-    sure = sure_change(comparison, series) if status == "unproven" and rules.separated else None
+    sure = sure_change(comparison, series) if status == "unproven" else None
     if sure and (status := _status(requirement, oriented(sure).low, oriented(sure).high)) != "unproven":
         detail = f"all {comparison.pairs} pairs lie on one side of the limit"
     return _result(target, name, measured, status, detail)

@@ -26,7 +26,7 @@ from perfflow.workflow.document import Loc
 from perfflow.workflow.expression_text import OPEN, ExpressionError
 from perfflow.workflow.expressions import render
 from perfflow.workflow.load import Draft
-from perfflow.workflow.step_checks import BLOCK_HINT, BLOCK_TEXT, MIGRATE
+from perfflow.workflow.step_checks import BLOCK_HINT, BLOCK_TEXT
 
 
 def read(draft: Draft, metrics: Mapping[str, Metric], params: Mapping[str, Any]) -> Criteria:
@@ -174,7 +174,7 @@ def _accepted(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[Accepted]
 def _check_metric(draft: Draft, metric: str | None, loc: Loc, known: Mapping[str, Metric]) -> None:
     if metric is None:
         text = "without `metric`, this entry covers only the metric that decides the verdict of the benchmark"
-        draft.warn(loc, text, f"write `metric: time`, or the metric that may get worse; {MIGRATE}")
+        draft.warn(loc, text, "write `metric: time`, or the metric that may get worse")
     elif metric not in known and not _adds_unknown_metrics(draft):
         hint = meant_by(metric, known) or yaml_hints.did_you_mean("", known, "metrics")
         draft.complain((*loc, "metric"), f"unknown metric `{metric}`", hint)

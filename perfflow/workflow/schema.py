@@ -59,7 +59,7 @@ def _add_tools(parts: dict[str, Any]) -> None:
 
 def _key(value: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of one key of a tool: its description, its default, and its values as examples if few."""
-    shown = {name: value[name] for name in ("description", "default", "deprecated") if name in value}
+    shown = {name: value[name] for name in ("description", "default") if name in value}
     return shown | ({"examples": value["enum"]} if "enum" in value else {})
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from perfflow.model.metrics import METRICS, Metric
 from perfflow.model.units import UNITS, Dimension, UnitError, duration, parse_quantity, parse_requirement
 from perfflow.tools import registry
-from perfflow.tools.adapter import INSTEAD, Options, Role
+from perfflow.tools.adapter import Role
 from perfflow.workflow import (
     artifact_checks,
     candidate_checks,
@@ -24,8 +24,6 @@ from perfflow.workflow.roles import AUTO, BENCHMARK, CANDIDATES_STAGE, metrics_a
 from perfflow.workflow.shape import keys_of, read_options
 from perfflow.workflow.yaml_hints import did_you_mean, nearest
 
-MIGRATE = "`perfflow migrate FILE` does it"
-"""Hint for syntax of earlier versions."""
 _STREAMS = ("discard", "pipe")
 _CHANGES = ("compare", "patch", "ref", "propose", "params")
 
@@ -115,7 +113,6 @@ def _check_tool(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
             message = f"`{key}` is a key of the step, not of the tool"
             draft.complain((*place, key), message, "move it out of `with`", key=True)
         options = {key: value for key, value in values.items() if key not in own}
-        _warn_of_deprecated(draft, tool.options, written, place)
         shaped = read_options(draft.document, tool.options, options, place)
         # Values that a candidate inherits from its step are reported for the step.
         shared = {*keys_of(tool.options), *step.with_} - set(written) if values is not written else set()
@@ -123,13 +120,6 @@ def _check_tool(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
             # A problem of several keys together has no key.
             if not shared.intersection(wrong[len(place) : len(place) + 1]):
                 draft.add([problem], [wrong])
-
-
-def _warn_of_deprecated(draft: Draft, model: type[Options], written: Mapping[str, object], place: Loc) -> None:
-    for name, field in model.model_fields.items():
-        extra = field.json_schema_extra
-        if name in written and isinstance(extra, dict) and INSTEAD in extra:
-            draft.warn((*place, name), f"`{name}` is deprecated", f"write {extra[INSTEAD]}; {MIGRATE}", key=True)
 
 
 def _check_no_tool(draft: Draft, step: Step, loc: Loc) -> None:

@@ -1,4 +1,4 @@
-"""One stored run, shared by all tests of the API in a process."""
+"""Stored runs, shared by all tests of the API in a process."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.stored import project_in
+from tests.api.stored import kinds_in, project_in
 
 
 @pytest.fixture(scope="session")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a project with a run, which tests do not change."""
     return project_in(tmp_path_factory.mktemp("stored") / "project")
+
+
+@pytest.fixture(scope="session")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the folders of a run of each kind, which tests do not change."""
+    return kinds_in(tmp_path_factory.mktemp("kinds"))
 
 
 @pytest.fixture

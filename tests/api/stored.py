@@ -31,3 +31,43 @@ def project_in(folder: Path) -> Path:
     done = perfflow("run", "flow.yaml", "--seed", "1", cwd=folder)
     assert done.returncode == 1, done.stdout + done.stderr
     return folder
+
+
+KINDS = ("run", "gate", "compare")
+"""Kinds of runs: of candidates in one tree, of two trees, and of two commands."""
+_PROGRAM = "with: {command: ./work.sh 2}"
+_RUN = f"""
+name: several
+stages:
+  baseline:
+    - {{id: work, uses: command, {_PROGRAM}, candidate: ./work.sh 3, runs: 6}}
+    - {{id: alone, uses: command, {_PROGRAM}, runs: 6}}
+"""
+_GATE = f"""
+name: gated
+stages:
+  baseline:
+    - {{id: work, uses: command, {_PROGRAM}, runs: 6}}
+"""
+
+
+def kinds_in(folder: Path) -> dict[str, Path]:
+    """Return the folders of a run of each kind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "work.sh").write_text("#!/bin/sh\nsleep 0.00$1\n")
+    (folder / "work.sh").chmod(0o755)
+    write(folder, _RUN, "run.yaml")
+    write(folder, _GATE, "gate.yaml")
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "one")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "two")
+    commands = {
+        "run": ("run", "run.yaml", "--out", "run"),
+        "gate": ("gate", "gate.yaml", "--base", "HEAD~1", "--out", "gate"),
+        "compare": ("compare", "--runs", "6", "--out", "compare", "--", "./work.sh 2", "./work.sh 3"),
+    }
+    for words in commands.values():
+        done = perfflow(*words, cwd=folder)
+        assert done.returncode in (0, 1, 4), done.stdout + done.stderr
+    return {name: folder / name for name in commands}

@@ -12,15 +12,15 @@ import perfflow
 from perfflow.api.columns import columns_of
 from perfflow.api.frames import Library
 from perfflow.model.errors import UserError
+from tests.api.stored import KINDS
 
-COMPAT = Path(__file__).parents[1] / "compat" / "data" / "0.1.0"
 BOTH = ["pandas", "polars"]
 
 
 @pytest.mark.parametrize("library", BOTH)
-@pytest.mark.parametrize("name", ["run", "gate", "compare"])
-def test_a_frame_holds_what_the_rows_hold(name: str, library: Library) -> None:
-    run = perfflow.load(COMPAT / name)
+@pytest.mark.parametrize("name", KINDS)
+def test_a_frame_holds_what_the_rows_hold(name: str, library: Library, kinds: dict[str, Path]) -> None:
+    run = perfflow.load(kinds[name])
     frame = run.to_frame(library=library)
     rows = run.to_rows()
     assert type(frame).__module__.startswith(library)

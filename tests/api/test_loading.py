@@ -13,9 +13,9 @@ import pytest
 
 import perfflow
 from perfflow.model.errors import UserError
+from tests.api.stored import KINDS
 from tests.repositories import git
 
-COMPAT = Path(__file__).parents[1] / "compat" / "data" / "0.1.0"
 SIDES, BOUNDS = ("baseline", "candidate"), ("change", "speedup")
 
 
@@ -34,15 +34,17 @@ def test_a_run_is_found_by_each_of_its_names(here: Path, monkeypatch: pytest.Mon
     assert perfflow.load().id == run.id
 
 
-def test_root_names_another_project(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_names_another_project(
+    here: Path, tmp_path: Path, kinds: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = perfflow.load()
     # A folder of the same name in the current folder must be ignored.
-    shutil.copytree(COMPAT / "run", tmp_path / "latest")
+    shutil.copytree(kinds["run"], tmp_path / "latest")
     monkeypatch.chdir(tmp_path)
     assert perfflow.load("latest", root=here).id == run.id
     assert perfflow.load(run.id, root=str(here)).id == run.id
     assert perfflow.load(f".perfflow/runs/{run.id}/result.json", root=here).id == run.id
-    assert perfflow.load(COMPAT / "run", root=here).workflow == "old-run"
+    assert perfflow.load(kinds["run"], root=here).workflow == "several"
     with pytest.raises(UserError, match=r"no run found(.|\n)*the newest in"):
         perfflow.load("run-that-is-not-there", root=here)
 
@@ -98,10 +100,10 @@ def test_an_unknown_row_names_those_that_there_are(here: Path) -> None:
         perfflow.load().benchmark("count", "cpu")
 
 
-@pytest.mark.parametrize("name", ["run", "gate", "compare"])
-def test_runs_of_the_earlier_version_are_read(name: str) -> None:
-    run, data = perfflow.load(COMPAT / name), raw(COMPAT / name / "result.json")
-    assert (run.version, run.verdict, len(run.benchmarks)) == ("0.1.0", data["verdict"], len(data["benchmarks"]))
+@pytest.mark.parametrize("name", KINDS)
+def test_runs_of_every_kind_are_read(name: str, kinds: dict[str, Path]) -> None:
+    run, data = perfflow.load(kinds[name]), raw(kinds[name] / "result.json")
+    assert (run.verdict, len(run.benchmarks)) == (data["verdict"], len(data["benchmarks"]))
     trees = data["trees"]
     assert run.baseline_revision == (trees["baseline"]["revision"] if trees["candidate"] else None)
     assert run.decisions()

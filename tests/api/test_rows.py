@@ -18,18 +18,17 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Side
 from perfflow.store.record import Series, record_of
 from perfflow.store.sample_order import Wanted, taking_order
+from tests.api.stored import KINDS
 from tests.cli.shell import perfflow as command
-
-COMPAT = Path(__file__).parents[1] / "compat" / "data" / "0.1.0"
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("name", ["run", "gate", "compare"])
-def test_the_rows_are_the_samples_of_the_result(name: str) -> None:
-    run = perfflow.load(COMPAT / name)
+@pytest.mark.parametrize("name", KINDS)
+def test_the_rows_are_the_samples_of_the_result(name: str, kinds: dict[str, Path]) -> None:
+    run = perfflow.load(kinds[name])
     found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in run.to_rows():
         found[row["benchmark"], row["metric"], row["side"]].append(row["value"])
@@ -43,12 +42,12 @@ def test_the_rows_are_the_samples_of_the_result(name: str) -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize("name", ["run", "gate", "compare"])
-def test_the_order_is_that_of_the_events(name: str) -> None:
-    run = perfflow.load(COMPAT / name)
+@pytest.mark.parametrize("name", KINDS)
+def test_the_order_is_that_of_the_events(name: str, kinds: dict[str, Path]) -> None:
+    run = perfflow.load(kinds[name])
     firsts = {
         (event["step"], event["pair"]): event["first"]
-        for event in events(COMPAT / name)
+        for event in events(kinds[name])
         if event["event"] == "sample" and len({"baseline", "candidate"} & set(event)) == 2
     }
     pairs: dict[tuple[str, str, int], list[tuple[int, str]]] = defaultdict(list)
@@ -95,9 +94,9 @@ def test_a_row_has_the_columns_and_no_other(here: Path) -> None:
     assert (more["change_low"], more["decision"], more["better"], more["pairs"]) == (float, str, str, int)
 
 
-def test_an_upper_bound_is_marked() -> None:
-    rows = perfflow.load(COMPAT / "run").to_rows()
-    data = json.loads((COMPAT / "run" / "result.json").read_text())
+def test_an_upper_bound_is_marked(kinds: dict[str, Path]) -> None:
+    rows = perfflow.load(kinds["run"]).to_rows()
+    data = json.loads((kinds["run"] / "result.json").read_text())
     bounded = {
         (row["name"], row["metric"])
         for row in data["benchmarks"]
@@ -255,8 +254,8 @@ def test_memory_is_that_of_what_was_built() -> None:
     assert [len(own) for own in orders.values()] == [10, 10]
 
 
-def test_stored_results_that_are_compared_have_no_pairs(here: Path, tmp_path: Path) -> None:
-    words = ("compare", str(COMPAT / "run"), str(COMPAT / "run"), "--out", str(tmp_path / "out"))
+def test_stored_results_that_are_compared_have_no_pairs(here: Path, tmp_path: Path, kinds: dict[str, Path]) -> None:
+    words = ("compare", str(kinds["run"]), str(kinds["run"]), "--out", str(tmp_path / "out"))
     assert command(*words, cwd=here).returncode == 0
     run = perfflow.load(tmp_path / "out")
     assert (run.verdict, run.gate) == (None, None)

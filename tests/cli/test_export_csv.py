@@ -89,13 +89,6 @@ def test_names_stay_on_their_lines_and_command_no_terminal(project: Path, tmp_pa
     assert {row["order"] for row in rows} == {""}
 
 
-def test_a_run_of_the_earlier_version_can_be_exported(tmp_path: Path) -> None:
-    run = Path(__file__).parents[1] / "compat" / "data" / "0.1.0" / "run"
-    done = command("export", str(run), "--format", "csv", cwd=tmp_path)
-    assert done.returncode == 0
-    assert len(read(done.stdout)) == len(perfflow.load(run).to_rows())
-
-
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [

@@ -44,7 +44,7 @@ def test_two_projects_use_the_workflows_of_a_team(team: Team) -> None:
     (line,) = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("- library: ")]
     assert line.endswith(f"workflows/command.yaml at {pin['commit'][:12]}")
     # The items belong to the run, so judging again keeps them. A workflow without items has none.
-    assert team.run("report", "--rules=current", cwd=one).returncode == 0
+    assert team.run("report", cwd=one).returncode == 0
     assert json.loads((folder / "result.json").read_text())["run"]["library"] == used
     (one / "workflows/plain.yaml").write_text(
         "perfflow: 1\nstages: {baseline: [{id: t, uses: command, runs: 1, with: {command: 'true'}}]}\n"
@@ -342,8 +342,8 @@ def test_a_folder_and_a_tool_are_items_too(team: Team) -> None:
     assert ran.returncode == 0, ran.stderr
     events = root / ".perfflow/runs/latest/events.jsonl"
     assert json.loads(events.read_text().splitlines()[0])["run"]["file"] == words[0]
-    migrated = team.run("migrate", words[0], cwd=root)
-    assert "is outside this project and is not changed" in migrated.stderr
+    formatted = team.run("fmt", words[0], cwd=root)
+    assert "is outside this project and is not changed" in formatted.stderr
 
 
 def test_a_library_begins_with_a_workflow_that_passes_its_test(tmp_path: Path) -> None:

@@ -250,7 +250,7 @@ def test_under_the_parents_lock_there_is_nothing_to_wait_for(
         pass
 
 
-def test_a_lock_file_of_an_earlier_version_is_left_alone(place: Path) -> None:
+def test_a_file_at_the_place_of_the_lock_is_left_alone(place: Path) -> None:
     place.write_text("somebody (pid 1, since 10:00:00)")
     with machine_alone("me", 1, print):
         pass

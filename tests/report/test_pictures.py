@@ -112,7 +112,7 @@ def test_a_growth_is_a_straight_line_where_it_is_a_power() -> None:
     assert slopes[1] / slopes[0] == pytest.approx(2, rel=0.05)
 
 
-def test_a_growth_of_earlier_versions_has_its_words_alone() -> None:
+def test_a_growth_without_a_curve_has_its_words_alone() -> None:
     (found,) = growing().growth
     old: dict[str, list[Any]] = {"points": [], "curve": []}
     sides = {name: getattr(found, name).model_copy(update=old) for name in ("baseline", "candidate")}

@@ -18,6 +18,7 @@ from perfflow.sampling import pairs
 from perfflow.sampling.pairs import IDLE, Sampler, Subject, Turn, coin
 from perfflow.sampling.stop_rule import ALONE, Stop, StopRule
 from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE
+from perfflow.verdict import comparison
 from perfflow.verdict.acceptance import Goal
 from tests.sampling.test_sampling import BOTH, START, made
 from tests.verdict.records import criteria
@@ -319,20 +320,27 @@ def test_two_builds_are_known_to_two_percent_and_one_file_to_one(plan: Plan) -> 
     assert ends == {None: True, True: False, False: True}
 
 
-def test_a_benchmark_that_is_not_compared_has_as_many_samples_as_its_median_needs(plan: Plan) -> None:
+def test_a_benchmark_that_is_not_compared_has_as_many_samples_as_its_median_needs(
+    plan: Plan, independent: None
+) -> None:
     ends = [number for number in range(1, 16) if _alone(plan, [1.0] * number).decided(ONE, number)]
     assert ends == [ALONE, ALONE + 1][:1] == [14]
 
 
+@pytest.fixture
+def independent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give values the interval of independent samples, although these are correlated."""
+    monkeypatch.setattr(comparison, "serial_factor", lambda _: 1.0)
+
+
 def _alone(plan: Plan, values: Sequence[float], requirement: str | None = None) -> StopRule:
     own = criteria({"a": {"time": requirement}}) if requirement else Criteria()
-    # The interval for independent samples, although these are correlated.
-    rule = rule_of(plan, replace(own, rules=replace(own.rules, serial=False)))
+    rule = rule_of(plan, own)
     taken(rule, values)
     return rule
 
 
-def test_a_target_is_looked_at_when_there_are_twice_as_many_samples(plan: Plan) -> None:
+def test_a_target_is_looked_at_when_there_are_twice_as_many_samples(plan: Plan, independent: None) -> None:
     """After 14 samples the target is open; later it would be met, but it is checked only at 28 and 56 samples."""
     values = wave(14, 0.5) + [0.5] * 50
     counts = (14, 15, 21, 27, 28, 29, 41, 42, 43, 55, 56, 57)

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from perfflow.model.criteria import Criteria, MemoryThresholds
-from perfflow.model.design import Design
-from perfflow.model.rules import FIRST
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.plan.plan import Plan
 from perfflow.sampling.stop_rule import Stop, StopRule
+from perfflow.stats.paired_test import Looks
+from perfflow.verdict import comparison
 from perfflow.verdict.acceptance import Goal
 from tests.sampling.test_stop_rule import ONE, A, rule_of, taken, wave
 from tests.verdict.records import criteria
 
 GUARDS = ("**",)
+
+
+@pytest.fixture
+def six_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End the interim analyses after 64 pairs, and let the interval of a value depend on its samples' spread alone."""
+    monkeypatch.setitem(cast("dict[str, Looks]", SCHEDULES), Design.LOOKS, SCHEDULES[Design.LOOKS][:6])
+    monkeypatch.setattr(comparison, "serial_factor", lambda _: 1.0)
 
 
 def several(
@@ -43,17 +51,17 @@ def several(
     ],
 )
 def test_targets_that_are_open_ask_for_more(
-    plan: Plan, wanted: dict[str, Any], *, first_ends: bool, last_ends: bool
+    plan: Plan, six_looks: None, wanted: dict[str, Any], *, first_ends: bool, last_ends: bool
 ) -> None:
-    own = replace(criteria(wanted), rules=replace(FIRST, serial=False))
+    own = criteria(wanted)
     for count, ends in ((11, first_ends), (64, last_ends)):
         # A regression of 50%, which is proven at the first look.
         rule = several(rule_of(plan, own), {("a", "time"): 1.5, ("b", "time"): 1.5}, count, 0.02)
         assert rule.decided(A, count) is ends
 
 
-def test_after_the_last_look_a_change_is_as_open_as_it_stays(plan: Plan) -> None:
-    own = replace(Criteria(), rules=FIRST)
+def test_after_the_last_look_a_change_is_as_open_as_it_stays(plan: Plan, six_looks: None) -> None:
+    own = Criteria()
     for count, ends in ((63, None), (64, Stop.LAST_LOOK), (65, None), (128, Stop.LAST_LOOK)):
         rule = rule_of(plan, own)
         taken(rule, wave(count, 1.0), wave(count, 1.0)[::-1])

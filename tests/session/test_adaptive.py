@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.jobs.run.run import RunPart
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.result import Benchmark
-from perfflow.model.rules import CURRENT, Rules
 from perfflow.plan.groups import Benchmarks
 from perfflow.stats.designs import FEW, SCREENING, blocks_of
-from perfflow.stats.paired_test import look_confidence
+from perfflow.stats.paired_test import Looks, look_confidence
 from perfflow.store.result_file import to_text
 from perfflow.verdict.comparison import MEAN_SHARE, SCREEN_CONFIDENCE
 from tests.session.project import Project, row
 
 OF_CHOSEN = 0.8
 """Share of a benchmark's false alarms if wall time may gate in addition to CPU time."""
-LOOKS = [pairs for pairs, _ in CURRENT.looks]
+LOOKS = [pairs for pairs, _ in SCHEDULES[Design.LOOKS]]
 
 # The program prints times of its own with known noise, whatever load the machine has.
 # In awk, which starts ten times as fast as Python, because many hundreds of processes run.
@@ -72,17 +71,15 @@ def measured(project: Project, text: str) -> Benchmark:
 
 def end_after(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make this interim analysis the last one, because all of them would take minutes."""
-    shortened = replace(CURRENT, looks=CURRENT.looks[:looks], few=CURRENT.few[:looks])
-    monkeypatch.setattr(
-        Rules, "schedule", lambda _, design: {"looks": shortened.looks, "few": shortened.few}.get(design, ())
-    )
+    for design in (Design.LOOKS, Design.FEW):
+        monkeypatch.setitem(cast("dict[str, Looks]", SCHEDULES), design, SCHEDULES[design][:looks])
 
 
 def test_identical_programs_are_the_same_at_a_look(noisy: Project) -> None:
     found = measured(noisy, workflow("1 0.003", "1 0.003"))
     assert found.decision == "same"
     assert found.pairs in LOOKS
-    assert found.confidence == look_confidence(found.pairs, CURRENT.looks)
+    assert found.confidence == look_confidence(found.pairs, SCHEDULES[Design.LOOKS])
 
 
 def test_a_large_regression_is_proven_at_the_first_look(noisy: Project) -> None:
@@ -153,7 +150,7 @@ def test_expensive_commands_are_run_a_few_times_in_random_order(
     assert found.baseline is not None
     assert found.candidate is not None
     assert (found.baseline.n, found.candidate.n) == (FEW, FEW)
-    assert found.confidence == look_confidence(FEW, CURRENT.few)
+    assert found.confidence == look_confidence(FEW, SCHEDULES[Design.FEW])
     sides = sides_taken(noisy)
     assert sorted(sides) == ["baseline"] * FEW + ["candidate"] * FEW
     assert sides != sorted(sides)
@@ -163,7 +160,7 @@ def test_what_few_runs_leave_open_gets_further_blocks(noisy: Project, monkeypatc
     monkeypatch.setattr("perfflow.sampling.sampling.EXPENSIVE", 0.0)
     end_after(4, monkeypatch)
     found = measured(noisy, workflow("1 1.0 1", "1 1.0 2", "budget: 10m").replace("./noisy", "./alternating"))
-    runs, alpha = CURRENT.few[3]
+    runs, alpha = SCHEDULES[Design.FEW][3]
     assert (found.decision, found.pairs, found.stopped) == ("unproven", runs, "last look")
     assert found.confidence == 1 - alpha
     sides = sides_taken(noisy)
@@ -250,7 +247,7 @@ stages:
     rows = {item.name: item for item in result.benchmarks if item.metric == "cpu"}
     assert set(rows) == {f"core/spin/{number}" for number in range(5)}
     slowed = rows["core/spin/3"]
-    error = dict(CURRENT.confirm)[slowed.pairs]
+    error = dict(SCHEDULES[Design.CONFIRM])[slowed.pairs]
     # The mean of each process gets a part of the false alarms; so do clocks that include waiting, if they gate.
     shares = (OF_CHOSEN * (1 - MEAN_SHARE), 1 - MEAN_SHARE)
     assert any(slowed.confidence == pytest.approx(1 - share * error) for share in shares)

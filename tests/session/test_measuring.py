@@ -277,10 +277,10 @@ stages:
     [
         ("echo 1.0 x", "expected: want", "", "passed", "3 outputs the same as want"),
         ("echo 1.1 x", "expected: want", "", "failed", "baseline: line 1: expected '1.0 x', got '1.1 x'"),
-        ("echo 1.1 x", "expected: want, tolerance: 0.2", "", "passed", "3 outputs the same as want"),
+        ("echo 1.1 x", "expected: want, absolute: 0.2", "", "passed", "3 outputs the same as want"),
         ("echo 1.1 x", "expected: want, absolute: 0.2, runs: 1", "", "passed", "1 output the same as want"),
         ("echo 1.1 x", "expected: want, relative: 0.01", "", "failed", "differs by 0.1, more than the allowed 0.01"),
-        ("echo 1.1 y", "expected: want, tolerance: 0.2", "", "failed", "line 1"),
+        ("echo 1.1 y", "expected: want, absolute: 0.2", "", "failed", "line 1"),
         ("'true'", "expected: want", "", "failed", "the output is empty"),
         ("echo 1", "runs: 3", "", "passed", "2 outputs the same as the baseline's"),
         ("date +%N", "runs: 9", "", "failed", "line 1"),

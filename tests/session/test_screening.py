@@ -14,8 +14,8 @@ import pytest
 
 from perfflow.jobs.compare.compare_commands import Question, workflow_of
 from perfflow.model.criteria import Criteria
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.readings import Reading, Side
-from perfflow.model.rules import CURRENT
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import Sampler, Subject, Take
 from perfflow.sampling.sampling import Sampling
@@ -126,6 +126,6 @@ def test_fresh_pairs_that_show_nothing_end_it(plan: Plan) -> None:
 
 
 def test_every_analysis_of_fresh_pairs_has_its_part_of_the_false_alarms() -> None:
-    assert [pairs for pairs, _ in CURRENT.confirm] == list(CONFIRMING)
+    assert [pairs for pairs, _ in SCHEDULES[Design.CONFIRM]] == list(CONFIRMING)
     # About one in twenty unchanged benchmarks gets a confirmation, so this is 2% of suites of 100.
-    assert 100 / 20 * sum(alpha for _, alpha in CURRENT.confirm) <= 0.021
+    assert 100 / 20 * sum(alpha for _, alpha in SCHEDULES[Design.CONFIRM]) <= 0.021

@@ -8,27 +8,27 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from scipy import stats
 
 from perfflow.jobs.compare.compare_commands import Question, workflow_of
 from perfflow.model.criteria import Criteria
-from perfflow.model.design import Design
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.readings import Reading, Side
-from perfflow.model.rules import CURRENT, FIRST
 from perfflow.model.targets import parse_target
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import Sampler, Subject
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import ALONE, Stop, StopRule
 from perfflow.session.open_workflow import open_workflow
+from perfflow.stats.paired_test import Looks
 from perfflow.store.record import Record
 from perfflow.verdict import targets
 from perfflow.verdict.comparison import compare
 
-LOOKS = [pairs for pairs, _ in CURRENT.looks]
+LOOKS = [pairs for pairs, _ in SCHEDULES[Design.LOOKS]]
 
 
 @pytest.fixture(scope="module")
@@ -97,13 +97,14 @@ def test_a_percentile_of_two_sides_goes_on_after_the_change_is_known(plan: Plan)
 
 
 def test_a_percentile_of_two_sides_goes_on_beyond_the_last_look(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.session.test_stopping.CRITERIA", replace(Criteria(), rules=FIRST))
+    six = SCHEDULES[Design.LOOKS][:6]
+    monkeypatch.setitem(cast("dict[str, Looks]", SCHEDULES), Design.LOOKS, six)
     record, criteria, why = measured(plan, ("time p95", "<1.5s"), tuple(Side), 1.0, 3, 10_000)
     assert status(record, criteria) == "met"
     assert why in (Stop.SETTLED, Stop.LAST_LOOK)
     series = record.series["b", "time"]
-    assert len(series.readings(Side.BASELINE)) == 2 * FIRST.looks[-1][0]
-    assert compare(series, criteria).pairs == FIRST.looks[-1][0]
+    assert len(series.readings(Side.BASELINE)) == 2 * six[-1][0]
+    assert compare(series, criteria).pairs == six[-1][0]
 
 
 @pytest.mark.parametrize(("seconds", "design"), [(0.8, Design.LOOKS), (1.2, Design.FEW)])

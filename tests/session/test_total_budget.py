@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from perfflow.jobs.rejudge.rejudge import rejudge
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.result import Benchmark, Result
-from perfflow.model.rules import CURRENT
 from perfflow.session.total_budget import TotalBudget
 from perfflow.stats.designs import FEW
 from perfflow.store.result_file import to_text
 from tests.session.project import Project, row, step
 from tests.session.test_adaptive import NOISY, PARSE, end_after, workflow
 
-LOOKS = [pairs for pairs, _ in CURRENT.looks]
+LOOKS = [pairs for pairs, _ in SCHEDULES[Design.LOOKS]]
 
 NEXT_TO_NOTHING = 0.001
 """Seconds that are too short for any program."""

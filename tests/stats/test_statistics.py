@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfflow.model.rules import FIRST
 from perfflow.stats import sign_flips
 from perfflow.stats.paired_test import (
     Interval,
@@ -170,35 +169,45 @@ def test_the_saddlepoint_stays_within_a_factor_of_the_full_enumeration(n: int, s
         assert 1 / 1.9 <= ratio <= 1.9, (tail, exact)
 
 
+FEWER = 128
+
+
+@pytest.fixture
+def fewer_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the saddlepoint approximation begin where the exact tail is still known."""
+    monkeypatch.setattr(sign_flips, "COUNTED", FEWER)
+
+
 @pytest.mark.parametrize("agreeing", [66, 75, 80, 90, 110])
-def test_the_saddlepoint_takes_over_smoothly(agreeing: int) -> None:
+def test_the_saddlepoint_takes_over_smoothly(agreeing: int, fewer_counted: None) -> None:
     # With equal scores the tail is binomial, and the saddlepoint approximation is worst because of the ties.
-    values = [1.0] * agreeing + [-1.0] * (FIRST.counted - agreeing)
-    exact = 2 * float(stats.binom.sf(agreeing - 1, FIRST.counted, 0.5))
-    assert sign_flip_p(values, FIRST.counted) == pytest.approx(min(1.0, exact), rel=1e-9)
-    after = sign_flip_p([*values, 1.0], FIRST.counted)
-    assert 0.35 <= after / (2 * float(stats.binom.sf(agreeing, FIRST.counted + 1, 0.5))) <= 1.01
+    values = [1.0] * agreeing + [-1.0] * (FEWER - agreeing)
+    exact = 2 * float(stats.binom.sf(agreeing - 1, FEWER, 0.5))
+    assert sign_flip_p(values) == pytest.approx(min(1.0, exact), rel=1e-9)
+    after = sign_flip_p([*values, 1.0])
+    assert 0.35 <= after / (2 * float(stats.binom.sf(agreeing, FEWER + 1, 0.5))) <= 1.01
 
 
-def test_the_saddlepoint_at_its_ends() -> None:
-    many = FIRST.counted + 20
-    assert sign_flip_p([1.0] * many, FIRST.counted) == pytest.approx(2.0 ** (1 - many))
-    assert sign_flip_p([1.0, -1.0] * (many // 2), FIRST.counted) == pytest.approx(1.0)
+def test_the_saddlepoint_at_its_ends(fewer_counted: None) -> None:
+    many = FEWER + 20
+    assert sign_flip_p([1.0] * many) == pytest.approx(2.0 ** (1 - many))
+    assert sign_flip_p([1.0, -1.0] * (many // 2)) == pytest.approx(1.0)
     balanced = [1.0, -1.0] * (many // 2)
     # From the centre outwards, p decreases from 1 without a jump.
     previous = 1.0
     for exponent in np.linspace(-9.0, -0.5, 80):
-        p = sign_flip_p([*balanced, float(10**exponent)], FIRST.counted)
+        p = sign_flip_p([*balanced, float(10**exponent)])
         assert previous - 0.02 <= p <= previous + 0.002
         previous = p
 
 
-def test_one_score_far_above_all_others_does_not_overflow() -> None:
+def test_one_score_far_above_all_others_does_not_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
     # The tail is 0.5 for any signs of the small scores, which affect only its last bit.
-    small = [1e-6 * (1 + k / 100) for k in range(FIRST.counted + 10)]
-    assert sign_flip_p([1.0, *small[: FIRST.counted - 10]]) <= 1.0
-    for counted in (FIRST.counted, COUNTED):
-        assert 0.0 < sign_flip_p([1.0, *small], counted) <= 1.0
+    small = [1e-6 * (1 + k / 100) for k in range(FEWER + 10)]
+    assert sign_flip_p([1.0, *small[: FEWER - 10]]) <= 1.0
+    for counted in (FEWER, COUNTED):
+        monkeypatch.setattr(sign_flips, "COUNTED", counted)
+        assert 0.0 < sign_flip_p([1.0, *small]) <= 1.0
 
 
 @pytest.mark.parametrize("n", [129, 500, 1100, COUNTED])

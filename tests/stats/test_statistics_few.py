@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfflow.model.rules import CURRENT, RULES
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.stats.designs import blocks_of
 from perfflow.stats.paired_test import Looks, look_confidence, paired_p, permutation_interval, permutation_p
 
@@ -99,7 +99,7 @@ def test_one_block_is_counted_without_rounding() -> None:
 
 
 def test_the_fewest_runs_of_each_look_can_prove_a_change() -> None:
-    for runs, alpha in CURRENT.few[:4]:
+    for runs, alpha in SCHEDULES[Design.FEW][:4]:
         blocks = blocks_of(runs)
         assert sum(blocks) == runs
         a, b = [1.0 + k / 1000 for k in range(runs)], [2.0 + k / 1000 for k in range(runs)]
@@ -141,15 +141,13 @@ def test_the_looks_of_few_runs_raise_no_more_alarms_than_they_may_spend() -> Non
         a, b = blocks_of_noise(rng, 35, 0.0)
         alarms += any(
             permutation_p(a[:runs], b[:runs], 0.0, blocks_of(runs)) <= alpha
-            for runs, alpha in CURRENT.few
+            for runs, alpha in SCHEDULES[Design.FEW]
             if runs <= 35
         )
     assert stats.binomtest(alarms, trials, 0.01, alternative="greater").pvalue > 0.001
 
 
-@pytest.mark.parametrize(
-    "schedule", [rules.schedule(design) for rules in RULES.values() for design in ("looks", "few")]
-)
+@pytest.mark.parametrize("schedule", [SCHEDULES[design] for design in (Design.LOOKS, Design.FEW)])
 def test_the_looks_spend_one_percent(schedule: Looks) -> None:
     assert sum(alpha for _, alpha in schedule) == pytest.approx(0.01)
     assert [runs for runs, _ in schedule] == sorted({runs for runs, _ in schedule})
@@ -159,14 +157,14 @@ def test_the_looks_spend_one_percent(schedule: Looks) -> None:
 
 
 def test_between_two_looks_the_next_one_is_judged() -> None:
-    assert look_confidence(12, CURRENT.looks) == look_confidence(15, CURRENT.looks)
-    assert look_confidence(65, CURRENT.looks) == look_confidence(90, CURRENT.looks)
+    assert look_confidence(12, SCHEDULES[Design.LOOKS]) == look_confidence(15, SCHEDULES[Design.LOOKS])
+    assert look_confidence(65, SCHEDULES[Design.LOOKS]) == look_confidence(90, SCHEDULES[Design.LOOKS])
 
 
 def test_looking_again_and_again_raises_no_more_alarms_than_it_may_spend() -> None:
     """Identical programs under a random walk with Pareto bursts, pairs in coin-flip order, judged at every look."""
     rng = random.Random(11)
-    looks = [(pairs, alpha) for pairs, alpha in CURRENT.looks if pairs <= 360]
+    looks = [(pairs, alpha) for pairs, alpha in SCHEDULES[Design.LOOKS] if pairs <= 360]
     alarms = 0
     trials = 150
     for _ in range(trials):

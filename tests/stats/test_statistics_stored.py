@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import pytest
 
-from perfflow.stats import sign_flips
+from perfflow.stats import paired_test, sign_flips
 from perfflow.stats.paired_test import (
     Interval,
     Pairs,
@@ -53,9 +53,11 @@ def exactly(*expected: float) -> object:
         (300, [0.1159613362432, 0.09340795771714, 0.1383428670559]),
     ],
 )
-def test_intervals_of_pairs(count: int, expected: list[float]) -> None:
+def test_intervals_of_pairs(count: int, expected: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     """The bounds depend slightly on the search algorithm; this test keeps even these digits stable."""
-    assert ends(paired_interval(*samples(count), 0.99, 128)) == exactly(*expected)
+    for module in (sign_flips, paired_test):
+        monkeypatch.setattr(module, "COUNTED", 128)
+    assert ends(paired_interval(*samples(count), 0.99)) == exactly(*expected)
 
 
 def test_intervals_of_pairs_of_many_kinds() -> None:
@@ -109,9 +111,10 @@ def test_an_estimate_stays_where_it_has_settled() -> None:
         (1500, 0.0723787476633106),
     ],
 )
-def test_p_of_sums_by_each_way_of_counting(count: int, p: float) -> None:
+def test_p_of_sums_by_each_way_of_counting(count: int, p: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sign_flips, "COUNTED", 1000)
     values = [value + (2 if count != 1100 else 0.5) / math.sqrt(count) for value in normal(count, count)]
-    assert sign_flip_p(values, 1000) == pytest.approx(p, rel=1e-12)
+    assert sign_flip_p(values) == pytest.approx(p, rel=1e-12)
 
 
 def test_the_tail_of_many_coins_and_what_it_may_lack() -> None:

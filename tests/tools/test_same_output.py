@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from perfflow.tools.shell.same_output import SameOutputOptions, difference
+from perfflow.tools.shell.same_output import difference
 
 
 @pytest.mark.parametrize(
@@ -74,13 +73,6 @@ def test_what_is_allowed_is_a_share_and_a_difference(
     expected: str, actual: str, relative: float, absolute: float, same: bool
 ) -> None:
     assert (difference(expected.encode(), actual.encode(), relative, absolute) == "") == same
-
-
-def test_the_old_key_sets_both_and_goes_with_neither() -> None:
-    assert SameOutputOptions.model_validate({"tolerance": 0.1}).allowed == (0.1, 0.1)
-    assert SameOutputOptions.model_validate({"relative": 0.1}).allowed == (0.1, 0)
-    with pytest.raises(ValidationError, match="remove it"):
-        SameOutputOptions.model_validate({"tolerance": 0.1, "absolute": 0.1})
 
 
 def test_a_long_line_says_where() -> None:

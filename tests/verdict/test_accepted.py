@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from perfflow.model.criteria import Accepted, Criteria, criteria_from_json
+from perfflow.model.criteria import Accepted
 from perfflow.model.result import Result
-from perfflow.model.rules import FIRST
 from perfflow.verdict.judge import judge
 from tests.verdict.records import criteria, ended, pairs, reading, record, row
 from tests.verdict.test_routing import REVISIONS
@@ -17,9 +16,8 @@ BASE = [1 + 0.001 * (number % 3) for number in range(20)]
 SLOWER = Accepted("b", 0.3, "a correct parser is slower", "2026-12-31")
 
 
-def gated(*accepted: Accepted, time: float = 1.0, rss: float = 1.0, first: bool = False) -> Result:
+def gated(*accepted: Accepted, time: float = 1.0, rss: float = 1.0) -> Result:
     known = criteria({"b": {"rss change": "<500%"}}, accepted=accepted)
-    known = replace(known, rules=FIRST) if first else known
     events = pairs("b", BASE, [time * value for value in BASE])
     for event in events:
         event["baseline"].append(reading("rss", 1e8))
@@ -47,13 +45,6 @@ def test_an_entry_is_about_one_metric(metric: str, time: float, rss: float, verd
     assert result.verdict == verdict
     used = [item.metric for item in result.benchmarks if item.accepted]
     assert used == ([] if verdict == "fail" else ["rss" if rss > 1 else "time"])
-
-
-def test_by_the_first_rules_it_is_about_all_of_its_benchmark() -> None:
-    assert gated(SLOWER, rss=1.2, first=True).verdict == "pass"
-    stored = Criteria(accepted=(SLOWER,)).to_json()
-    del stored["accepted"][0]["metric"], stored["accepted"][0]["spent"]
-    assert criteria_from_json(stored).accepted == (SLOWER,)
 
 
 def test_one_that_the_base_has_is_spent() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.result import Benchmark, Result
-from perfflow.model.rules import CURRENT, FIRST
 from perfflow.report import summary
 from perfflow.verdict.acceptance import accept, goal_of
 from perfflow.verdict.gating import choose_rows
@@ -18,7 +18,7 @@ from perfflow.verdict.judge import judge
 from perfflow.verdict.sharing import compared
 from tests.verdict.records import END, ended, planned, record
 
-FIRST_LOOK = CURRENT.looks[0][1]
+FIRST_LOOK = SCHEDULES[Design.LOOKS][0][1]
 CLOCKS = ("time", "cpu", "uncontended")
 
 
@@ -140,11 +140,6 @@ def test_a_candidate_is_kept_only_if_waiting_does_not_eat_the_gain(wait: float, 
 def test_the_author_may_decide_by_cpu_time_alone() -> None:
     result = judged(cpu=0.0, wait=0.105, metric="cpu")
     assert [item.metric for item in result.benchmarks if item.gating] == ["cpu"]
-    assert result.verdict == "pass"
-
-
-def test_rules_of_an_earlier_version_let_waiting_pass() -> None:
-    result = judged(cpu=0.0, wait=0.105, criteria=Criteria(rules=FIRST))
     assert result.verdict == "pass"
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.criteria import Criteria
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.readings import CAPPED, MEAN, Reading, Side, reading_of_many, reading_of_process
-from perfflow.model.rules import CURRENT, FIRST
 from perfflow.model.units import Dimension
 from perfflow.stats.paired_test import Interval, paired_interval
 from perfflow.store.record import Series
@@ -59,16 +59,12 @@ def test_fewer_pairs_than_can_reject_anything_leave_both_ends_open() -> None:
     assert compare(series(NOISY[:8], NOISY[:8]), Criteria()).change != found.change
 
 
-def test_exact_metrics_are_their_value_and_say_when_they_are_not() -> None:
+def test_exact_metrics_are_their_value_and_say_when_it_is_not_checked() -> None:
     found = compare(series([100.0], [90.0], HEAP), Criteria())
     assert found.change
     assert found.change.low == found.change.high == pytest.approx(-0.1)
     assert found.confidence is None
     assert found.warnings == ("one run per side, so perfflow could not check that the value repeats; set `runs: 2`",)
-    found = compare(series([100.0, 104.0, 100.0], [90.0] * 3, HEAP), Criteria(rules=FIRST))
-    assert found.warnings == ("the runs of one side differ, so the value is not exact here",)
-    assert found.baseline
-    assert (found.baseline.low, found.baseline.high) == (100.0, 104.0)
 
 
 def test_a_figure_is_exact_where_its_runs_agree() -> None:
@@ -153,29 +149,29 @@ def test_a_metric_that_is_only_shown_is_not_compared() -> None:
 
 def test_summaries_of_one_side() -> None:
     readings = [Reading("time", float(value)) for value in range(1, 12)]
-    median = summarise(readings, TIME, "p50", rules=FIRST)
+    median = summarise(readings, TIME, "p50", widened=False)
     assert median
     assert (median.value, median.low, median.high, median.n, median.needs) == (6.0, 2.0, 10.0, 11, 0)
-    assert summarise([], TIME, "p50", rules=FIRST) is None
+    assert summarise([], TIME, "p50", widened=False) is None
     for statistic, value in (("min", 1.0), ("max", 11.0)):
-        extreme = summarise(readings, TIME, statistic, rules=FIRST)
+        extreme = summarise(readings, TIME, statistic, widened=False)
         assert extreme
         assert (extreme.value, extreme.low, extreme.high) == (value, value, value)
-    mean = summarise(readings, TIME, "mean", rules=FIRST)
+    mean = summarise(readings, TIME, "mean", widened=False)
     assert mean
     assert mean.value == 6.0
     assert mean.low == pytest.approx(3.772, abs=0.01)
-    single = summarise(readings[:1], TIME, "mean", rules=FIRST)
+    single = summarise(readings[:1], TIME, "mean", widened=False)
     assert single
     assert (single.low, single.needs) == (None, 2)
-    tail = summarise(readings, TIME, "p99", rules=FIRST)
+    tail = summarise(readings, TIME, "p99", widened=False)
     assert tail
     assert (tail.high, tail.needs) == (None, 368)
 
 
 def test_a_percentile_inside_each_process_is_taken_there_first() -> None:
     readings = [reading_of_many("time", [1.0, 2.0, 100.0 + number]) for number in range(10)]
-    inner = summarise(readings, TIME, "max", rules=CURRENT)
+    inner = summarise(readings, TIME, "max")
     assert inner
     assert (inner.value, inner.n) == (104.5, 10)
     assert inner.low is not None
@@ -310,4 +306,4 @@ def test_the_mean_decides_where_rare_operations_got_far_slower() -> None:
 def test_the_mean_and_the_capped_mean_share_the_false_alarms() -> None:
     same = [[noise, noise * 1.01] for noise in NOISY * 2]
     found = compare(processes(same, same[::-1]), Criteria())
-    assert found.confidence == pytest.approx(1 - (1 - MEAN_SHARE) * dict(CURRENT.looks)[20])
+    assert found.confidence == pytest.approx(1 - (1 - MEAN_SHARE) * dict(SCHEDULES[Design.LOOKS])[20])

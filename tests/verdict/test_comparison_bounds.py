@@ -9,9 +9,9 @@ from statistics import variance
 import pytest
 
 from perfflow.model.criteria import Criteria
+from perfflow.model.design import SCHEDULES
 from perfflow.model.metrics import METRICS
 from perfflow.model.readings import Reading, Side
-from perfflow.model.rules import CURRENT, FIRST
 from perfflow.stats.designs import blocks_of
 from perfflow.stats.paired_test import Interval, paired_interval, paired_p, permutation_interval
 from perfflow.store.record import Series
@@ -58,15 +58,12 @@ def test_figures_that_repeat(old: list[float], new: list[float], change: tuple[f
 def test_one_run_a_side_says_that_it_was_not_checked_where_it_shows_a_change() -> None:
     found = [compare(series([1000.0], [value], "instructions"), Criteria()).warnings for value in (1000.0, 1001.0)]
     assert [[text.partition(",")[0] for text in texts] for texts in found] == [[], ["one run per side"]]
-    first = replace(Criteria(), rules=FIRST)
-    (varies,) = compare(series([1000.0, 1300.0], [1000.0, 1000.0], "instructions"), first).warnings
-    assert varies == "the runs of one side differ, so the value is not exact here"
 
 
 def test_the_runs_that_count_are_those_of_the_last_look_or_whole_block() -> None:
-    assert [comparison._judged("few", runs, CURRENT) for runs in (4, 5, 7, 8, 10, 98, 200)] == [4, 5, 5, 8, 8, 98, 98]
-    assert [comparison._judged("looks", pairs, CURRENT) for pairs in (3, 12, 4096, 5000)] == [3, 12, 4096, 4096]
-    assert comparison._judged("fixed", 5000, CURRENT) == 5000
+    assert [comparison._judged("few", runs) for runs in (4, 5, 7, 8, 10, 98, 200)] == [4, 5, 5, 8, 8, 98, 98]
+    assert [comparison._judged("looks", pairs) for pairs in (3, 12, 4096, 5000)] == [3, 12, 4096, 4096]
+    assert comparison._judged("fixed", 5000) == 5000
     old, new = ramp(7), ramp(7, 1.4)
     found = compare(series(old, new, design="few", paired=False), Criteria())
     expected = permutation_interval(old[:5], new[:5], 1 - 0.00794, blocks_of(5))
@@ -122,22 +119,22 @@ def test_one_run_of_one_side_was_not_checked_either() -> None:
 
 def test_before_the_first_look_all_pairs_count_and_from_it_on_whole_ones() -> None:
     values = ramp(12), ramp(12, 1.3)
-    assert comparison._of_schedule("looks", values[0][:3], values[1][:4], CURRENT) == (values[0][:3], values[1][:4])
-    assert comparison._of_schedule("looks", values[0], values[1][:11], CURRENT) == (values[0][:11], values[1][:11])
+    assert comparison._of_schedule("looks", values[0][:3], values[1][:4]) == (values[0][:3], values[1][:4])
+    assert comparison._of_schedule("looks", values[0], values[1][:11]) == (values[0][:11], values[1][:11])
     # The first interim analysis: values of the longer side beyond it are not used.
-    first = CURRENT.schedule("looks")[0][0]
-    longer = comparison._of_schedule("looks", ramp(first), ramp(first + 2), CURRENT)
+    first = SCHEDULES["looks"][0][0]
+    longer = comparison._of_schedule("looks", ramp(first), ramp(first + 2))
     assert [len(side) for side in longer] == [first, first]
 
 
 def test_a_screening_is_less_sure_than_a_comparison() -> None:
-    sure = [comparison.confidence_of(design, 9, replace(CURRENT, looks=())) for design in ("screen", "fixed")]
+    sure = [comparison.confidence_of(design, 9) for design in ("screen", "fixed")]
     assert sure == [0.98, 0.99]
 
 
 def test_one_reading_that_is_an_upper_bound_leaves_the_low_end_open() -> None:
     readings = [Reading("rss", 5e6 + number, at_most=number == 3) for number in range(20)]
-    found = comparison.summarise(readings, METRICS["rss"], "p50", rules=CURRENT)
+    found = comparison.summarise(readings, METRICS["rss"], "p50")
     assert found
     assert (found.low, found.sure.low) == (0.0, -math.inf)
     assert found.sure.high == 5e6 + 19
@@ -145,7 +142,7 @@ def test_one_reading_that_is_an_upper_bound_leaves_the_low_end_open() -> None:
 
 def test_coarse_values_are_sure_to_half_a_step_beyond_the_extremes() -> None:
     readings = [Reading("time", 0.02 + 0.001 * (number % 2), tick=0.001) for number in range(20)]
-    found = comparison.summarise(readings, TIME, "p50", rules=CURRENT)
+    found = comparison.summarise(readings, TIME, "p50")
     assert found
     assert (found.sure.low, found.sure.high) == pytest.approx((0.0195, 0.0215))
 
@@ -185,7 +182,7 @@ def test_a_quantile_surely_lies_between_the_least_and_the_greatest(
     statistic: str, runs: int, *, low: bool, high: bool
 ) -> None:
     """The probability that all of 59 samples lie below the 95th percentile is less than 5%."""
-    found = comparison.summarise([Reading("time", value) for value in ramp(runs)], TIME, statistic, rules=CURRENT)
+    found = comparison.summarise([Reading("time", value) for value in ramp(runs)], TIME, statistic)
     assert found
     assert found.sure.low == (min(ramp(runs)) if low else -math.inf)
     assert found.sure.high == (max(ramp(runs)) if high else math.inf)
@@ -205,8 +202,6 @@ def test_coarse_values_move_both_ends_out() -> None:
     assert said.startswith("values come in steps of 1.00 ms, 5.0% of the value")
     assert found.baseline
     assert (found.baseline.low, found.baseline.high) == pytest.approx((0.0195, 0.0205))
-    first = compare(made, replace(Criteria(), rules=FIRST))
-    assert (first.blur, first.warnings) == (0.0, ())
 
 
 def test_steps_as_large_as_the_values_leave_nothing_known() -> None:
@@ -239,9 +234,6 @@ def test_layouts_decide_by_the_median_of_each() -> None:
     assert found.layouts.n == 10
     assert found.layouts.built.change
     assert found.layouts.built.change.estimate == pytest.approx(0.3, abs=0.01)
-    first = replace(Criteria(), rules=FIRST)
-    assert made.built
-    assert compare(made, first) == compare(made.built, first)
 
 
 def test_the_side_with_fewer_layouts_and_runs_counts() -> None:
@@ -328,13 +320,12 @@ def test_a_run_says_what_is_missing() -> None:
     assert judged(ended("b")).reasons == [NOTHING]
 
 
-def test_what_is_measured_twice_is_an_error_by_the_rules_of_today() -> None:
+def test_what_is_measured_twice_is_an_error() -> None:
     steps = [planned("b"), planned("c", benchmark="b")]
     events = [event for name in "bc" for event in (*pairs(name, ramp(12), ramp(12)), ended(name))]
     result = judged(*events, steps=steps)
     assert result.verdict == "error"
     assert result.reasons[0].startswith("step c: measured twice: `time` of `b` was already measured by step `b`")
-    assert judged(*events, steps=steps, wanted=replace(Criteria(), rules=FIRST)).verdict == "pass"
 
 
 def test_a_comparison_made_of_nothing_is_nothing() -> None:

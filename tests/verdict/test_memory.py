@@ -1,15 +1,13 @@
-"""Memory without a target: it gates if two trees are compared, is a concern otherwise, and is ignored by rules 0.1."""
+"""Memory without a target: it gates if two trees are compared, and is a concern otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from perfflow.model.criteria import Criteria, MemoryThresholds, criteria_from_json
 from perfflow.model.result import MEMORY_GREW, Result
-from perfflow.model.rules import FIRST
 from perfflow.report import summary, terminal
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
@@ -89,13 +87,6 @@ def test_where_no_trees_are_compared_it_is_a_concern_in_the_headline(gate: bool,
     assert "concern: rss +200.0%" in terminal.render(result, width=120, color=False, unicode=True).splitlines()[0]
 
 
-def test_runs_of_the_first_rules_know_nothing_of_it() -> None:
-    first = replace(Criteria(), rules=FIRST)
-    for gate in (True, False):
-        result = measured("rss", 40 * MIB, 120 * MIB, first, gate=gate)
-        assert (result.verdict, result.reasons) == ("pass", [])
-
-
 @pytest.mark.parametrize("memory", [None, MemoryThresholds(), MemoryThresholds(0.2, 0.3)])
 def test_the_thresholds_are_kept_with_the_run(memory: MemoryThresholds | None) -> None:
     known = replace(Criteria(), memory=memory)
@@ -103,13 +94,3 @@ def test_the_thresholds_are_kept_with_the_run(memory: MemoryThresholds | None) -
     for own in (False, True):
         result = measured("rss", 40 * MIB, 50 * MIB, known, own=own)
         assert judge(record_of_result(result), known) == result
-
-
-def _earlier(names: Sequence[str]) -> Criteria:
-    stored = Criteria().to_json()
-    return criteria_from_json({key: value for key, value in stored.items() if key not in names})
-
-
-def test_stored_criteria_without_the_key_are_read() -> None:
-    assert _earlier(["memory"]).judges_memory
-    assert not _earlier(["memory", "rules"]).judges_memory

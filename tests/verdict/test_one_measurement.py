@@ -8,7 +8,6 @@ import pytest
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.result import Result
-from perfflow.model.rules import FIRST
 from perfflow.report.page import page_of
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
@@ -55,7 +54,3 @@ def test_of_other_work_the_rate_is_another_measurement() -> None:
     assert row(gated(1.25, work=1.3), "throughput").same_as == ""
     guarded = gated(1.25, work=0.8, guard=True)
     assert row(guarded, "throughput").gating
-
-
-def test_runs_of_the_first_rules_keep_both() -> None:
-    assert row(gated(1.25, replace(Criteria(), rules=FIRST), guard=True), "throughput").gating

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.metrics import METRICS
 from perfflow.model.readings import Side
-from perfflow.model.rules import CURRENT, FIRST, RULES
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record, Series
 from perfflow.verdict.comparison import Comparison, Layouts, Summary, compare
@@ -86,7 +86,7 @@ def test_the_samples_as_built_are_set_aside_and_kept() -> None:
     found = compare(series_of(taken(between=0.02)), Criteria())
     assert found.layouts
     assert (found.pairs, found.layouts.n) == (20, 20)
-    assert found.confidence == pytest.approx(1 - dict(CURRENT.layout_looks)[20])
+    assert found.confidence == pytest.approx(1 - dict(SCHEDULES[Design.LAYOUTS])[20])
     assert found.change
     assert abs(found.change.estimate) < 0.03
     assert found.layouts.built.change
@@ -109,13 +109,6 @@ def test_noise_alone_is_no_deviation_between_layouts() -> None:
     found = compare(series_of(taken(between=0.0, pairs=60, noise=0.02)), Criteria())
     assert found.layouts
     assert found.layouts.deviation < 0.01
-
-
-def test_the_rules_of_the_first_version_decide_by_what_was_built() -> None:
-    found = compare(series_of(taken(between=0.02)), Criteria(rules=FIRST))
-    assert found.layouts is None
-    assert found.change
-    assert found.change.low > 0.1
 
 
 def test_of_a_few_layouts_the_medians_count() -> None:
@@ -141,10 +134,10 @@ def test_of_a_few_layouts_the_medians_count() -> None:
     assert rule(found, Thresholds(), identical=False).decision in ("same", "unproven")
 
 
-@pytest.mark.parametrize("rules", RULES.values(), ids=str)
-def test_all_looks_together_spend_one_percent(rules: Any) -> None:
-    for looks in filter(None, (rules.looks, rules.layout_looks)):
-        assert sum(alpha for _, alpha in looks) <= 0.01 + 1e-9
-        assert [pairs for pairs, _ in looks] == sorted({pairs for pairs, _ in looks})
-        # A share that the number of pairs cannot reach would be wasted.
-        assert all(2.0 ** (1 - pairs) <= alpha for pairs, alpha in looks)
+@pytest.mark.parametrize("design", [Design.LOOKS, Design.LAYOUTS])
+def test_all_looks_together_spend_one_percent(design: Design) -> None:
+    looks = SCHEDULES[design]
+    assert sum(alpha for _, alpha in looks) <= 0.01 + 1e-9
+    assert [pairs for pairs, _ in looks] == sorted({pairs for pairs, _ in looks})
+    # A share that the number of pairs cannot reach would be wasted.
+    assert all(2.0 ** (1 - pairs) <= alpha for pairs, alpha in looks)

@@ -71,7 +71,7 @@ def test_before_the_first_look_its_pairs_are_told() -> None:
     assert reason.endswith("not settled after 2 pairs, too few to tell; at least 9 more pairs needed (budget: 14s)")
 
 
-def test_runs_of_earlier_versions_tell_pairs() -> None:
+def test_without_known_seconds_it_tells_pairs() -> None:
     found = unproven(None)
     assert found.benchmarks[0].seconds is None
     assert remaining(changed(found, more=1)) == "about 1 more pair would settle it (a larger budget)"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Accepted, Criteria
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.readings import BATCH
 from perfflow.model.result import Result
-from perfflow.model.rules import CURRENT, FIRST
 from perfflow.store.record import Record
 from perfflow.verdict import tradeoffs
 from perfflow.verdict.gating import choose_rows, guarded_rows, is_accepted, memory_rows, thresholds_for, two_stored
@@ -27,7 +27,7 @@ from tests.verdict.test_bounds import row as shown
 from tests.verdict.test_routing import REVISIONS
 
 EVEN = [1 + 0.001 * (number % 3) for number in range(20)]
-FIRST_LOOK = CURRENT.looks[0][1]
+FIRST_LOOK = SCHEDULES[Design.LOOKS][0][1]
 
 
 def taken(metrics: Mapping[str, float], runs: int = 11, wanted: Criteria | None = None, **keys: Any) -> Record:
@@ -88,14 +88,13 @@ def test_two_trees_and_two_stored_sets(sides: Sequence[Any], *, two_trees: bool,
     assert two_stored(made) is stored
 
 
-@pytest.mark.parametrize(("kind", "rules", "judges"), [("stored", CURRENT, False), ("stored", FIRST, True)])
-def test_two_stored_sets_have_a_verdict_by_the_first_rules_alone(kind: str, rules: Any, *, judges: bool) -> None:
+def test_two_stored_sets_have_no_verdict() -> None:
     made = taken({"time": 1.0})
-    made.trees = {side: STORED | {"kind": kind} for side in ("baseline", "candidate")}
-    result = judge(made, replace(Criteria(), rules=rules))
-    assert (result.verdict is not None, result.gate is not None) == (judges, judges)
+    made.trees = {side: STORED | {"kind": "stored"} for side in ("baseline", "candidate")}
+    result = judge(made, Criteria())
+    assert (result.verdict, result.gate) == (None, None)
     made.trees = dict(REVISIONS)
-    assert judge(made, replace(Criteria(), rules=rules)).verdict == "pass"
+    assert judge(made, Criteria()).verdict == "pass"
 
 
 @pytest.mark.parametrize(("asked", "why"), [("auto", ""), (None, ""), ("cpu", "`cpu` was requested, but not measured")])
@@ -112,7 +111,7 @@ def test_an_accepted_regression_passes_to_the_end_of_its_day(until: str, action:
     wanted = Criteria(accepted=(item,))
     made = taken({"time": 1.0}, wanted=wanted)
     assert thresholds_for(made, wanted, ("b", "time"), "")[0].action == action
-    assert is_accepted(replace(item, benchmark="c"), wanted, ("b", "time"), "") is False
+    assert is_accepted(replace(item, benchmark="c"), ("b", "time"), "") is False
     failing = shown("regressed", "action", -0.5, -0.6, -0.4, better="higher")
     over = tradeoffs.lapsed(made, failing, wanted)
     assert list(over) == []  # 50% is more than accepted
@@ -195,7 +194,7 @@ def test_the_fewest_runs_in_random_order_keep_all_for_the_chosen_row(runs: int, 
     made = taken(metrics, runs, criteria(targets))
     for series in made.series.values():
         series.design, series.paired = "few", False
-    assert alphas(made, criteria(targets))["cpu"] == pytest.approx(share * dict(CURRENT.few)[runs])
+    assert alphas(made, criteria(targets))["cpu"] == pytest.approx(share * dict(SCHEDULES[Design.FEW])[runs])
 
 
 # -- the notes on a row
@@ -435,8 +434,6 @@ def test_a_change_that_crosses_its_requirement_says_so(wanted: str, status: str,
     assert (found.status, found.detail) == (status, detail)
 
 
-@pytest.mark.parametrize(("rules", "status"), [(CURRENT, "met"), (FIRST, "unproven")])
-def test_all_pairs_on_one_side_decide_by_the_rules_of_today(rules: Any, status: str) -> None:
-    own = replace(criteria({"b": {"time change": "<90%"}}), rules=rules)
-    found = one_target({}, *pairs("b", EVEN[:5], [1.2 * value for value in EVEN[:5]]), own=own)
-    assert found.status == status
+def test_all_pairs_on_one_side_of_a_requirement_decide() -> None:
+    found = one_target({"time change": "<90%"}, *pairs("b", EVEN[:5], [1.2 * value for value in EVEN[:5]]))
+    assert found.status == "met"

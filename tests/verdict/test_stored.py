@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.criteria import Accepted, Criteria, criteria_from_json
 from perfflow.model.design import Design
-from perfflow.model.errors import UserError
 from perfflow.model.metrics import Better, Metric
 from perfflow.model.result import Result
 from perfflow.model.units import Dimension
@@ -213,16 +210,6 @@ def test_an_exact_figure_that_one_side_alone_has_stays_exact() -> None:
     assert (row.statistic, row.decision) == ("value", "new")
     assert row.candidate is not None
     assert (row.candidate.low, row.candidate.high) == (7.0, 7.0)
-
-
-@pytest.mark.parametrize(("part", "key"), [("steps", "expect"), ("benchmarks", "design")])
-def test_a_file_of_an_earlier_version_loads_and_says_why_it_cannot_be_judged_again(part: str, key: str) -> None:
-    data = json.loads(to_text(everything()))
-    for item in data[part]:
-        del item[key]
-    stored = Result.model_validate(data)
-    with pytest.raises(UserError, match="does not record how its samples were taken"):
-        record_of_result(stored)
 
 
 def test_the_machine_of_the_record_is_that_of_the_result() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.model.criteria import Criteria, Route, criteria_from_json
+from perfflow.model.criteria import Route, criteria_from_json
 from perfflow.workflow.route_checks import holds
 from perfflow.workflow.route_facts import FACTS, FoundNames, context, examples
 from tests.workflow.drafts import BENCH, opened, said
@@ -100,12 +100,6 @@ def test_names_are_a_number_a_truth_value_and_a_list() -> None:
         "codec::decode::step"
     ]
     assert list(FoundNames(["a/b/c"]).matching("a/*")) == []
-
-
-def test_criteria_of_earlier_versions_have_no_routes() -> None:
-    data = Criteria().to_json()
-    del data["routes"]
-    assert criteria_from_json(data).routes == ()
 
 
 def test_a_fact_without_a_value_is_a_defect_and_not_silence() -> None:

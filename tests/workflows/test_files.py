@@ -111,18 +111,6 @@ def test_a_good_file_is_valid(path: Path, capsys: pytest.CaptureFixture[str], mo
     assert steady(said).strip() == ""
 
 
-def test_a_deprecated_key_works_and_is_warned_of(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    step = "{id: same, uses: same-output, with: {command: ./x, expected: want.txt, tolerance: 0.01}}"
-    (tmp_path / "old.yaml").write_text(f"perfflow: 1\nstages:\n  verify:\n    - {step}\n")
-    monkeypatch.chdir(tmp_path)
-    status, said = validate("old.yaml", capsys)
-    assert status == 0
-    assert "old.yaml:4:78: warning: `tolerance` is deprecated" in said
-    assert "hint: write `relative` and `absolute`" in said
-
-
 def test_a_missing_file_names_the_nearest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

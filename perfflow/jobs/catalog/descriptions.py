@@ -17,7 +17,7 @@ from perfflow.model.errors import Problem, Severity, UserError
 from perfflow.plan.parameters import MISSING, kind_of
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.tools import registry
-from perfflow.tools.adapter import INSTEAD, Adapter
+from perfflow.tools.adapter import Adapter
 from perfflow.trees import project
 from perfflow.workflow import tool_definitions
 from perfflow.workflow.document import Document
@@ -190,7 +190,7 @@ def _options(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
             "type": _type(field),
             "required": name in schema.get("required", []),
             "default": field.get("default"),
-            "help": f"deprecated, write {field[INSTEAD]}" if INSTEAD in field else field.get("description", ""),
+            "help": field.get("description", ""),
         }
 
 

@@ -15,7 +15,6 @@ from perfflow.model.errors import Problem, ToolOutputError, UserError
 from perfflow.model.metrics import METRICS, Metric, default_statistic
 from perfflow.model.readings import Reading, Side
 from perfflow.model.result import Result
-from perfflow.model.rules import CURRENT
 from perfflow.store.history.find_stored import open_source
 from perfflow.store.history.machines import identity_facts
 from perfflow.store.history.summary import Point, RunSummary, State, summaries_of
@@ -156,7 +155,7 @@ def _figure(
     if len(values) == 1:
         return statistic, values[0], None, None, 1
     readings = [Reading(metric.name, value, benchmark) for value in values]
-    summary = summarise(readings, metric, statistic, rules=CURRENT)
+    summary = summarise(readings, metric, statistic)
     if summary is None:
         raise ToolOutputError(f"{benchmark} has no value")
     return statistic, summary.value, summary.low, summary.high, summary.n

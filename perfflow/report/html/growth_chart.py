@@ -23,7 +23,7 @@ MOST_SIZES = 8
 
 
 def growth_figure(line: GrowthLine, criteria: Criteria) -> Markup:
-    """Return the chart of one growth with its caption; '' if there is no curve, as in results of earlier versions.
+    """Return the chart of one growth with its caption; '' if there is no curve.
 
     Both axes are logarithmic, so a power of the size is a straight line. Values of 0 cannot be drawn.
     """

@@ -36,7 +36,7 @@ from perfflow.workflow.layout_checks import SEED_VARIABLE, uses_seed
 _ELF = b"\x7fELF"
 _SEEDS = 2**31 - 1
 _NOT_WATCHED = "no link of "
-"""Start of the reason if the links of a build were not recorded, such as a build by an earlier version."""
+"""Start of the reason if the links of a build were not recorded."""
 TRIED = 3
 """Number of identical builds by the workflow after which perfflow gives up."""
 

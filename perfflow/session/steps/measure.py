@@ -46,7 +46,7 @@ def conclude(bench: Bench, subjects: Sequence[Subject]) -> None:
 def measure_over_layouts(bench: Bench, subjects: Sequence[Subject], ends: float) -> None:
     """Measure benchmarks whose verdict rests on one code layout over others too, if the workflow requests it."""
     asked = layouts_asked(bench.planned, in_trees=bench.compares_trees)
-    if asked != OFF and bench.session.context.plan.criteria.rules.layout_looks:
+    if asked != OFF:
         # Imported on use: most runs draw no layouts.
         from perfflow.session.steps.over_layouts import decide_over_layouts
 

@@ -9,7 +9,7 @@ from dataclasses import field
 
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.execute.prepare import Ready, first_count, ready
-from perfflow.model.design import Design
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.units import Dimension, format_quantity
@@ -102,9 +102,8 @@ class _Deciding:
 
     def _take_pairs(self, drawn: Drawn) -> None:
         """Take pairs with a new layout of each side per pair; make the layouts before each interim analysis."""
-        rules = self.bench.session.context.plan.criteria.rules
         sampling, left = self.bench.sampling, list(self.subjects)
-        looks = [self.asked] if self.asked is not None else [pairs for pairs, _ in rules.layout_looks]
+        looks = [self.asked] if self.asked is not None else [pairs for pairs, _ in SCHEDULES[Design.LAYOUTS]]
         design = Design.LAYOUTS if self.asked is None else Design.FIXED_LAYOUTS
         sampling.with_layouts_from(self.first)
         for look in looks:

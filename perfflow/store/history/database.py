@@ -82,7 +82,7 @@ _STATE = (
 
 
 class History:
-    """A history over one connection. Raises UserError if a later version of perfflow wrote it."""
+    """A history over one connection. Raises UserError if another version of perfflow wrote it."""
 
     def __init__(self, connection: Connection) -> None:
         self._own = connection
@@ -104,13 +104,9 @@ class History:
                     for statement in schema.statements(self._own.words):
                         self._own.rows(statement)
         version = self._version()
-        if version > schema.VERSION:
-            text = f"a later version of perfflow wrote the history (tables {version}, known: {schema.VERSION})"
-            raise UserError.of(text, "update perfflow")
-        if version < schema.VERSION:
-            with self._own.writing():
-                for statement in schema.upgrades(self._version()):
-                    self._own.rows(statement)
+        if version != schema.VERSION:
+            text = f"another version of perfflow wrote the history (tables {version}, known: {schema.VERSION})"
+            raise UserError.of(text, "use the version of perfflow that wrote it, or move the history away")
 
     def _version(self) -> int:
         found = self._own.rows("SELECT value FROM about WHERE name = 'schema'")

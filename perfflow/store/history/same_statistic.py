@@ -6,21 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from perfflow.model.readings import CAPPED, MEAN, Reading, is_rate
-from perfflow.model.summaries import is_summary
+from perfflow.model.readings import CAPPED, MEAN, Reading
 from perfflow.store.history.stored import Key, Stored
 from perfflow.store.history.suggestions import listed
 from perfflow.tools.tool_files import clean_name
 
 _MEDIAN = "p50"
-_LOW, _HIGH = "p25", "p75"
 _WORDS = {
     "": "single values",
     MEAN: "the mean of each process",
     CAPPED: "the capped mean of each process",
     _MEDIAN: "the median of each process",
-    _LOW: "the lower quartile of each process",
-    _HIGH: "the upper quartile of each process",
 }
 _Readings = tuple[Reading, ...]
 
@@ -32,7 +28,7 @@ def with_same_statistic(first: Stored, second: Stored) -> tuple[Stored, Stored, 
     turned: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for key in first.series.keys() & second.series.keys():
         pair = first.series[key], second.series[key]
-        old, new = map(statistic_of, pair)
+        old, new = (series[0].statistic for series in pair)
         shown = clean_name(f"{key[0]} {key[1]}")
         if old == new or any(reading.exact for side in pair for reading in side):
             continue
@@ -47,19 +43,6 @@ def with_same_statistic(first: Stored, second: Stored) -> tuple[Stored, Stored, 
                 del side[key]
     said = [*_turned(first, second, turned), *_left_out(first, second, left_out)]
     return replace(first, series=kept[0]), replace(second, series=kept[1]), said
-
-
-def statistic_of(series: Sequence[Reading]) -> str:
-    """Return the statistic of the values of a series; '' for single values per process and for summaries.
-
-    Version 0.1.0 did not store it. Its medians equal the median stored beside them; its other values are quartiles.
-    """
-    first = series[0]
-    if first.statistic or not first.inner or is_summary(series):
-        return first.statistic
-    if all(reading.value == reading.inner.get(_MEDIAN) for reading in series):
-        return _MEDIAN
-    return _HIGH if is_rate(first.metric) else _LOW
 
 
 def _holds(series: Sequence[Reading], statistic: str) -> bool:
@@ -83,7 +66,7 @@ def _left_out(first: Stored, second: Stored, found: dict[tuple[str, str], list[s
     for (old, new), names in found.items():
         yield (
             f"skipped, because {_name(first)} contains {_words(old)} and {_name(second)} {_words(new)}: "
-            f"{listed(sorted(names))}; measure {_name(older)} again with this version to compare them"
+            f"{listed(sorted(names))}; measure {_name(older)} again to compare them"
         )
 
 

@@ -28,9 +28,7 @@ def renewing(result: Result, folder: Path) -> Iterator[None]:
     except UserError:
         receipt = None
     told = receipt["files"] if receipt else {}
-    # Runs of earlier versions have no page.
-    names = [name for name in _REWRITTEN if name in told or name != PAGE]
-    fitting = all((folder / name).is_file() and told.get(name) == sha256(folder / name) for name in names)
+    fitting = all((folder / name).is_file() and told.get(name) == sha256(folder / name) for name in _REWRITTEN)
     yield
     if receipt and fitting and any(told.get(name) != sha256(folder / name) for name in _REWRITTEN):
         write_text(folder / RECEIPT, json_lines(renewed(receipt, result, folder, _REWRITTEN).items()))

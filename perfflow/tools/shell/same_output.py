@@ -6,12 +6,12 @@ import difflib
 import math
 import re
 from itertools import zip_longest
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import AliasChoices, Field
 
 from perfflow.model.readings import Parsed, Usage
-from perfflow.tools.adapter import INSTEAD, Adapter, Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 
 STDOUT = "stdout"
 BASELINE = "baseline"
@@ -48,22 +48,11 @@ class SameOutputOptions(CommandOptions):
         validation_alias=AliasChoices("allow-empty", "allow_empty"),
         description="Allow empty output on both sides.",
     )
-    tolerance: Allowed | None = Field(
-        None,
-        description="Sets both `relative` and `absolute`.",
-        json_schema_extra={"deprecated": True, INSTEAD: "`relative` and `absolute`, which are added up"},
-    )
-
-    @model_validator(mode="after")
-    def _check_tolerance(self) -> Self:
-        if self.tolerance is not None and (self.relative or self.absolute):
-            raise ValueError("`tolerance` is deprecated and sets `relative` and `absolute`: remove it")
-        return self
 
     @property
     def allowed(self) -> tuple[float, float]:
         """The relative and the absolute tolerance."""
-        return (self.relative, self.absolute) if self.tolerance is None else (self.tolerance, self.tolerance)
+        return self.relative, self.absolute
 
     @property
     def named_files(self) -> list[str]:

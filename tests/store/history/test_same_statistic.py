@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from perfflow.model.readings import CAPPED, MEAN, Reading, reading_of_many, reading_of_process
-from perfflow.store.history.same_statistic import statistic_of, with_same_statistic
+from perfflow.model.readings import Reading, reading_of_process
+from perfflow.store.history.same_statistic import with_same_statistic
 from perfflow.store.history.stored import Stored
 
 KEY = ("b", "time")
 VALUES = [1.0, 1.0, 1.0, 2.0, 5.0]
 NEW = reading_of_process("time", VALUES)
-OLD = replace(NEW, value=1.0001, statistic="")
-"""A value as version 0.1.0 wrote it: a quartile without the name of the statistic."""
+OLD = replace(NEW, value=1.0, statistic="p50")
 PLAIN = Reading("time", 3.0)
 
 
@@ -22,28 +19,13 @@ def stored(label: str, *readings: Reading, started: str = "") -> Stored:
     return Stored(label, "perfflow", "", {KEY: readings}, {}, started=started)
 
 
-@pytest.mark.parametrize(
-    ("readings", "statistic"),
-    [
-        ([NEW, NEW], CAPPED),
-        ([OLD], "p25"),
-        ([replace(OLD, metric="throughput")], "p75"),
-        ([replace(reading_of_many("time", VALUES), statistic="")], "p50"),
-        ([replace(reading_of_many("time", VALUES), statistic=""), OLD], "p25"),
-        ([PLAIN], ""),
-    ],
-)
-def test_what_a_series_holds(readings: list[Reading], statistic: str) -> None:
-    assert statistic_of(readings) == statistic
-
-
-def test_the_mean_is_compared_where_an_older_run_holds_quartiles() -> None:
+def test_medians_are_compared_where_one_side_was_judged_by_them() -> None:
     old, new, said = with_same_statistic(stored("old", OLD, OLD), stored("new", NEW, NEW))
     for side in (old, new):
-        assert [(item.value, item.statistic) for item in side.series[KEY]] == [(2.0, MEAN)] * 2
+        assert [(item.value, item.statistic) for item in side.series[KEY]] == [(1.0, "p50")] * 2
     (text,) = said
     assert text.startswith(
-        "compared by the mean of each process, which both contain: b time (old was judged by the lower "
+        "compared by the median of each process, which both contain: b time (old was judged by the median "
     )
 
 
@@ -62,7 +44,7 @@ def test_what_has_no_statistic_in_common_is_left_out() -> None:
     assert text.startswith(
         "skipped, because old contains single values and new the capped mean of each process: b time; "
     )
-    assert text.endswith("measure new again with this version to compare them")
+    assert text.endswith("measure new again to compare them")
 
 
 def test_exact_figures_have_no_other_statistic() -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from perfflow.model.result import Result
 from perfflow.model.result_nodes import JobResult, NodeResult
-from perfflow.store import result_file
 from perfflow.store.history.summary import summaries_of
+from tests.verdict.records import ended, judged, pairs
 
-RESULT = Path(__file__).parents[2] / "compat" / "data" / "0.1.0" / "gate" / "result.json"
+
+def several() -> Result:
+    """Return the result of a run with two benchmarks."""
+    values = [1.0, 1.01, 0.99] * 5
+    return judged(*pairs("b", values, values), ended("b"), *pairs("c", values, values), ended("c"))
 
 
 def test_figures_of_two_kinds_of_machine_are_two_summaries() -> None:
-    result = result_file.read(RESULT)
+    result = several()
     jobs = [JobResult(group="g1", id="1", attempt=1, state="done", seconds=1)]
     nodes = [NodeResult(name=f"n{kind}", identity=kind, machine={"identity": kind}, jobs=jobs) for kind in "ab"]
     rows = [row.model_copy(update={"node": f"n{'ab'[number % 2]}"}) for number, row in enumerate(result.benchmarks)]
@@ -28,7 +31,7 @@ def test_figures_of_two_kinds_of_machine_are_two_summaries() -> None:
 
 
 def test_figures_of_machines_of_one_kind_are_one_summary() -> None:
-    result = result_file.read(RESULT)
+    result = several()
     nodes = [NodeResult(name=name, identity="a", machine={"identity": "a"}, jobs=[]) for name in ("n1", "n2")]
     rows = [row.model_copy(update={"node": f"n{1 + number % 2}"}) for number, row in enumerate(result.benchmarks)]
 

@@ -1,4 +1,4 @@
-"""Suspicions are stored with their outcome, in SQLite, in PostgreSQL, and in tables of the previous version."""
+"""Suspicions are stored with their outcome, in SQLite and in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -37,24 +37,4 @@ def test_what_became_of_one_replaces_it(connect: Callable[[], Connection]) -> No
     history = History(connect())
     assert history.suspicions(series.id) == [settled, other]
     assert history.suspicions(series.id + 1) == []
-    history.close()
-
-
-def test_tables_of_the_version_before_get_it(connect: Callable[[], Connection]) -> None:
-    history = History(connect())
-    history.add([RUN])
-    history.close()
-    older = connect()
-    with older.writing():
-        for table in ("suspicion", "step"):
-            older.rows(f"DROP TABLE {table}")
-        for column in ("in_trees", "budget"):
-            older.rows(f"ALTER TABLE run DROP COLUMN {column}")
-        older.rows("ALTER TABLE state ADD COLUMN kind TEXT NOT NULL DEFAULT 'tree'")
-        older.rows("UPDATE about SET value = '1' WHERE name = 'schema'")
-    older.close()
-    history = History(connect())
-    (series,) = history.series()
-    assert history.suspicions(series.id) == []
-    assert history.runs() == ["run-1"]
     history.close()
