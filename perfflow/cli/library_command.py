@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from perfflow.jobs.library.lock_state import ItemState
     from perfflow.jobs.library.pin_references import Pinned
@@ -22,10 +22,10 @@ def command() -> None:
     """
 
 
-@command.command("add", short_help="Pin and fetch workflows, and show what they run.")
+@command.command("add", short_help="Pin and fetch workflows, and show their files.")
 @click.argument("references", nargs=-1, metavar="[REFERENCE...]")
 def add(references: tuple[str, ...]) -> int:
-    """Pin each REFERENCE in perfflow.lock, fetch its files, and show its commands. Runs none of them.
+    """Pin each REFERENCE in perfflow.lock, fetch its files, and show their text and the plan. Runs none of them.
 
     An item that is already pinned keeps its commit. Without REFERENCE: fetch every item of perfflow.lock.
 
@@ -34,8 +34,7 @@ def add(references: tuple[str, ...]) -> int:
     from perfflow.cli.output import say
     from perfflow.jobs.library import pin_references
 
-    done = pin_references.add(_root(), references)
-    _finish(done)
+    done = _finish(lambda root: pin_references.add(root, references))
     say(f"{len(done.touched)} item{'' if len(done.touched) == 1 else 's'} pinned and fetched")
     return 0
 
@@ -44,18 +43,15 @@ def add(references: tuple[str, ...]) -> int:
 @click.argument("references", nargs=-1, metavar="[REFERENCE...]")
 @click.option("--allow-moved", is_flag=True, help="Also accept tags that now point to another commit.")
 def update(references: tuple[str, ...], allow_moved: bool) -> int:
-    """Pin the current commit of each REFERENCE's revision (default: all), and show the commands that changed.
+    """Pin the current commit of each REFERENCE's revision (default: all), and show what changed in their files.
 
     Exit: 0 done, 1 a tag was moved and keeps its old pin, 2 bad usage or item, 3 the repository cannot be reached.
     """
-    from perfflow.cli.output import say, tell
+    from perfflow.cli.output import tell
     from perfflow.jobs.library import pin_references
     from perfflow.report.sanitize import visible
 
-    done = pin_references.update(_root(), references, allow_moved=allow_moved)
-    for text in done.notes:
-        say(visible(text))
-    _finish(done)
+    done = _finish(lambda root: pin_references.update(root, references, allow_moved=allow_moved))
     for text in done.moved:
         tell(f"{visible(text)}; ask its owner why, then accept it with: perfflow library update --allow-moved\n")
     return 1 if done.moved else 0
@@ -68,14 +64,9 @@ def vendor(references: tuple[str, ...]) -> int:
 
     Exit: 0 done, 2 bad usage or item, 3 the repository cannot be reached.
     """
-    from perfflow.cli.output import say
     from perfflow.jobs.library import pin_references
-    from perfflow.report.sanitize import visible
 
-    done = pin_references.vendor(_root(), references)
-    _finish(done)
-    for text in done.notes:
-        say(visible(text))
+    _finish(lambda root: pin_references.vendor(root, references))
     return 0
 
 
@@ -88,13 +79,15 @@ def remove(references: tuple[str, ...]) -> int:
     """
     from perfflow.cli.output import say
     from perfflow.jobs.library import remove_references
-    from perfflow.library import lock_file
+    from perfflow.library import lock_file, store
     from perfflow.report.sanitize import visible
 
-    done = remove_references.remove(_root(), references)
-    # Write the lock first: a copy without a pin is harmless, a pin without its copy is not.
-    lock_file.write(done.root, done.after)
-    remove_references.sweep(done)
+    root = _root()
+    with store.changing(root, _tell_waiting):
+        done = remove_references.remove(root, references)
+        # Write the lock first: a copy without a pin is harmless, a pin without its copy is not.
+        lock_file.write(done.root, done.after)
+        remove_references.sweep(done)
     for text in done.notes:
         say(visible(text))
     return 0
@@ -103,7 +96,7 @@ def remove(references: tuple[str, ...]) -> int:
 @command.command("list", short_help="List the pinned workflows.")
 @click.option("--json", "as_json", is_flag=True, help='Print {"items": [...]}.')
 def list_(as_json: bool) -> None:
-    """List the items of perfflow.lock: commit, state of the files, and whether the commands were shown here."""
+    """List the items of perfflow.lock: commit, state of the files, and whether the files were shown here."""
     import json
     import sys
 
@@ -195,47 +188,64 @@ def _root() -> Path:
     return project.root_of(here) or here
 
 
-def _finish(done: Pinned) -> None:
-    """Write the lock, and print the items not shown yet. If one cannot be read, restore the lock."""
-    from perfflow.cli.output import say
+def _finish(change: Callable[[Path], Pinned]) -> Pinned:
+    """Change the lock and write it, then print the items not shown yet. If one cannot be read, restore the lock.
+
+    No other perfflow changes the lock or the cache meanwhile. An item counts as shown if all of its text was printed.
+    """
+    from perfflow.cli.output import say, tell
+    from perfflow.jobs.library import item_text
     from perfflow.library import lock_file, store
     from perfflow.model.errors import UserError
+    from perfflow.report.sanitize import visible
 
-    if done.is_new:
-        lock_file.write(done.root, done.after)
-    try:
-        for name in done.unseen:
-            say("\n".join(_commands(done, name)))
-            store.mark_shown(done.after[name])
-    except UserError:
+    root = _root()
+    with store.changing(root, _tell_waiting):
+        done = change(root)
         if done.is_new:
-            lock_file.write(done.root, done.before)
-        raise
+            lock_file.write(done.root, done.after)
+        try:
+            texts = {name: "\n".join((*item_text.lines(done, name), *_plan(done, name))) for name in done.unseen}
+        except UserError:
+            if done.is_new:
+                lock_file.write(done.root, done.before)
+            raise
+    # Not under the lock: a pager may wait for the reader.
+    for text in done.notes:
+        say(visible(text))
+    for name, text in texts.items():
+        if say(text):
+            store.mark_shown(name, done.after[name])
+        else:
+            tell(f"not all of {visible(name)} was printed, so it counts as not shown\n")
     if done.is_new:
         say(f"wrote {lock_file.NAME}")
+    return done
 
 
-def _commands(done: Pinned, name: str) -> Iterator[str]:
-    """Yield all commands of an item, or its text if it cannot be planned alone, such as a tool file."""
+def _plan(done: Pinned, name: str) -> Iterator[str]:
+    """Yield the commands of an item as its files plan them; nothing if it cannot be planned alone, such as a tool."""
     from perfflow.jobs.catalog.preview import LONGEST, preview
     from perfflow.library.items import is_tool
     from perfflow.model.errors import Severity
     from perfflow.plan.parameters import MISSING
     from perfflow.report import plan_page
-    from perfflow.report.sanitize import visible
     from perfflow.session.open_workflow import open_workflow
 
-    pin = done.after[name]
-    yield f"{visible(name)}: commit {pin.commit[:12]}, sha256 {pin.sha256[:12]}"
-    texts = dict(done.texts(name))
-    opened = None if is_tool(texts[pin.path].encode()) else open_workflow(name)
-    if opened and not any(item.severity is Severity.ERROR and item.rule != MISSING for item in opened.problems):
-        steps = preview(opened, frozenset(item.id for item in opened.plan.steps))
-        yield from (f"  {line}" for line in plan_page.lines(steps, LONGEST))
+    if is_tool(done.files(name)[done.after[name].path]):
         return
-    for path, text in texts.items():
-        yield f"  {visible(path)}:"
-        yield from (f"    {visible(line)}" for line in text.splitlines())
+    opened = open_workflow(name)
+    if any(item.severity is Severity.ERROR and item.rule != MISSING for item in opened.problems):
+        return
+    yield "  plan:"
+    steps = preview(opened, frozenset(item.id for item in opened.plan.steps))
+    yield from (f"    {line}" for line in plan_page.lines(steps, LONGEST))
+
+
+def _tell_waiting() -> None:
+    from perfflow.cli.output import tell
+
+    tell("waiting for another `perfflow library` to finish\n")
 
 
 def _as_json(row: ItemState) -> dict[str, Any]:

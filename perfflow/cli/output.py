@@ -10,8 +10,6 @@ import stat
 import sys
 from collections.abc import Iterable
 
-import click
-
 from perfflow.cli.style import style_of
 from perfflow.model.errors import Exit, UserError
 from perfflow.report.sanitize import ascii_text
@@ -21,26 +19,52 @@ _PIECE = select.PIPE_BUF
 _PATIENCE = 1.0
 _waiting = True
 """Whether to wait for a full stderr. False after one wait without success."""
+_is_read = True
+"""Whether stdout still has a reader. False after a text was lost."""
 
 
-def say(text: str, *, end: str = "\n") -> None:
+def say(text: str, *, end: str = "\n") -> bool:
     """Print to stdout. If the reader is gone, such as ``head`` or a terminal, drop the text and keep the exit status.
 
-    Raises UserError if the stream is a file that cannot be written, since the verdict would be lost.
+    Returns whether all was printed. Raises UserError if the stream is a file that cannot be written, since the verdict
+    would be lost.
     """
+    global _is_read  # noqa: PLW0603 (one stream a process)
     try:
-        # perfflow has already decided about colour, so click must not strip it.
-        click.echo(text + end, nl=False, color=True)
+        _write(text + end)
     except BrokenPipeError:
+        _is_read = False
         _to_nowhere(1)
     except OSError as error:
         # Flushing the buffer at exit would fail again, with Python's own exit status.
         gone = error.errno == errno.EIO and stat.S_ISCHR(os.fstat(1).st_mode)
+        _is_read = False
         _to_nowhere(1)
         if gone:
-            return
+            return False
         what = f"cannot write to standard output: {error.strerror}"
         raise UserError.of(what, "`perfflow report` prints the verdict again", Exit.UNMEASURED) from error
+    return _is_read
+
+
+def _write(text: str) -> None:
+    """Write a whole text to stdout; characters that it cannot encode are spelled out. Raises OSError."""
+    stream = sys.stdout
+    if stream is None:
+        return
+    try:
+        stream.flush()
+        number = stream.fileno()
+    except (io.UnsupportedOperation, ValueError):  # not a file descriptor
+        stream.write(text)
+        return
+    # Python itself loses the rest of a text that is written in part, if PYTHONUNBUFFERED is set.
+    data = memoryview(text.encode(stream.encoding or "utf-8", "backslashreplace"))
+    while data:
+        try:
+            data = data[os.write(number, data) :]
+        except BlockingIOError:  # another program made it non-blocking
+            _takes(number, None)
 
 
 def say_page(lines: Iterable[str]) -> None:
@@ -71,11 +95,11 @@ def tell(text: str) -> None:
         _to_nowhere(number)
 
 
-def _takes(number: int, seconds: float) -> bool:
-    """Return whether a write would not block, as it does on a full pipe or a terminal stopped by ^S."""
+def _takes(number: int, seconds: float | None) -> bool:
+    """Wait for a write that does not block, as it does on a full pipe or a terminal stopped by ^S. None: no limit."""
     poller = select.poll()
     poller.register(number, select.POLLOUT)
-    return bool(poller.poll(seconds * 1000))
+    return bool(poller.poll(None if seconds is None else seconds * 1000))
 
 
 def _to_nowhere(number: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from perfflow.library import lock_file, packages, references, search_path
-from perfflow.library.references import Reference
+from perfflow.library.references import ENTRY, Reference
 from perfflow.model.errors import Problem, UserError
 from perfflow.model.lazy import dataclass
 from perfflow.workflow.document import Document
@@ -17,8 +17,6 @@ from perfflow.workflow.readable import LARGEST
 from perfflow.workflow.tool_definitions import is_tool_file
 from perfflow.workflow.yaml_text import read_text
 
-ENTRY = "workflow.yaml"
-"""The file that a reference to a folder means."""
 MOST_FILES = 200
 MOST_BYTES = 8 * 2**20
 Read = Callable[[str], bytes]
@@ -39,13 +37,9 @@ def entry_of(reference: Reference, paths: Mapping[str, Any]) -> tuple[str, list[
 
     ``paths``: all paths of the repository. Raises UserError if the file does not exist.
     """
-    for suffix in packages.SUFFIXES:
-        if reference.path + suffix in paths:
-            return reference.path + suffix, [reference.path + suffix]
     inside = [path for path in paths if path.startswith(f"{reference.path}/")]
-    entry = f"{reference.path}/{ENTRY}"
-    if entry in inside:
-        return entry, inside
+    if entry := reference.entry(paths):
+        return entry, inside if entry in inside else [entry]
     names = inside or difflib.get_close_matches(reference.path, [path for path in paths if _is_yaml(path)], 3, 0.3)
     hint = f"a folder needs a {ENTRY}; " * bool(inside) + (f"it has: {', '.join(names[:5])}" if names else "")
     raise UserError.of(f"{reference.url} has no file {reference.path!r} at {reference.revision}", hint)

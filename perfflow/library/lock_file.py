@@ -82,7 +82,8 @@ def _wrong(document: Document, lock: _LockFile) -> Iterator[Problem]:
     for name, pin in lock.items.items():
         place = document.place(("items", name), key=True)
         try:
-            written = str(references.read(name))
+            reference = references.read(name)
+            written = str(reference)
             for path in (pin.path, *pin.files):
                 references.require_path(path, name)
         except UserError as error:
@@ -92,6 +93,9 @@ def _wrong(document: Document, lock: _LockFile) -> Iterator[Problem]:
             yield Problem(f"{name} must be written as {written}", "", place)
         if pin.path not in pin.files:
             yield Problem(f"{name}: its file {pin.path} is not among `files`", "", place)
+        elif pin.path != reference.entry(pin.files):
+            # Another file of the item may run commands that nobody expects from the reference.
+            yield Problem(f"{name}: `path` is {pin.path}, which is not the file that the reference names", "", place)
         if digest(pin.files) != pin.sha256:
             yield Problem(f"{name}: `sha256` does not match the checksums in `files`", "", place)
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from perfflow.library.references import require_path
+from perfflow.library.references import SUFFIXES, require_path
 from perfflow.model.errors import UserError
 
 GROUP = "perfflow.workflows"
 PKG = "pkg:"
-SUFFIXES = ("", ".yaml", ".yml")
 
 
 def find(text: str) -> tuple[Path, Path]:

@@ -32,7 +32,9 @@ class Library:
         self.root = root
         self.used: dict[str, Pin] = {}
         self._folders: dict[Path, str] = {}
+        self._packages = set[Path]()
         self._parts: dict[Path, set[Path]] = {}
+        self._contents: dict[Path, bytes] = {}
         self._readable: Readable | None = None
 
     @cached_property
@@ -71,10 +73,11 @@ class Library:
         return self.reading(search_path.readable(path))
 
     def reading(self, readable: Readable) -> Readable:
-        """Add the folders of resolved items, now and later, to the readable folders. Returns them."""
+        """Add the folders of packages and the files of items, now and later, to the readable ones. Returns them."""
         self._readable = readable
-        for folder in self._folders:
+        for folder in self._packages:
             readable.allow(folder)
+        readable.fix(self._contents)
         return readable
 
     def origin(self, path: Path) -> str:
@@ -96,14 +99,14 @@ class Library:
         return f"{name.partition(mark)[0]}{mark}{inside}"
 
     def unshown(self) -> Iterator[Problem]:
-        """Yield a problem for each item whose commands were never shown on this machine.
+        """Yield a problem for each item whose files were never shown on this machine.
 
         Copies in the project count as shown, because they are visible in the project.
         """
         for name, pin in self.used.items():
             from perfflow.library import store
 
-            if not pin.vendored and not store.is_shown(pin):
+            if not pin.vendored and not store.is_shown(name, pin):
                 hint = f"show them: perfflow library add {shlex.quote(name)}; in CI, use --trust"
                 yield Problem(f"the commands of {name} were never shown on this machine", hint)
 
@@ -125,16 +128,23 @@ class Library:
         if not folder.is_dir():
             where = f"{folder} is missing" if pin.vendored else f"{name} is not on this machine"
             raise UserError.of(where, f"fetch it: perfflow library {verb} {said}")
-        if wrong := list(store.changed(folder, pin)):
+        files, wrong = store.checked(folder, pin)
+        if wrong:
             raise UserError.of(f"{name}: {'; '.join(wrong)}", f"restore it: perfflow library {verb} {said}")
         self.used[name] = pin
-        self._allow(folder, name)
+        self._folders.setdefault(folder, name)
         # Copies of items from one repository share a folder.
-        self._parts.setdefault(folder, set()).update(folder / path for path in pin.files)
+        contents = {folder / path: raw for path, raw in files.items()}
+        self._parts.setdefault(folder, set()).update(contents)
+        # Only these bytes are used from now on, since a file may be replaced after its checksum was compared.
+        self._contents.update(contents)
+        if self._readable:
+            self._readable.fix(contents)
         return folder / pin.path
 
     def _allow(self, folder: Path, name: str) -> None:
         self._folders.setdefault(folder, name)
+        self._packages.add(folder)
         if self._readable:
             self._readable.allow(folder)
 

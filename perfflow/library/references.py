@@ -5,7 +5,7 @@ References are used in arguments of git and in names of folders, so few characte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import PurePosixPath
 
 from perfflow.model.errors import UserError
@@ -14,6 +14,10 @@ from perfflow.model.lazy import dataclass, lazy_pattern
 LOCK = "perfflow.lock"
 """The file of a project that pins references."""
 GIT = "git+"
+SUFFIXES = ("", ".yaml", ".yml")
+"""The endings that a path without a suffix may get."""
+ENTRY = "workflow.yaml"
+"""The file that a reference to a folder means."""
 TRANSPORTS = ("https", "ssh", "file")
 _LONG = lazy_pattern(
     r"git\+(?P<transport>[a-z]+)://(?P<host>[^/@]*@?[^/@]*)(?P<folder>/[^@#]+)@(?P<rev>[^#]*)#(?P<path>.*)"
@@ -23,6 +27,7 @@ _HOST = lazy_pattern(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9._-
 _REVISION = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.+/-]*")
 _FORM = "write git+https://HOST/OWNER/REPO@REV#PATH, git+ssh://..., git+file:///FOLDER@REV#PATH or OWNER/REPO/PATH@REV"
 _LONGEST = 1000
+_USER = lazy_pattern(r"((?:git\+)?(?:[a-z]+://)?)([^/@]*)@.*")
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,11 @@ class Reference:
 
     def __str__(self) -> str:
         return f"{GIT}{self.url}@{self.revision}#{self.path}"
+
+    def entry(self, paths: Container[str]) -> str | None:
+        """Return the file that the reference names, of all ``paths`` of the repository; None if there is none."""
+        names = (*(f"{self.path}{suffix}" for suffix in SUFFIXES), f"{self.path}/{ENTRY}")
+        return next((name for name in names if name in paths), None)
 
     @property
     def folder(self) -> PurePosixPath:
@@ -54,41 +64,50 @@ def names_one(text: str) -> bool:
 
 def read(text: str) -> Reference:
     """Parse a reference. Raises UserError if it is invalid, or if git could misinterpret it."""
+    said = without_token(text)
     if len(text) > _LONGEST or not text.isprintable() or not (text.startswith(GIT) or _SHORT.fullmatch(text)):
-        raise UserError.of(f"{text[:80]!r} is not a reference to a file in git", _FORM)
+        raise UserError.of(f"{said[:80]!r} is not a reference to a file in git", _FORM)
     short = None if text.startswith(GIT) else _SHORT.fullmatch(text)
     if short:
         for word in (short["owner"], short["repo"]):
-            _require_names(text, word.split("/"))
+            _require_names(said, word.split("/"))
         reference = Reference(f"https://github.com/{short['owner']}/{short['repo']}", short["rev"], short["path"])
     else:
-        reference = _long(text)
+        reference = _long(text, said)
     revision = reference.revision
     odd = any(part in revision for part in ("..", "//", "/.")) or revision.endswith((".lock", "/", "."))
     if odd or not _REVISION.fullmatch(revision):
         hint = "name a tag, a branch, or a full commit hash"
-        raise UserError.of(f"{text}: {revision!r} is not a revision", hint)
-    require_path(reference.path, text)
+        raise UserError.of(f"{said}: {revision!r} is not a revision", hint)
+    require_path(reference.path, said)
     return reference
 
 
-def _long(text: str) -> Reference:
+def without_token(text: str) -> str:
+    """Return a text for messages without the user and the token before a host; the user of ssh stays."""
+    found = _USER.fullmatch(text)
+    if not found or (found[1] == f"{GIT}ssh://" and ":" not in found[2]):
+        return text
+    return f"{found[1]}***{text[found.end(2) :]}"
+
+
+def _long(text: str, said: str) -> Reference:
     transport = text.removeprefix(GIT).partition(":")[0]
     if transport not in TRANSPORTS:
         known = ", ".join(f"{GIT}{name}://" for name in TRANSPORTS)
-        raise UserError.of(f"{text}: git may not be used over {transport!r}", f"use {known}")
+        raise UserError.of(f"{said}: git may not be used over {transport!r}", f"use {known}")
     found = _LONG.fullmatch(text)
     if not found:
-        raise UserError.of(f"{text} does not name a repository, a revision and a path", _FORM)
+        raise UserError.of(f"{said} does not name a repository, a revision and a path", _FORM)
     host, folder = found["host"], found["folder"]
     if transport == "file" and host:
-        raise UserError.of(f"{text}: a file has no host", "write git+file:///FOLDER@REV#PATH, with three slashes")
+        raise UserError.of(f"{said}: a file has no host", "write git+file:///FOLDER@REV#PATH, with three slashes")
     if transport != "file" and not _HOST.fullmatch(host):
-        raise UserError.of(f"{text}: {host!r} is not a host", _FORM)
+        raise UserError.of(f"{said}: {without_token(host)!r} is not a host", _FORM)
     if transport == "https" and "@" in host:
         hint = "leave it out: git uses your credential helper, and the reference is stored in perfflow.lock"
-        raise UserError.of(f"{text}: a reference must not contain a user or a token", hint)
-    _require_names(text, folder.strip("/").split("/"))
+        raise UserError.of(f"{said}: a reference must not contain a user or a token", hint)
+    _require_names(said, folder.strip("/").split("/"))
     return Reference(f"{transport}://{host}{folder.rstrip('/')}", found["rev"], found["path"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -51,14 +51,22 @@ def is_held(path: Path) -> bool:
 
 
 @contextmanager
-def only_writer(folder: Path) -> Iterator[None]:
-    """Wait for other perfflow processes to finish changing a folder, then lock it. Raises OSError."""
+def only_writer(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """Wait for other perfflow processes to finish changing a folder, then lock it. Raises OSError.
+
+    ``waiting`` is called first if another process holds it.
+    """
     if os.name == "nt":  # folders cannot be opened there
         yield
         return
     number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        lock(number, wait=True)
+        try:
+            lock(number)
+        except BlockingIOError:
+            if waiting:
+                waiting()
+            lock(number, wait=True)
         yield
     finally:
         os.close(number)

@@ -74,14 +74,15 @@ class Snapshot:
         return self.git.run("cat-file", "blob", file.oid, what=f"reading {path}")
 
 
-def tip(url: str, revision: str, root: Path) -> tuple[str, str]:
+def tip(url: str, revision: str, root: Path, within: Path | None = None) -> tuple[str, str]:
     """Return the current commit of a revision, and whether the revision is a tag, a branch or a commit.
 
-    ``root``: the project, whose programs are not run. Raises UserError, with exit status 3 if the network fails.
+    ``root``: the project, whose programs are not run. ``within``: for temporary files, by default the system's folder.
+    Raises UserError, with exit status 3 if the network fails.
     """
     if _COMMIT.fullmatch(revision):
         return revision, COMMIT
-    with _git(url, root) as git:
+    with _git(url, root, within) as git:
         done = git.attempt("ls-remote", "--tags", "--heads", "--", url)
         _require(done, f"asking {url} for its tags and branches")
     pairs = (line.split("\t", 1) for line in done.stdout.decode(errors="replace").splitlines() if "\t" in line)
@@ -99,9 +100,9 @@ def tip(url: str, revision: str, root: Path) -> tuple[str, str]:
 
 
 @contextmanager
-def fetched(url: str, commit: str, root: Path) -> Iterator[Snapshot]:
-    """Fetch one commit into a temporary folder. Raises UserError, with exit status 3 if the network fails."""
-    with _git(url, root) as git:
+def fetched(url: str, commit: str, root: Path, within: Path | None = None) -> Iterator[Snapshot]:
+    """Fetch one commit into a temporary folder, as ``tip``. Raises UserError, exit status 3 if the network fails."""
+    with _git(url, root, within) as git:
         git.run("init", "--quiet", "--bare", "--template=", ".")
         _fetch(git, url, commit)
         lister = replace(git, largest=MOST_LISTED)
@@ -139,14 +140,14 @@ def _files(listed: bytes) -> Iterator[tuple[str, File]]:
 
 
 @contextmanager
-def _git(url: str, root: Path) -> Iterator[Git]:
+def _git(url: str, root: Path, within: Path | None) -> Iterator[Git]:
     """Yield git in a temporary folder, which uses only the transport of ``url`` and never prompts."""
     path = outside(os.environ.get("PATH", os.defpath), root)
     program = shutil.which("git", path=path)
     if program is None:
         raise UserError.of("git is not on PATH", "install git", Exit.UNMEASURED)
     transport = url.partition(":")[0]
-    with tempfile.TemporaryDirectory(prefix="perfflow-fetch-") as folder:
+    with tempfile.TemporaryDirectory(prefix="perfflow-fetch-", dir=within) as folder:
         variables = {
             "PATH": path,
             # The user's `url.*.insteadOf` may turn one of these two into the other.

@@ -7,6 +7,7 @@ such files only inside the allowed folders, and follows no link out of them.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 
@@ -23,11 +24,12 @@ _ALLOWED_HINT = "perfflow reads only the project, its own library, and the folde
 class Readable:
     """Folders that may be read, with everything below them, as real paths.
 
-    ``further`` has the folders that were added while the workflow was read.
+    ``further`` has the folders that were added while the workflow was read, ``fixed`` the files whose bytes are known.
     """
 
     folders: tuple[str, ...]
     further: set[str] = field(default_factory=set, compare=False)
+    fixed: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, *folders: Path) -> Readable:
@@ -38,16 +40,23 @@ class Readable:
         """Allow one more folder."""
         self.further.add(os.path.realpath(folder))
 
-    def bytes_of(self, path: Path) -> bytes:
-        """Return the bytes of a file.
+    def fix(self, contents: Mapping[Path, bytes]) -> None:
+        """Allow files, and take their bytes from ``contents`` instead of the disk."""
+        self.fixed.update((os.path.abspath(path), raw) for path, raw in contents.items())  # noqa: PTH100 (no links)
+
+    def bytes_of(self, path: Path, largest: int | None = LARGEST) -> bytes:
+        """Return the bytes of a file of at most ``largest`` bytes, None for no limit.
 
         Raises UserError if the file is outside the folders, without showing its contents; OSError if it is not a
-        regular file, is larger than 1 MiB or cannot be read; ValueError for a NUL in the path.
+        regular file, is too large or cannot be read; ValueError for a NUL in the path.
         """
-        return regular_files.read(self._real(path), LARGEST)
+        raw = self.fixed.get(os.path.abspath(path)) if self.fixed else None  # noqa: PTH100 (links may have changed)
+        return regular_files.read(self._real(path), largest) if raw is None else raw
 
     def holds(self, path: Path) -> bool:
         """Return whether a file is inside the folders after links are resolved."""
+        if os.path.abspath(path) in self.fixed:  # noqa: PTH100 (links may have changed)
+            return True
         real = Path(os.path.realpath(path))
         return any(real.is_relative_to(folder) for folder in (*self.folders, *self.further))
 

@@ -7,24 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.execute.context import TreeContext, variables_of
-from perfflow.library import search_path
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import lazy_pattern
 from perfflow.plan.optimize_stage import ATTEMPTS
 from perfflow.plan.plan import Planned
 from perfflow.workflow.expression_text import ExpressionError, as_text
 from perfflow.workflow.expressions import render
+from perfflow.workflow.load import Draft
 from perfflow.workflow.readable import Readable
 
 _HUNK = lazy_pattern(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 
 
-def changes(context: TreeContext, planned: Planned, workflow: Path) -> Iterator[str]:
-    """Yield a line for each change; ``workflow`` is the file that patches are relative to."""
+def changes(context: TreeContext, planned: Planned, draft: Draft) -> Iterator[str]:
+    """Yield a line for each change; patches are relative to the file of ``draft``."""
     step = planned.step
     if step.patch:
         name = _rendered(context, planned, step.patch)
-        yield f"patch {name}: {_size_of(workflow.parent / name, search_path.readable(workflow))}"
+        yield f"patch {name}: {_size_of(draft.path.parent / name, draft.readable)}"
     if step.ref:
         yield f"ref {_rendered(context, planned, step.ref)}: its changes since its merge base with HEAD"
     if step.propose:

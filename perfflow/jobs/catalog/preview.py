@@ -24,6 +24,7 @@ from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.trees import project
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import condition
+from perfflow.workflow.load import Draft
 
 _SHARE = 0.5
 """The share of the time limit for reading a workflow that rendering all commands may take."""
@@ -52,7 +53,7 @@ def preview(
     with within_time(f"rendering the commands of {opened.path}", _SHARE):
         for item in opened.plan.steps:
             if item.id in selected:
-                found.append(_step(context, item, opened.path, inspection))
+                found.append(_step(context, item, opened.draft, inspection))
                 length += sum(len(word) for argv in found[-1]["argv"].values() for word in argv)
             if length > LONGEST:
                 text = f"the commands of {opened.path} have more than {LONGEST:,} characters in all"
@@ -63,7 +64,7 @@ def preview(
     return [masked(step, context.secrets) for step in found]
 
 
-def _step(context: TreeContext, item: Planned, workflow: Path, inspection: programs.Inspection) -> dict[str, Any]:
+def _step(context: TreeContext, item: Planned, draft: Draft, inspection: programs.Inspection) -> dict[str, Any]:
     # If an earlier step sets PATH, the program's location is known only after that step has run.
     path = search_path(replace(context, dry=False), item)
     required = programs.lacking(requires_of(item, context.plan.params), path, inspection) if path is not None else []
@@ -84,7 +85,7 @@ def _step(context: TreeContext, item: Planned, workflow: Path, inspection: progr
         "missing": "; ".join(lacks),
         "lacks": lacks,
         "outcome": _outcome(context, item, bool(lacks), required=bool(required)),
-        **(_candidate(context, item, workflow) if item.role is Role.CANDIDATE else {}),
+        **(_candidate(context, item, draft) if item.role is Role.CANDIDATE else {}),
     }
 
 
@@ -128,8 +129,8 @@ def _has_argv(item: Planned) -> bool:
     return bool(item.step.uses or item.step.run or item.step.argv)
 
 
-def _candidate(context: TreeContext, item: Planned, workflow: Path) -> dict[str, Any]:
-    changed = list(changes(context, item, workflow))
+def _candidate(context: TreeContext, item: Planned, draft: Draft) -> dict[str, Any]:
+    changed = list(changes(context, item, draft))
     return {"technique": item.step.technique, "hotspot": item.step.hotspot, "changes": changed}
 
 

@@ -12,7 +12,7 @@ from perfflow.model.lazy import dataclass
 
 @dataclass(frozen=True)
 class ItemState:
-    """One item: the folder of its files, whether its commands were shown on this machine, and problems of its files."""
+    """One item: the folder of its files, whether its files were shown on this machine, and problems of its files."""
 
     name: str
     pin: Pin
@@ -36,4 +36,4 @@ def item_states(root: Path) -> list[ItemState]:
 
 def _state(library: Library, name: str, pin: Pin) -> ItemState:
     folder = library.folder_of(name, pin)
-    return ItemState(name, pin, folder, store.is_shown(pin), tuple(store.changed(folder, pin)))
+    return ItemState(name, pin, folder, store.is_shown(name, pin), tuple(store.changed(folder, pin)))

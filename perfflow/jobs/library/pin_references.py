@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field
 from pathlib import Path
@@ -39,19 +39,29 @@ class Pinned:
 
     @property
     def unseen(self) -> list[str]:
-        """The touched items whose commands were never shown on this machine, in order."""
-        return [name for name in sorted(self.touched) if not store.is_shown(self.after[name])]
+        """The touched items whose files were never shown on this machine, in order."""
+        return [name for name in sorted(self.touched) if not store.is_shown(name, self.after[name])]
 
     @property
     def is_new(self) -> bool:
         """Whether the lock has changed."""
         return dict(self.before) != self.after
 
-    def texts(self, name: str) -> Iterator[tuple[str, str]]:
-        """Yield the path and the text of each file of an item."""
+    def files(self, name: str) -> dict[str, bytes]:
+        """Return the files of an item by path. Raises UserError if they do not match the lock."""
         pin = self.after[name]
-        for path, raw in sorted(store.files_in(Library(self.root).folder_of(name, pin), pin).items()):
-            yield path, raw.decode("utf-8", "replace")
+        files, wrong = store.checked(Library(self.root).folder_of(name, pin), pin)
+        if wrong:
+            raise UserError.of(f"{name}: {'; '.join(wrong)}", "run the command again")
+        return files
+
+    def files_shown_before(self, name: str) -> dict[str, bytes] | None:
+        """Return the files of an item before the command, if all of them were shown on this machine, else None."""
+        pin = self.before.get(name)
+        if pin is None or not store.is_shown(name, pin):
+            return None
+        files, wrong = store.checked(store.cached(pin), pin)
+        return None if wrong else files
 
 
 def add(root: Path, texts: Sequence[str]) -> Pinned:
@@ -127,6 +137,7 @@ class _Fetching:
     def __init__(self, done: Pinned) -> None:
         self._done = done
         self._open = ExitStack()
+        self._temporary = self._open.enter_context(store.temporary())
         self._snapshots: dict[tuple[str, str], remote.Snapshot] = {}
         self._tips: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -180,8 +191,8 @@ class _Fetching:
         folder = Library(self._done.root).folder_of(name, pin)
         reference = references.read(name)
         for place in (folder, store.cached(pin)):
-            if not any(store.changed(place, pin)):
-                files = store.files_in(place, pin)
+            files, wrong = store.checked(place, pin)
+            if not wrong:
                 item = items.collected(reference, pin.path, sorted(files), _reader(reference, files))
                 break
         else:
@@ -190,7 +201,7 @@ class _Fetching:
                 hint = f"restore {lock_file.NAME}, or pin it anew: perfflow library remove {name}, then add it"
                 raise UserError.of(f"{name}: {lock_file.NAME} has other checksums than commit {pin.commit[:12]}", hint)
             store.keep(pin, item.files)
-        if pin.vendored and any(store.changed(folder, pin)):
+        if pin.vendored and store.changed(folder, pin):
             _copy(self._done.root, name, item)
         return item
 
@@ -216,13 +227,13 @@ class _Fetching:
     def _tip(self, reference: Reference) -> tuple[str, str]:
         key = (reference.url, reference.revision)
         if key not in self._tips:
-            self._tips[key] = remote.tip(*key, self._done.root)
+            self._tips[key] = remote.tip(*key, self._done.root, self._temporary)
         return self._tips[key]
 
     def _item(self, reference: Reference, commit: str) -> Item:
         key = (reference.url, commit)
         if key not in self._snapshots:
-            self._snapshots[key] = self._open.enter_context(remote.fetched(*key, self._done.root))
+            self._snapshots[key] = self._open.enter_context(remote.fetched(*key, self._done.root, self._temporary))
         snapshot = self._snapshots[key]
         path, further = items.entry_of(reference, snapshot.files)
 

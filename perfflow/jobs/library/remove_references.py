@@ -11,7 +11,7 @@ from perfflow.library.lock_file import Lock, Pin
 from perfflow.library.pinned import Library
 from perfflow.model.errors import UserError
 from perfflow.workflow.readable import Readable
-from perfflow.workflow.yaml_text import read_file
+from perfflow.workflow.yaml_text import read_file, read_text
 
 
 def remove(root: Path, texts: Sequence[str]) -> Pinned:
@@ -63,10 +63,11 @@ def _users(root: Path, lock: Lock) -> dict[str, str]:
 def _named_by(root: Path, name: str, pin: Pin) -> Iterator[str]:
     """Yield the references in the files of an item, if these are on this machine and unchanged."""
     folder = Library(root).folder_of(name, pin)
-    if not any(store.changed(folder, pin)):
-        for path in pin.files:
+    files, wrong = store.checked(folder, pin)
+    if not wrong:
+        for path, raw in files.items():
             if path.endswith(search_path.SUFFIXES):
-                yield from items.references_in(read_file(folder / path, Readable.of(folder)))
+                yield from items.references_in(read_text(raw.decode("utf-8-sig"), str(folder / path)))
 
 
 def _left_over(root: Path, before: Lock, gone: Mapping[str, None], users: Mapping[str, str]) -> Iterator[str]:

@@ -23,6 +23,7 @@ from perfflow.trees.repository import Repository
 from perfflow.trees.slots import Slot
 from perfflow.workflow.expression_text import ExpressionError, as_text
 from perfflow.workflow.expressions import render
+from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Stage
 
 _SHOWN = 5
@@ -57,7 +58,7 @@ def settings_of(session: RunSession, planned: Planned) -> Settings:
     return Settings(env, params)
 
 
-def patched(session: RunSession, repository: Repository, planned: Planned, base: str, workflow: Path) -> str | None:
+def patched(session: RunSession, repository: Repository, planned: Planned, base: str, draft: Draft) -> str | None:
     """Return ``base`` with the candidate's ``patch`` or ``ref`` applied; None for a candidate that has neither.
 
     Raises RejectedError if it does not apply.
@@ -65,8 +66,9 @@ def patched(session: RunSession, repository: Repository, planned: Planned, base:
     step = planned.step
     try:
         if step.patch:
-            file = workflow.parent / str(render(step.patch, variables_of(session.context, planned)))
-            return patches.apply(repository, base, file.read_bytes(), name=file.name)
+            file = draft.path.parent / str(render(step.patch, variables_of(session.context, planned)))
+            raw = draft.readable.bytes_of(file, None)
+            return patches.apply(repository, base, raw, name=file.name)
         if step.ref:
             name = str(render(step.ref, variables_of(session.context, planned)))
             revision, head = repository.revision(name), repository.head()

@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from perfflow.execute import invoke
@@ -51,6 +50,7 @@ from perfflow.verdict import targets
 from perfflow.verdict.acceptance import Acceptance, Goal, accept
 from perfflow.verdict.gating import covers
 from perfflow.verdict.sharing import compared
+from perfflow.workflow.load import Draft
 
 ORIGINAL = "original"
 """Subrun of the run's folder for the original tree, built outside the project."""
@@ -72,10 +72,10 @@ class Rival:
 class Optimizer(TreeWork):
     """The optimize stage of one run. It touches nothing before the first candidate is tried."""
 
-    def __init__(self, session: RunSession, stage: StagePlan, repository: Repository, workflow: Path) -> None:
-        """``workflow``: the file that patches are relative to."""
+    def __init__(self, session: RunSession, stage: StagePlan, repository: Repository, draft: Draft) -> None:
+        """``draft``: the workflow, to whose file patches are relative."""
         self._session, self._folder, self._stage, self._repository = session, session.folder, stage, repository
-        self._workflow = workflow
+        self._draft = draft
         self._slots: Slots | None = None
         self._kept: AcceptedState | None = None
         self._record = Record()
@@ -255,7 +255,7 @@ class Optimizer(TreeWork):
         context = context_in(self._session.context, kept.other, kept.settings)
         session = kept.session_in(context, subrun, planned)
         own = settings_of(session, planned)
-        tree = patched(session, self._repository, planned, base, self._workflow)
+        tree = patched(session, self._repository, planned, base, self._draft)
         if tree is None and (planned.step.run or planned.step.argv or planned.step.propose):
             kept.other.switch(base, kept.state.commit)
             doing = planned

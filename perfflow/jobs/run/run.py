@@ -203,7 +203,7 @@ class _Chosen:
     @property
     def trees_here(self) -> RunTrees:
         """The trees that this machine works in: none if other machines do the work."""
-        return RunTrees(self.trees.workflow) if self.groups else self.trees
+        return RunTrees(self.trees.draft) if self.groups else self.trees
 
     @property
     def is_gate(self) -> bool:

@@ -16,13 +16,14 @@ from perfflow.tools.adapter import Role
 
 if TYPE_CHECKING:
     from perfflow.trees.repository import Repository, State
+    from perfflow.workflow.load import Draft
 
 
 @dataclass(frozen=True)
 class RunTrees:
     """The trees of a run, as found before anything ran. ``told``: their description for the result."""
 
-    workflow: Path
+    draft: Draft
     repository: Repository | None = None
     base: State | None = None
     head: State | None = None
@@ -71,7 +72,7 @@ def _resumed_trees(opened: Opened, trees: Mapping[str, Any], base: str | None) -
     if (one.tree, other.tree) != (was["tree"], is_["tree"]):
         text = "the code has changed since the run was interrupted"
         raise UserError.of(text, "undo the change, or start a new run without --resume")
-    return RunTrees(opened.path, repository, one, other)
+    return RunTrees(opened.draft, repository, one, other)
 
 
 def run_trees(
@@ -96,7 +97,7 @@ def run_trees(
         raise UserError.of(f"{resume}: this run does not compare base and head", "leave out --base")
     candidates = any(item.role is Role.CANDIDATE and item.id in selected for item in opened.plan.steps)
     if base is None and not candidates and not elsewhere:
-        return RunTrees(opened.path)
+        return RunTrees(opened.draft)
     # Imported here because most runs need no trees.
     from perfflow.session.compared_trees import require_complete
     from perfflow.trees.repository import open_repository
@@ -106,12 +107,12 @@ def run_trees(
     if base is None and elsewhere:
         from perfflow.trees.snapshots import snapshot
 
-        return RunTrees(opened.path, repository, head=snapshot(repository), unsure=unsure)
+        return RunTrees(opened.draft, repository, head=snapshot(repository), unsure=unsure)
     if base is None:
-        return RunTrees(opened.path, repository, unsure=unsure)
+        return RunTrees(opened.draft, repository, unsure=unsure)
     from perfflow.jobs.gate.base_and_head import states
 
-    return RunTrees(opened.path, repository, *states(repository, base, head), unsure=unsure)
+    return RunTrees(opened.draft, repository, *states(repository, base, head), unsure=unsure)
 
 
 def require_revisions(opened: Opened, base: str, head: str | None) -> None:
@@ -139,7 +140,7 @@ def working_in(wanted: RunTrees, session: RunSession) -> Iterator[None]:
 
         stage = stage_plan(session.context.plan)
         if stage:
-            session.trees = optimizer = Optimizer(session, stage, wanted.repository, wanted.workflow)
+            session.trees = optimizer = Optimizer(session, stage, wanted.repository, wanted.draft)
             session.performer_of = optimizer.performer_of
     try:
         yield
