@@ -36,10 +36,10 @@ def _sha(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str
 @click.option("--always", is_flag=True, help="Create a comment even if the run passed.")
 @click.option(
     "--unproven",
-    type=click.Choice(["fail", "pass"]),
-    default="fail",
+    type=click.Choice(["ask", "pass", "fail"]),
+    default="ask",
     show_default=True,
-    help="How the check run shows an unproven verdict. fail: a failure. pass: neutral.",
+    help="How the check run shows an unproven verdict (ask: action_required).",
 )
 def github(
     run: str,

@@ -78,8 +78,8 @@ class Plan:
     by_id: Mapping[str, Planned] = field(default_factory=dict)
 
     def stage(self, name: str) -> Stage:
-        """Return a stage."""
-        return self.workflow.stages[name]
+        """Return a stage; an empty one if the workflow lacks it, for steps that perfflow adds."""
+        return self.workflow.stages.get(name, Stage())
 
     def cells_of(self, step_id: str) -> tuple[Planned, ...]:
         """Return all cells of one step of the file."""

@@ -62,7 +62,7 @@ def opening_event(
         "criteria": opened.plan.criteria.to_json(),
         "data": receipt_files.data_hashes(opened.root, workflow.data),
         "steps": [
-            to_json(_planned_step(item, opened.plan.params, selected=item.id in selected)) for item in opened.plan.steps
+            to_json(planned_step(item, opened.plan.params, selected=item.id in selected)) for item in opened.plan.steps
         ],
     }
 
@@ -101,7 +101,8 @@ def _untracked(opened: Opened) -> dict[str, Any]:
     return {"untracked": project.has_untracked(opened.root)} if candidates else {}
 
 
-def _planned_step(item: Planned, params: Mapping[str, Any], *, selected: bool) -> PlannedStep:
+def planned_step(item: Planned, params: Mapping[str, Any], *, selected: bool) -> PlannedStep:
+    """Return a step of the plan as its event stores it."""
     step, candidate = item.step, item.role is Role.CANDIDATE
     return PlannedStep(
         id=item.id,

@@ -191,7 +191,7 @@ class Record:
                 self._take_sample(event)
             case "step" | "cached":
                 self._take_step(event)
-            case "stopped" | "blamed" | "layouts":
+            case "planned" | "stopped" | "blamed" | "layouts":
                 self._take_reason(event)
             case "optimizing" | "kept" | "branch":
                 self._take_optimizing(event)
@@ -214,8 +214,10 @@ class Record:
             self.jobs[self._group] = replace(job, machine={**job.machine, "noise": noise})
 
     def _take_reason(self, event: Mapping[str, Any]) -> None:
-        """Fold why measuring ended, why there are no code layouts, or which commits touched a slower function."""
-        if event["event"] == "stopped":
+        """Fold an added step, why measuring ended or lacks layouts, or which commits touched a slower function."""
+        if event["event"] == "planned":
+            self.planned[event["id"]] = from_json(PlannedStep, event)
+        elif event["event"] == "stopped":
             self.stopped[event["step"], event["benchmark"]] = event["reason"]
         elif event["event"] == "layouts":
             self.without_layouts[event["step"], event["benchmark"]] = event["reason"]

@@ -95,13 +95,19 @@ class Touching:
 
 @dataclass(frozen=True)
 class Blame:
-    """The commits that touched a slower function, newest first, and a note about them."""
+    """The commits that touched a slower function, newest first, and a note about them.
+
+    ``defined_in`` and ``defined_at`` are the file and line of its definition, found by its name if the profile has no
+    file; else '' and 0.
+    """
 
     benchmark: str
     function: str
     file: str
     commits: tuple[Touching, ...] = ()
     note: str = ""
+    defined_in: str = field(default="", metadata=SPARSE)
+    defined_at: int = field(default=0, metadata=SPARSE)
 
 
 @dataclass(frozen=True)

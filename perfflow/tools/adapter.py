@@ -56,10 +56,15 @@ OPTIONAL_ROLES = (Role.PROFILE, Role.MACHINE)
 
 
 class Effort(StrEnum):
-    """The length of a run. ``brief`` asks a suite for the shortest run that gives one valid figure per benchmark."""
+    """The length of a run of a suite.
+
+    A comparison takes its samples from ``brief`` runs, the shortest that give one valid figure per benchmark. Under a
+    sampling profiler a suite runs ``sampled``: for about a second, with little besides the benchmark itself.
+    """
 
     NORMAL = "normal"
     BRIEF = "brief"
+    SAMPLED = "sampled"
 
 
 class Options(BaseModel):
@@ -116,6 +121,7 @@ class Call(Generic[Options_co]):
     ``timeout``: the step's timeout in s or None. It also limits searches for the author's own patterns.
     ``built``: the folder that ``preparations`` used for measuring, if this call builds again for profilers in ``kept``.
     ``iterations``: iterations that a suite must run under a counting profiler, 0 for measuring.
+    ``below``: the harness's functions, ``(file, function)``; a profiler of stacks counts only what they call.
     """
 
     options: Options_co
@@ -132,6 +138,7 @@ class Call(Generic[Options_co]):
     timeout: float | None = None
     built: Path | None = None
     iterations: int = 0
+    below: tuple[tuple[str, str], ...] = ()
 
     @property
     def place(self) -> Path:
@@ -320,6 +327,11 @@ class Adapter:
     """
     iterated: Callable[[Call], str] = lambda _call: ""
     """Returns a text that is equal on both sides if calls with ``iterations`` ran equally many."""
+    timing_functions: tuple[tuple[str, str], ...] = ()
+    """Functions of a suite's harness that call a benchmark, each as the end of its file and of its name.
+
+    Profilers of stacks leave out what the harness does besides.
+    """
     executed: Callable[[Call], tuple[Path, ...] | None] = lambda _call: None
     """Returns the files that a call executes; None if they follow from the argv."""
     made: Callable[[Call], tuple[Path, ...]] = lambda _call: ()

@@ -178,9 +178,10 @@ def _attribution(
         metric=row.metric,
         step=step_id,
         tool=entry.tool,
-        function=found.function,
-        file=found.file,
-        line=found.line,
+        # Without a source file, a profiler names the library as well: `fold (work)`.
+        function=found.function.partition(" (")[0] if blamed.defined_in else found.function,
+        file=blamed.defined_in or found.file,
+        line=blamed.defined_at or found.line,
         crate=found.crate,
         region=found.region,
         unit=metric.dimension.base_unit if counted and metric else "s" if _is_rate(row) else row.unit,

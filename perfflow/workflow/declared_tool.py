@@ -88,7 +88,9 @@ class DeclaredTool:
         """Return the single process to run. Raises ToolOutputError if ``argv`` or ``env`` cannot be rendered."""
         suite = self.source.suite
         extra = (
-            [*(suite.only if call.only else ()), *(suite.brief if call.effort is Effort.BRIEF else ())] if suite else []
+            [*(suite.only if call.only else ()), *(suite.brief if call.effort is not Effort.NORMAL else ())]
+            if suite
+            else []
         )
         return (self._invocation(call, [*self.source.argv, *extra], STDOUT),)
 

@@ -12,6 +12,7 @@ import pytest
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.result import Attribution, Result
 from perfflow.report.page import page_of
+from perfflow.session.steps import profile
 from tests.repositories import git
 from tests.session.project import Project, row, step
 
@@ -176,6 +177,111 @@ def test_the_profiler_follows_the_metric(
     change = row(result, "one", metric).change
     assert change is not None
     assert found.share == pytest.approx(1.0, abs=0.02)
+
+
+def without_profile(measuring: str, build: str = "gcc -O1 -fno-inline -o work src/work.c") -> str:
+    return f"""
+name: gate
+stages:
+  build:
+    - {{id: make, run: '{build}'}}
+  baseline:
+    - {measuring}
+"""
+
+
+COUNTED_ONE = "{id: one, uses: callgrind, with: {command: ./work}}"
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_a_failed_gate_without_a_profile_names_function_place_and_commit_without_debug_information(
+    tree: Project,
+) -> None:
+    _, planted, _ = c_history(tree, FOLD=90)
+    result = tree.run(without_profile(COUNTED_ONE), base="main")
+    (found,) = named(result)
+    assert (found.function, found.file, found.step) == ("fold", "src/work.c", "attribution")
+    assert c_source().splitlines()[found.line - 1].startswith("HIDDEN double fold")
+    assert [each.revision for each in found.commits] == [planted]
+    assert result.routes[0].next.startswith(f"look at fold (src/work.c:{found.line}), which causes 100%")
+    assert result.routes[0].command == f"git show {planted[:12]}"
+    folder = (tree.folder / ".perfflow/runs/latest").resolve()
+    assert rejudge(folder / "result.json", (), None).result.attributions == result.attributions
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_a_gate_that_passes_is_not_profiled(tree: Project) -> None:
+    c_history(tree, FOLD=61)
+    result = tree.run(without_profile(COUNTED_ONE), base="main")
+    assert result.verdict == "pass"
+    assert [item.id for item in result.steps] == ["make", "one"]
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_what_the_time_for_profiles_did_not_allow_is_named(tree: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile, "LONGEST_STEP", 0.0)
+    c_history(tree, FOLD=90)
+    result = tree.run(without_profile(COUNTED_ONE), base="main")
+    assert named(result) == []
+    (said,) = step(result, "attribution").warnings
+    assert said.startswith("not profiled, because the profiles of a step may take 0 s: one; to profile")
+    assert result.routes[0].command.startswith("perfflow bisect ")
+
+
+GOOGLE = """
+#include <benchmark/benchmark.h>
+#define HIDDEN __attribute__((noinline))
+HIDDEN double parse(long n) { double s = 0; for (long i = 1; i < n; i++) s += 1.0 / i; return s; }
+HIDDEN double fold(long n) { double s = 0; for (long i = 1; i < n * TIMES; i++) s += i / 3.0; return s; }
+static void BM_Parse(benchmark::State& state) { for (auto _ : state) benchmark::DoNotOptimize(parse(state.range(0))); }
+static void BM_Fold(benchmark::State& state) { for (auto _ : state) benchmark::DoNotOptimize(fold(state.range(0))); }
+BENCHMARK(BM_Parse)->Arg(1000);
+BENCHMARK(BM_Fold)->Arg(1000);
+BENCHMARK_MAIN();
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+@pytest.mark.skipif(not Path("/usr/include/benchmark/benchmark.h").exists(), reason="Google Benchmark is not installed")
+def test_a_benchmark_of_a_program_with_several_is_profiled_alone(tree: Project) -> None:
+    tree.write("src/work.cc", GOOGLE.replace("TIMES", "2"))
+    commit(tree, "base")
+    git(tree.folder, "checkout", "-qb", "topic")
+    tree.write("src/work.cc", GOOGLE.replace("TIMES", "4"))
+    planted = commit(tree, "planted")
+    suite = "{id: suite, uses: google-benchmark, budget: 5s, layouts: off, with: {command: ./work}}"
+    build = "g++ -O1 -o work src/work.cc -lbenchmark -lpthread"
+    result = tree.run(without_profile(suite, build), base="main")
+    found = named(result, "BM_Fold/1000")
+    assert [item.function for item in found] == ["fold"]
+    assert [each.revision for each in found[0].commits] == [planted]
+    assert not [
+        spot.location for spot in result.hotspots if spot.benchmark == "BM_Fold/1000" and "parse" in spot.location
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not installed")
+def test_a_benchmark_of_pytest_is_profiled_without_its_harness(tree: Project) -> None:
+    source = "def fold(numbers):\n    return sorted(number % 7 for _ in range({}) for number in numbers)\n"
+    tree.write("work.py", source.format(2))
+    tree.write(
+        "test_work.py", "from work import fold\n\n\ndef test_fold(benchmark):\n    benchmark(fold, range(900))\n"
+    )
+    commit(tree, "base")
+    git(tree.folder, "checkout", "-qb", "topic")
+    tree.write("work.py", source.format(6))
+    planted = commit(tree, "planted")
+    suite = (
+        f"{{id: suite, uses: pytest-benchmark, budget: 5s, with: {{python: {sys.executable}, paths: test_work.py}}}}"
+    )
+    result = tree.run(without_profile(suite, "true"), base="main")
+    found = named(result, "test_work.py::test_fold")
+    assert {item.file for item in found} == {"work.py"}
+    assert {each.revision for item in found for each in item.commits} == {planted}
+    assert sum(item.share or 0 for item in found) > 0.8
+    assert not [spot.file for spot in result.hotspots if "pytest" in spot.file]
 
 
 def test_what_is_not_committed_is_named_as_such(tree: Project) -> None:

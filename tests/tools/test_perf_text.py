@@ -1,15 +1,17 @@
-"""perf's text is made again without inlined callers if the search for them takes too long or makes perf fail."""
+"""perf's text gets its source lines from addr2line, or from perf, again without inlined callers if that fails."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
 from perfflow.model.stacks import Frame
 from perfflow.tools.linux import perf_samples
@@ -32,10 +34,22 @@ def text_of(folder: Path, end: str, limit: str = "30") -> tuple[int, list[str], 
     script = folder / "perf.script"
     with script.open("wb") as stream:
         argv = [sys.executable, "-I", "-S", perf_text.__file__, limit, str(program), "hot"]
-        status = subprocess.run(argv, stdout=stream, check=False, timeout=60).returncode
+        # Without addr2line, perf looks for the lines.
+        env = {**os.environ, "PATH": str(_without_addr2line(folder))}
+        status = subprocess.run(argv, stdout=stream, check=False, timeout=60, env=env).returncode
     notes: list[str] = []
     samples = list(perf_samples.read(script, notes)) if status == 0 else []
     return status, [sample.leaf.name for sample in samples], notes
+
+
+def _without_addr2line(folder: Path) -> Path:
+    """Return a folder of programs without addr2line, for PATH."""
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in ("sh", "printf", "sleep", "perf"):
+        if found := shutil.which(name):
+            (programs / name).symlink_to(found)
+    return programs
 
 
 def test_the_text_with_inlined_callers_is_taken_as_it_is(tmp_path: Path) -> None:
@@ -55,8 +69,8 @@ def test_what_was_begun_is_not_left_before_it(end: str, limit: str, said: str, t
 HOT = Path(__file__).parent / "programs" / "hot.c"
 
 
-WAYS = {"all": "nothing", "callers": "--inline", "lines": "srcline"}
-"""An argument with which perf fails, so that it uses another of its ways."""
+WAYS = {"addr2line": ("nothing", True), "perf": ("nothing", False), "callers": ("--inline", False)}
+"""An argument with which perf fails, and whether the driver finds addr2line: three ways to find source lines."""
 
 
 def test_each_way_of_perf_finds_the_same_place(tmp_path: Path) -> None:
@@ -64,33 +78,46 @@ def test_each_way_of_perf_finds_the_same_place(tmp_path: Path) -> None:
     subprocess.run(["cc", "-g", "-O2", "-w", "-o", built, HOT], check=True)
     record = [*perf_samples.RECORD, "-e", "cpu-clock", "-F", "999", "--call-graph", "dwarf,8192", "-o", data]
     subprocess.run(["perf", *record, "--", built], check=True, stdout=subprocess.DEVNULL)
-    parsed = {way: _parsed_in_way(tmp_path / way, data, asked) for way, asked in WAYS.items()}
-    texts = [text for found in parsed.values() for text in found.warnings if "inlined" in text or "addr2line" in text]
-    assert ["while it looked for inlined callers" in text for text in texts] == [True, False]
-    assert ["so addr2line was used" in text for text in texts] == [False, True]
+    parsed = {way: _parsed_in_way(tmp_path / way, data, asked, is_there=there) for way, (asked, there) in WAYS.items()}
+    texts = {way: " ".join(found.warnings) for way, found in parsed.items()}
+    assert [way for way, text in texts.items() if "while it looked for inlined callers" in text] == ["callers"]
     # mix is inlined into hot, so its samples count for hot without a search for inlined callers.
     tops = [found.hotspots[0] for found in parsed.values()]
     assert [(top.location, Path(top.file).name, top.line) for top in tops] == [
-        *(("mix", "hot.c", 7), ("hot", "hot.c", 7), ("mix", "hot.c", 7))
+        *(("mix", "hot.c", 7), ("mix", "hot.c", 7), ("hot", "hot.c", 7))
     ]
     # A busy machine gives few samples. Without inlined callers, mix and hot are counted together.
     assert [top.share for top in tops] == [pytest.approx(tops[0].share, abs=0.15)] * 3
 
 
-def _parsed_in_way(folder: Path, data: str, asked: str) -> Parsed:
-    """Let the real perf make the text of a recording, but fail if its arguments contain ``asked``."""
+def _parsed_in_way(folder: Path, data: str, asked: str, *, is_there: bool) -> Parsed:
+    """Let the real perf make the text of a recording, but fail if its arguments contain ``asked``.
+
+    is_there: whether addr2line is on the driver's PATH; perf always finds it.
+    """
     folder.mkdir()
     program = folder / "perf"
-    program.write_text(f'#!/bin/sh\ncase " $* " in *{asked}*) echo; kill -PIPE $$ ;; esac\nexec perf "$@"\n')
+    fails = f'case " $* " in *{asked}*) echo; kill -PIPE $$ ;; esac'
+    program.write_text(f'#!/bin/sh\n{fails}\nPATH="{os.environ["PATH"]}"\nexec perf "$@"\n')
     program.chmod(0o755)
     step = perf_samples.text(str(program), data, 60)
     with (folder / perf_samples.SCRIPT).open("wb") as stream:
-        subprocess.run(step.argv, stdout=stream, check=True, timeout=120, env={**os.environ, **step.env})
+        path = os.environ["PATH"] if is_there else str(_without_addr2line(folder))
+        env = {**os.environ, **step.env, "PATH": path}
+        subprocess.run(step.argv, stdout=stream, check=True, timeout=120, env=env)
     return perf_samples.parse_script(folder, "perf")
 
 
 def test_an_error_of_perf_stays_its_error(tmp_path: Path) -> None:
     assert text_of(tmp_path, "exit 3")[0] == 3
+
+
+def test_a_recording_that_reaches_its_limit_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    said = "[ perf record: perf size limit reached (524288 KB), stopping session ]\n"
+    (tmp_path / "stderr").write_text(said)
+    with pytest.raises(ToolOutputError, match="the recording reached 512 MiB, so perf ended the program: lower"):
+        perf_samples.parse_script(tmp_path, "perf")
+    assert "--max-size=512M" in perf_samples.RECORD
 
 
 def _script(folder: Path, *samples: tuple[str, int, str]) -> Path:

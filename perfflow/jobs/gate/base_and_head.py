@@ -16,6 +16,7 @@ from perfflow.plan.build_steps import building_steps
 from perfflow.plan.coverage import metrics_of
 from perfflow.plan.plan import Planned
 from perfflow.session.attribution.blame_commits import blame
+from perfflow.session.attribution.explain_failure import explain_failure
 from perfflow.session.missing_side import side_without_program
 from perfflow.session.perform import failure_of, perform_all
 from perfflow.session.progress import Nested
@@ -90,7 +91,8 @@ class BaseAndHead:
         return ""
 
     def finish(self) -> None:
-        """Find the commits that changed the functions that got slower."""
+        """Profile what failed and was not profiled, and find the commits that changed the functions that got slower."""
+        explain_failure(self._session)
         blame(self._session, self._repository, self._base, self._head)
 
     def close(self) -> None:

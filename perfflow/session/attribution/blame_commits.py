@@ -5,6 +5,7 @@ They are stored during the run, so that rejudging it does not need the repositor
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from perfflow.model.errors import UserError
@@ -15,6 +16,7 @@ from perfflow.store import run_folder
 from perfflow.store.record import record_of
 from perfflow.store.run_facts import Blame, Touching
 from perfflow.trees import line_history
+from perfflow.trees.definitions import definition
 from perfflow.trees.function_lines import lines_of
 from perfflow.trees.line_history import Touched
 from perfflow.trees.repository import Repository, State
@@ -30,12 +32,17 @@ def blame(session: RunSession, repository: Repository, base: State, head: State)
     if not any(step.costs for step in record.steps.values()):
         return
     for item in judge(record, session.context.plan.criteria).attributions:
+        place = None
         try:
-            commits, note = _touched(repository, base, head, item)
+            if not item.file:
+                place = definition(repository, base.commit, head.commit, item.function.partition(" (")[0])
+            where = item if place is None else item.model_copy(update=place._asdict())
+            commits, note = _touched(repository, base, head, where)
         except UserError as error:
             commits, note = [], f"its commits cannot be listed: {error.problems[0].message}"
         touching = tuple(_touching(each, head) for each in commits)
         found = Blame(item.benchmark, item.function, item.file, touching, note)
+        found = found if place is None else replace(found, defined_in=place.file, defined_at=place.line)
         session.folder.append({"event": "blamed", **to_json(found)})
 
 

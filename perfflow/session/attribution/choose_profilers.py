@@ -12,6 +12,7 @@ from dataclasses import replace
 from perfflow.execute.context import search_path
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import missing_program, ready
+from perfflow.model.criteria import Criteria
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import TIMES
@@ -23,11 +24,15 @@ from perfflow.session.session import RunSession
 from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
 from perfflow.tools import python_command, registry
-from perfflow.tools.adapter import Adapter
+from perfflow.tools.adapter import Adapter, ProfilingMethod
 from perfflow.verdict.decide import rule
+from perfflow.verdict.findings import worse_by
 from perfflow.verdict.gating import choose_rows, thresholds_for
+from perfflow.verdict.judge import judge
 from perfflow.verdict.sharing import compared
 
+AUTOMATIC = "attribution"
+"""Id of the step that perfflow adds to a gate that fails."""
 _TIME = "time"
 
 
@@ -58,7 +63,7 @@ def subjects(session: RunSession, planned: Planned) -> list[Subject]:
     """Return the benchmarks that the step's glob matches; in a gate, only those that regressed."""
     record = record_of(run_folder.events(session.folder.path))
     found: dict[tuple[str, tuple[str, ...]], Subject] = {}
-    for benchmark, metric in _wanted(session, record):
+    for benchmark, metric in _wanted(session, planned, record):
         source = session.context.plan.by_id.get(record.series[benchmark, metric].step)
         if source is None or source.id == planned.id or not matches(planned.benchmark, benchmark):
             continue
@@ -68,9 +73,27 @@ def subjects(session: RunSession, planned: Planned) -> list[Subject]:
     return list(found.values())
 
 
-def _wanted(session: RunSession, record: Record) -> Iterator[tuple[str, str]]:
-    """Yield the benchmark and metric of each series to explain, in the order in which they were measured."""
+def failing(record: Record, criteria: Criteria) -> list[tuple[str, str]]:
+    """Return the benchmark and metric of each row that fails a gate and that no step profiled, the worst first."""
+    result = judge(record, criteria)
+    missed = {(item.benchmark, item.metric) for item in result.targets if item.status == "not met"}
+    profiled = {entry.benchmark for _, step in record.ended_steps() for entry in step.costs}
+    rows = [
+        row
+        for row in result.benchmarks
+        if row.decision == "regressed"
+        and ((row.gating and row.level == "action") or (row.name, row.metric) in missed)
+        and row.name not in profiled
+    ]
+    return [(row.name, row.metric) for row in sorted(rows, key=lambda row: -(worse_by(row) or 0.0))]
+
+
+def _wanted(session: RunSession, planned: Planned, record: Record) -> Iterator[tuple[str, str]]:
+    """Yield the benchmark and metric of each series to explain."""
     criteria = session.context.plan.criteria
+    if planned.id not in session.context.plan.by_id:
+        yield from failing(record, criteria)
+        return
     comparisons = compared(record, criteria)
     gating = choose_rows(record, comparisons, criteria).gating
     for key, item in comparisons.items():
@@ -110,7 +133,17 @@ def _fitting(session: RunSession, subject: Subject) -> tuple[Adapter, ...]:
     prepared = ready(
         session.tree_context_of(Side.BASELINE), subject.source, Side.BASELINE, session.folder.path, only=subject.only
     )
-    return registry.profilers(_TIME, python=_is_python(prepared.argv))
+    if not subject.only:
+        return registry.profilers(_TIME, python=_is_python(prepared.argv))
+    try:
+        started = prepared.invocations()[0].argv
+    except ToolOutputError as error:
+        raise Failure(str(error)) from error
+    if not _is_python(started):
+        return registry.profilers(_TIME)
+    # Only stacks tell a benchmark's own calls from those of its harness.
+    by_stacks = (tool for tool in registry.profilers(_TIME, python=True) if tool.python)
+    return tuple(tool for tool in by_stacks if tool.profiler and tool.profiler.method is ProfilingMethod.SAMPLES)
 
 
 def _following(metric: str) -> tuple[Adapter, ...]:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfflow.execute import invoke
+from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import Ready, operations, ready
 from perfflow.execute.schedule import StepRun
 from perfflow.model.errors import ToolOutputError
@@ -28,7 +29,7 @@ from perfflow.session.evidence import Evidence, flatness
 from perfflow.session.session import RunSession
 from perfflow.store.run_facts import StepFindings
 from perfflow.store.run_folder import file_name
-from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, ProfilingMethod
+from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Profiler, ProfilingMethod
 
 SAMPLES = 2000
 """Samples to collect on each side."""
@@ -36,12 +37,18 @@ PROFILING_SECONDS = 20.0
 """Seconds of the program's own time for each side, within which they are collected."""
 CALLS = 6
 """Calls of each side, if time allows: their differences show noise beyond that of the samples."""
+LONGEST = 60.0
+"""Seconds within which one benchmark must be profiled if perfflow chose the profiler."""
 TRACED = 10
 """Calls of a tracing profiler: the noise of its times cannot be computed from one call."""
 _FREQUENCIES = ((0.5, 4999), (10.0, 997), (math.inf, 197))
 """(Longest run of the program in s, samples per second): odd rates, to avoid sampling in step with periodic work."""
-_OF_A_SUITE = 0.2
+_OF_A_SUITE = 1.0
 """Shortest assumed run (s) of a suite's process with a single benchmark."""
+_FIRST_OF_A_SUITE = 997
+"""Samples per second of the first recording of a suite, because its process may run much longer."""
+_LEAST_RATE = 97
+"""Samples per second below which a rate is not lowered."""
 _MOST_RUNS = 200
 """Most runs of the program in one recording, because perfflow must read its text."""
 _REPEATED = 'n=$1; shift; while [ "$n" -gt 0 ]; do "$@" || exit; n=$((n - 1)); done'
@@ -96,7 +103,10 @@ class ProfilerCalls:
         choice: Choice,
         run: StepRun,
         builds: ProfiledBuilds,
+        ends: float = math.inf,
     ) -> None:
+        """``ends``: the time (monotonic, s) at which a process that is still running is ended."""
+        self._ends = ends
         self._session, self._run, self._subject, self._tool = session, run, subject, choice.tool
         self._step = step_of(planned, subject, choice.tool)
         self._declared, self._builds = planned, builds
@@ -120,14 +130,23 @@ class ProfilerCalls:
         own = next((int(options[key]) for key in ("frequency", "rate") if str(options.get(key, "")).isdecimal()), None)
         # One call is enough if the profiler counts, or if there is one tree, since functions are then not compared.
         many = not self._tool.deterministic and bool(self._session.contexts)
-        effort = effort_for(self._tool, seconds, own) if many else ProfilingEffort(1, 1, own or 0)
+        rate = own or (_FIRST_OF_A_SUITE if self._subject.only else None)
+        effort = effort_for(self._tool, seconds, rate) if many else ProfilingEffort(1, 1, own or 0)
         taken: dict[Side, list[str]] = {side: [] for side in sides}
         last: dict[Side, tuple[Ready, Parsed]] = {}
-        number, ends = 0, time.monotonic() + PROFILING_SECONDS * len(sides)
-        while number < effort.calls or (many and self._wants_more(sides) and time.monotonic() < ends):
+        number, ends = 0, min(self._ends, time.monotonic() + PROFILING_SECONDS * len(sides))
+        while not number or time.monotonic() < (self._ends if number < effort.calls else ends):
+            if number >= effort.calls and not (many and self._wants_more(sides)):
+                break
             for side in sides if number % 2 == 0 else sides[::-1]:
                 prepared, _ = self._prepared(side, effort)
-                invoked = invoke.run(self._session.spawner(), prepared, self._folder / side.value)
+                try:
+                    invoked = invoke.run(self._session.spawner(), prepared, self._folder / side.value)
+                except Failure as failure:
+                    if failure.timeout and number:
+                        # The calls before it are enough, with more noise.
+                        break
+                    raise
                 self.costs.add(prepared, invoked.parsed)
                 last[side] = (prepared, invoked.parsed)
                 recording = self._folder / side.value / self._profiler.recording
@@ -135,6 +154,8 @@ class ProfilerCalls:
                     taken[side].append(recording.read_text(encoding="utf-8", errors="replace"))
             number += 1
             effort = replace(effort, runs=self._runs(sides, effort, number))
+            if not own and self._is_sampling:
+                effort = replace(effort, frequency=self._frequency(sides, effort, number))
         for side, (prepared, parsed) in last.items():
             self._keep(prepared, self._together(prepared, parsed, taken[side]), sides)
 
@@ -197,6 +218,15 @@ class ProfilerCalls:
         missing = (SAMPLES - have) / max(1, effort.calls - done)
         return max(1, min(_MOST_RUNS, math.ceil(effort.runs * missing / max(1.0, have / done))))
 
+    def _frequency(self, sides: Sequence[Side], effort: ProfilingEffort, done: int) -> int:
+        """Return the samples per second of the next calls: fewer if the calls so far gave many more than needed.
+
+        A recording with call stacks has 8 KiB for each sample.
+        """
+        have = max(self.costs.samples(side) for side in sides) / done
+        needed = 2 * SAMPLES / effort.calls
+        return max(_LEAST_RATE, round(effort.frequency * needed / have)) if have > 2 * needed else effort.frequency
+
     def _prepared(self, side: Side, effort: ProfilingEffort, iterations: int = 0) -> tuple[Ready, Call | None]:
         """Return the profiler's call for a side, and the suite's call within it."""
         folder = self._folder / side.value
@@ -215,8 +245,12 @@ class ProfilerCalls:
             prepared = replace(prepared, env={**prepared.env, **alone.env}, cwd=prepared.cwd / alone.cwd)
         if effort.runs > 1:
             command = (*_REPEATING, str(effort.runs), *command)
-        call = replace(prepared.call, command=tuple(command)) if prepared.call else None
+        below = self._source_tool.timing_functions if self._subject.only else ()
+        call = replace(prepared.call, command=tuple(command), below=below) if prepared.call else None
         prepared = replace(prepared, call=call, argv=tuple(command))
+        if self._ends < math.inf:
+            left = max(1.0, self._ends - time.monotonic())
+            prepared = replace(prepared, timeout=min(left, prepared.timeout or left))
         if not self._run.argv:
             self._run.argv = list(prepared.shown)
         self._run.log = self._session.log_in(folder, "stderr")
@@ -229,11 +263,15 @@ class ProfilerCalls:
         """
         source = self._subject.source
         built = bool(source.tool and source.tool.is_built_first)
-        if has_command(source.step) or not (self._subject.only or built):
+        # Without `only`, a suite with a command would run all its benchmarks.
+        if not self._subject.only and (has_command(source.step) or not built):
             return None
         call = ready(self._session.tree_context_of(side), source, side, folder, only=self._subject.only).call
         kept = self._builds.place(source, side) if built else None
-        return replace(call, kept=kept, iterations=iterations) if call else None
+        if call is None:
+            return None
+        effort = Effort.SAMPLED if self._subject.only and not iterations else call.effort
+        return replace(call, kept=kept, iterations=iterations, effort=effort)
 
     def _alone(self, side: Side, folder: Path, call: Call | None) -> Invocation | None:
         """Return how the built suite runs the benchmark; None for a step with a command of its own."""
@@ -246,7 +284,7 @@ class ProfilerCalls:
         try:
             first = prepared.invocations()[0]
         except ToolOutputError as error:
-            raise invoke.Failure(str(error)) from error
+            raise Failure(str(error)) from error
         return replace(first, env={**prepared.env, **first.env}, cwd=str(prepared.cwd / first.cwd))
 
     def _together(self, prepared: Ready, parsed: Parsed, texts: Sequence[str]) -> Parsed:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
@@ -15,13 +17,16 @@ from perfflow.plan.plan import Planned, profiles_several
 from perfflow.session.attribution.choose_profilers import Subject, choices, subjects
 from perfflow.session.attribution.function_costs import FunctionCosts
 from perfflow.session.attribution.profiled_builds import ProfiledBuilds
-from perfflow.session.attribution.profiler_calls import ProfilerCalls
+from perfflow.session.attribution.profiler_calls import LONGEST, ProfilerCalls
 from perfflow.session.benchmark_names import named
 from perfflow.session.evidence import Evidence, flatness
 from perfflow.session.figures import per_operation
 from perfflow.session.session import RunSession
 from perfflow.store import run_folder
 from perfflow.store.record import record_of
+
+LONGEST_STEP = 120.0
+"""Seconds for the profiles of a step whose profilers perfflow chose."""
 
 
 def profile(session: RunSession, planned: Planned, run: StepRun) -> None:
@@ -96,18 +101,33 @@ def _is_worth_a_second_run(session: RunSession, planned: Planned, readings: Mapp
 
 
 def _profile_several(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """Profile each benchmark that the step names. A failure of one does not stop the others."""
+    """Profile each benchmark that the step names. A failure of one does not stop the others.
+
+    If perfflow chooses the profilers, the step ends after LONGEST_STEP seconds, and names what is left.
+    """
     found = subjects(session, planned)
     if not found:
         text = f"nothing to profile: no benchmark that matches `{planned.benchmark}` was measured, or none regressed"
         run.warnings.append(text)
     failures = []
     builds = ProfiledBuilds(session, run)
+    limited = planned.tool is None
+    ends = time.monotonic() + LONGEST_STEP if limited else math.inf
+    left = []
     for subject in found:
+        now = time.monotonic()
+        if now >= ends:
+            left.append(subject.benchmark)
+            continue
         try:
-            _profile_subject(session, planned, subject, run, builds)
+            _profile_subject(session, planned, subject, run, builds, min(ends, now + LONGEST) if limited else math.inf)
         except Failure as failure:
             failures.append(failure)
+    if left:
+        run.warnings.append(
+            f"not profiled, because the profiles of a step may take {LONGEST_STEP:g} s: {', '.join(left)}; "
+            "to profile one of them, add a step such as `{uses: perf, benchmark: NAME}` to the stage `profile`"
+        )
     if failures:
         said = [failure.reason for failure in failures]
         run.warnings += [text for text in said if not any(text in known for known in run.warnings)]
@@ -116,9 +136,12 @@ def _profile_several(session: RunSession, planned: Planned, run: StepRun) -> Non
 
 
 def _profile_subject(
-    session: RunSession, planned: Planned, subject: Subject, run: StepRun, builds: ProfiledBuilds
+    session: RunSession, planned: Planned, subject: Subject, run: StepRun, builds: ProfiledBuilds, ends: float
 ) -> None:
-    """Profile with the best installed tool that works. Raises Failure if none works."""
+    """Profile with the best installed tool that works. Raises Failure if none works.
+
+    ends: the time (monotonic, s) at which a process that is still running is ended.
+    """
     seconds = _seconds(session, subject)
     failed: Failure | None = None
     broken = ""
@@ -126,13 +149,15 @@ def _profile_subject(
         choice = found.as_fallback(f"{broken} failed") if broken and not found.note else found
         if choice.note:
             run.warnings.append(f"{subject.benchmark}: {choice.note}")
-        calls = ProfilerCalls(session, planned, subject, choice, run, builds)
+        calls = ProfilerCalls(session, planned, subject, choice, run, builds, ends)
         try:
             calls.profile(seconds)
         except Failure as failure:
             where = f" (log: {failure.log.relative_to(session.folder.path)})" if failure.log else ""
             run.warnings.append(f"{subject.benchmark}: {choice.tool.name} failed: {failure.reason}{where}")
             failed, broken = failure, choice.tool.name
+            if time.monotonic() >= ends:
+                break
             continue
         run.found += calls.found()
         return

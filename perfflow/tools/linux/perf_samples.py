@@ -32,7 +32,11 @@ from perfflow.tools.linux import costly_calls
 
 PERF = Program("perf", "apt-get install linux-perf")
 # Without --no-bpf-event, recording takes 1 s longer. With -N, perf does not write to the user's build-id cache.
-RECORD = ("record", "-q", "--no-bpf-event", "-N")
+# With --max-size, a program that runs longer than expected does not fill the disk: perf ends it.
+MOST_RECORDED = 512
+"""Largest recording, in MiB; one of a few thousand samples with call stacks has some 20 MiB."""
+RECORD = ("record", "-q", "--no-bpf-event", "-N", f"--max-size={MOST_RECORDED}M")
+_TOO_LARGE = "perf size limit reached"
 DATA, SCRIPT = "perf.data", "perf.script"
 """The recording and its text. The texts of several recordings can be concatenated."""
 NO_SAMPLE = "perf took no sample: give the program more work or a higher `frequency`"
@@ -47,9 +51,9 @@ _NO_SOURCES = (
 _DEEPEST = 512
 # perf_text.py's last line. Only it shows that perf's text was not cut between two samples.
 _END = "# end"
-# A line before it, if perf took too long or crashed while it looked for callers and lines.
+# A line before it, if perf took too long or crashed while it looked for inlined callers.
 _WITHOUT = re.compile(
-    r"# without (?P<what>inlined callers|perf's source lines): "
+    r"# without inlined callers: "
     r"(?:more than (?P<limit>[\d.e+]{1,9}) s|perf (?:was ended by signal (?P<signal>\d{1,3}) .*|exited with \d+))\Z"
 )
 # `hot  3980/3980    919.305178: cpu-clock:ppp: `. Without call graphs the only frame follows on the same line.
@@ -136,6 +140,11 @@ def text(program: str, data: str, limit: float) -> Invocation:
 
 def parse_script(folder: Path, source: str, event: str = "") -> Parsed:
     """Parse the text for the tool ``source``; ``event`` is the event that was requested."""
+    if _TOO_LARGE in tool_files.last_bytes(folder):
+        raise ToolOutputError(
+            f"the recording reached {MOST_RECORDED} MiB, so perf ended the program: lower `frequency`, set "
+            "`call_graph: none`, or give the program less work"
+        )
     notes: list[str] = []
     events: defaultdict[str, _EventSums] = defaultdict(_EventSums)
     for sample in read(folder / SCRIPT, notes):
@@ -205,10 +214,6 @@ def read(path: Path, notes: list[str]) -> Iterator[Sample]:
 
 
 def _warning_of(note: re.Match[str]) -> str:
-    if note["what"] != "inlined callers":
-        return (
-            "perf failed while it looked for source lines, so addr2line was used, for the addresses with most samples"
-        )
     why = f"needs more than {note['limit']} s to find"
     if note["signal"]:
         why = f"was ended by signal {note['signal']} while it looked for"

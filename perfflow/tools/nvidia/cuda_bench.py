@@ -50,7 +50,7 @@ class Options(CommandOptions):
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the program, or ``only`` one of its kernels. Raises ToolOutputError for a shell command."""
-    brief = (call.options.brief,) if call.options.brief and call.effort is Effort.BRIEF else ()
+    brief = (call.options.brief,) if call.options.brief and call.effort is not Effort.NORMAL else ()
     only = (f"{call.options.only}{call.only}",) if call.only else ()
     return (Invocation((*call.program_words, *brief, *only), stdout=_FILE),)
 

@@ -53,7 +53,7 @@ class _Results(Json):
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the script's benchmarks, or ``only`` one of them."""
-    brief = ("--perfflow-brief",) if call.effort is Effort.BRIEF else ()
+    brief = ("--perfflow-brief",) if call.effort is not Effort.NORMAL else ()
     only = (f"--perfflow-only={call.only}",) if call.only else ()
     return (Invocation((*_driven(call, "run"), *brief, *only)),)
 

@@ -40,7 +40,7 @@ class Options(adapter.Options):
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the suite's benchmarks, or ``only`` one of them, each in a process of its own."""
     repeat = [pacing.samples(call.pace, _FEWEST, _ENOUGH), _MOST, _SECONDS]
-    brief = (f"--attributes={json.dumps({**_BRIEF, 'repeat': repeat})}",) if call.effort is Effort.BRIEF else ()
+    brief = (f"--attributes={json.dumps({**_BRIEF, 'repeat': repeat})}",) if call.effort is not Effort.NORMAL else ()
     only = (f"--only={call.only}",) if call.only else ()
     return (Invocation((*_driver(call, "run"), str(call.folder / _FILE), *brief, *only)),)
 

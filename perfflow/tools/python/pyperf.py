@@ -51,7 +51,7 @@ class Options(adapter.Options):
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the script, ``only`` one of its benchmarks, or time the statement. A whole run ends with ``pyperf check``."""
     options = call.options
-    brief = call.effort is Effort.BRIEF or not options.script
+    brief = call.effort is not Effort.NORMAL or not options.script
     common = (
         *("--quiet", "--copy-env", f"--output={call.folder / _FILE}"),
         *((*_BRIEF, f"--values={pacing.samples(call.pace, _FEWEST, _MOST)}") if brief else ()),

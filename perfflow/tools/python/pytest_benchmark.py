@@ -108,6 +108,7 @@ ADAPTER = Adapter(
     options=Options,
     metrics=builtin_metrics("time", "cpu"),
     suite=True,
+    timing_functions=(("pytest_benchmark/fixture.py", "runner"),),
     listing=listing,
     outputs=may_leave(_FILE),
 )

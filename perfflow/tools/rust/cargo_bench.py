@@ -153,6 +153,8 @@ def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
     how: tuple[str, ...] = _CRITERION
     if call.iterations:
         how = ("--bench", "--noplot", f"--profile-time={_OF_ONE * (1 + call.iterations)}")
+    elif call.effort is Effort.SAMPLED:
+        how = ("--bench", "--noplot", "--profile-time=1")
     elif call.effort is Effort.BRIEF:
         how = (*_CRITERION, *_brief(call))
     chosen = (criterion_files.exactly(own),) if own else _filter(call)

@@ -1,12 +1,12 @@
-"""Convert a recording of perf to text, with inlined callers and source lines if perf finds them in time.
+"""Convert a recording of perf to text, with inlined callers and source lines.
 
     python perf_text.py LIMIT perf script ARGUMENT... > perf.script
 
-perf runs addr2line for the inlined callers and the source line of every frame, which takes minutes for large programs.
-After LIMIT seconds, or if a signal ends perf (such as SIGPIPE when its addr2line ends), the text is written again
-without inlined callers. If that fails as well, it is written without source lines, and this driver runs addr2line for
-the places with most samples. A line ``# without WHAT: WHY`` records this, and ``# end`` is the last line. The exit
-status is that of perf.
+perf runs addr2line for every frame, which takes minutes for large programs. So perf writes no source lines, and this
+driver runs addr2line once for each file, for the places with most samples. Without addr2line, perf looks for them
+itself: after LIMIT seconds, or if a signal ends perf, the text is written again without inlined callers, and a line
+``# without inlined callers: WHY`` records this. With LIMIT 0 there are no inlined callers. ``# end`` is the last line.
+The exit status is that of perf.
 
 A bare interpreter runs this file, so it uses only the standard library.
 """
@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,10 +32,8 @@ sys.path.insert(0, str(Path(__file__).parents[4]))
 
 from perfflow.tools.linux.drivers import hot_code
 
-CALLERS, LINES = "inlined callers", "perf's source lines"
+CALLERS = "inlined callers"
 SOURCES = ",srcline"
-SECOND = 10.0
-"""Time limit in s for source lines without inlined callers; after it, those of the hottest places are good enough."""
 MOST = 5000
 """Largest number of places for addr2line."""
 _FRAME = re.compile(r"\s+(?P<offset>[0-9a-f]{1,16}) .* \((?P<file>[^()]+)\)\Z")
@@ -43,21 +42,24 @@ _FRAME = re.compile(r"\s+(?P<offset>[0-9a-f]{1,16}) .* \((?P<file>[^()]+)\)\Z")
 def main() -> None:
     sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     limit, argv = float(sys.argv[1]), sys.argv[2:]
-    began = os.lseek(1, 0, os.SEEK_CUR)
-    note = ""
-    for way, seconds, lost in (("--inline", limit, CALLERS), ("--no-inline", SECOND, LINES)):
-        status, why = run([*argv, way], seconds)
-        if lost == LINES and status:
-            why = why or f"perf exited with {status}"
-        if not why:
-            break
-        note = f"# without {lost}: {why}\n"
-        os.ftruncate(1, began)
-        os.lseek(1, began, os.SEEK_SET)
+    if shutil.which("addr2line") or shutil.which("llvm-addr2line"):
+        status = with_own_lines([word.replace(SOURCES, "") for word in argv], inlined=limit > 0)
+        note = "" if limit else f"# without {CALLERS}: more than 0 s\n"
     else:
-        status = with_own_lines([word.replace(SOURCES, "") for word in argv])
+        status, note = with_lines_of_perf(argv, limit)
     os.write(1, f"{note}# end\n".encode())
     sys.exit(status)
+
+
+def with_lines_of_perf(argv: list[str], limit: float) -> tuple[int, str]:
+    """Print perf's text with its source lines. Return the exit status, and a note if there are no inlined callers."""
+    began = os.lseek(1, 0, os.SEEK_CUR)
+    status, why = run([*argv, "--inline"], limit)
+    if not why:
+        return status, ""
+    os.ftruncate(1, began)
+    os.lseek(1, began, os.SEEK_SET)
+    return subprocess.call([*argv, "--no-inline"]), f"# without {CALLERS}: {why}\n"
 
 
 def run(argv: list[str], limit: float) -> tuple[int, str]:
@@ -87,8 +89,11 @@ def kill(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
-def with_own_lines(argv: list[str]) -> int:
-    """Print perf's text without its source lines, and add lines for the frames of places with most samples."""
+def with_own_lines(argv: list[str], *, inlined: bool) -> int:
+    """Print perf's text without its source lines, and add lines for the frames of places with most samples.
+
+    inlined: also add the inlined frames at these places.
+    """
     with tempfile.TemporaryFile() as spool:
         status = subprocess.call([*argv, "--no-inline"], stdout=spool)
         files = hot_code.Samples()
@@ -99,6 +104,7 @@ def with_own_lines(argv: list[str]) -> int:
         sources = {file: hot_code.sources(file, sorted(addresses)) for file, addresses in wanted.items()}
         for line, place in frames(spool, files):
             known = sources.get(place[0], {}).get(f"{place[1]:x}", []) if place else []
+            known = known if inlined else known[-1:]
             # Inlined frames come first, innermost first.
             ip = line.split(maxsplit=1)[0] if known else ""
             texts = [text for name, at in known[:-1] for text in (f"\t{ip} {name}", f"  {at} (inlined)")]
