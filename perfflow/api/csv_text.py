@@ -10,7 +10,7 @@ from itertools import islice
 from perfflow.api.columns import DecisionRow, SampleRow, columns_of
 from perfflow.api.rows import Table, decision_rows, sample_rows
 from perfflow.api.run import Run
-from perfflow.report.sanitize import visible
+from perfflow.report.sanitize import csv_cell
 
 FILES: Mapping[Table, str] = {"samples": "samples.csv", "decisions": "decisions.csv"}
 _ROWS = 1000
@@ -46,4 +46,4 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     # repr of a float is the shortest text that parses to the same number.
-    return visible(value) if isinstance(value, str) else repr(value)
+    return csv_cell(value) if isinstance(value, str) else repr(value)

@@ -14,6 +14,7 @@ from perfflow.model.errors import Exit, UserError
 
 if TYPE_CHECKING:
     from perfflow.jobs.history.change_report import LocatedChange
+    from perfflow.jobs.history.collect import Added
     from perfflow.jobs.history.suspicion_report import Suspicion
     from perfflow.jobs.history.trends import HistoryFilter
 
@@ -276,11 +277,18 @@ def use(address: str) -> None:
     say(f"history: {collect.use(_root(), address).shown}")
 
 
-def _added(new: int, given: int, what: str) -> None:
+def _added(added: Added, given: int, what: str) -> None:
     from perfflow.cli.output import say
 
-    known = f", {given - new} already known" if given > new else ""
-    say(f"{new} {what}{'' if new == 1 else 's'} added{known}")
+    if added.waiting:
+        say(
+            f"{added.waiting} {what} waits to be sent"
+            if added.waiting == 1
+            else f"{added.waiting} {what}s wait to be sent"
+        )
+        return
+    known = f", {given - added.new} already known" if given > added.new else ""
+    say(f"{added.new} {what}{'' if added.new == 1 else 's'} added{known}")
 
 
 def _asked(*, since: str = "", **filters: str) -> HistoryFilter:

@@ -165,6 +165,9 @@ def _report(error: Exception | KeyboardInterrupt) -> Exit:
         case OSError() if _has_no_folder():
             _print_error("error: the current folder was removed\n  hint: change to an existing folder")
             return Exit.USAGE
+        case MemoryError():
+            _print_error("error: there is too little memory\n  hint: close other programs, or use smaller files")
+            return Exit.UNMEASURED
         case OSError():
             _print_error(_remedy(error))
             return Exit.UNMEASURED

@@ -42,6 +42,12 @@ def _spelled(letter: str) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
+def csv_cell(text: str) -> str:
+    """Return a text for a cell of CSV, visible, and with ``'`` before what a spreadsheet would run as a formula."""
+    shown = visible(text)
+    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
+
+
 def cells(text: str) -> int:
     """Return the columns of a text on a terminal: wide letters take two, combining marks none."""
     # Most texts are ASCII, which needs no Unicode tables.

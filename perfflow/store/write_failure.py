@@ -52,6 +52,13 @@ def exit_of(error: OSError) -> Exit:
     return Exit.UNMEASURED if error.errno in _FULL else Exit.USAGE
 
 
+def is_read_only(path: Path) -> bool:
+    """Return whether the nearest existing folder of a path cannot be written by this user."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return not os.access(path, os.W_OK)
+
+
 def is_at(path: Path, state: os.stat_result) -> bool:
     """Return whether the file with this state is still at ``path``."""
     try:

@@ -8,6 +8,8 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
+LARGEST = 2**30
+"""Most bytes that are read into memory: a file with holes has any size and needs no space on the disk."""
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -35,15 +37,15 @@ def opened(path: Path | str) -> BufferedReader:
         raise
 
 
-def read(path: Path | str, largest: int | None = None) -> bytes:
+def read(path: Path | str, largest: int = LARGEST) -> bytes:
     """Return the bytes of a regular file. A file in /proc has size 0, so the result is empty.
 
-    ``largest``: limit in bytes, None for no limit. Raises TooLargeError, and the errors of ``opened``.
+    ``largest``: limit in bytes. Raises TooLargeError, and the errors of ``opened``.
     """
     with opened(path) as stream:
         size = os.fstat(stream.fileno()).st_size
-        if largest is not None and size > largest:
-            raise TooLargeError(errno.EFBIG, f"the file is larger than {largest} bytes", str(path))
+        if size > largest:
+            raise TooLargeError(errno.EFBIG, f"the file is larger than {largest:,} bytes", str(path))
         return stream.read(size)
 
 

@@ -44,8 +44,8 @@ class Readable:
         """Allow files, and take their bytes from ``contents`` instead of the disk."""
         self.fixed.update((os.path.abspath(path), raw) for path, raw in contents.items())  # noqa: PTH100 (no links)
 
-    def bytes_of(self, path: Path, largest: int | None = LARGEST) -> bytes:
-        """Return the bytes of a file of at most ``largest`` bytes, None for no limit.
+    def bytes_of(self, path: Path, largest: int = LARGEST) -> bytes:
+        """Return the bytes of a file of at most ``largest`` bytes.
 
         Raises UserError if the file is outside the folders, without showing its contents; OSError if it is not a
         regular file, is too large or cannot be read; ValueError for a NUL in the path.

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-from perfflow.jobs.history.collect import opened
+from perfflow.jobs.history.collect import shown
 from perfflow.jobs.history.hotspots import HotspotShift, hotspot_shifts
 from perfflow.jobs.history.trends import HistoryFilter, Trend, commit_order, trends
 from perfflow.model.errors import UserError
@@ -138,7 +138,7 @@ class LocatedChange:
 
 def all_changes(root: Path, asked: HistoryFilter, tell: Tell) -> list[LocatedChange]:
     """Return the changes of all requested series, newest first."""
-    with opened(root, tell) as history:
+    with shown(root, tell) as history:
         order = commit_order(root, history.revisions())
         found = list(trends(history, asked, order, None))
     found_changes = [

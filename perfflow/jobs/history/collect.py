@@ -6,11 +6,12 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfflow.model.errors import UserError
+from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.tree_facts import STORED, tree_of
 from perfflow.store.history.connections import (
@@ -25,6 +26,7 @@ from perfflow.store.history.places import NOT_READ, VARIABLE, Place, checked, pl
 from perfflow.store.history.summary import RunSummary, from_line, summaries_of, to_line
 from perfflow.store.run_folder import HOME, RESULT, home
 from perfflow.store.run_lock import only_writer
+from perfflow.store.write_failure import is_read_only
 
 if TYPE_CHECKING:
     from perfflow.model.result import Result
@@ -43,7 +45,7 @@ def use(root: Path, address: str) -> Place:
     """
     place = Place(root, checked(address) if address else "")
     if address:
-        History(_connected(place)).close()
+        History(PostgresConnection(address)).close()
     try:
         store(root, address)
     except OSError as error:
@@ -52,11 +54,39 @@ def use(root: Path, address: str) -> Place:
     return place if address else place_of(root)
 
 
-def _connected(place: Place) -> Connection:
+@dataclass(frozen=True)
+class Added:
+    """How many runs are new or changed in the history, and how many wait to be sent."""
+
+    new: int
+    waiting: int = 0
+
+
+def _connected(place: Place, tell: Tell) -> Connection:
     if place.address:
         return PostgresConnection(place.address)
     home(place.root)
-    return SqliteConnection(place.file)
+    return SqliteConnection(place.file, waiting=lambda: tell(f"waiting for the process that writes {place.file.name}"))
+
+
+@contextmanager
+def shown(root: Path, tell: Tell) -> Iterator[History]:
+    """Open the history of a project as ``opened``; without permission to write, open it for reading only."""
+    with ExitStack() as stack:
+        try:
+            history = stack.enter_context(opened(root, tell))
+        except (AwayError, OSError):
+            place = place_of(root)
+            if place.address or not is_read_only(place.file.parent):
+                raise
+            # In memory, if no run was added yet by someone who may write.
+            own = SqliteConnection(
+                place.file if place.file.exists() else Path(":memory:"), read_only=place.file.exists()
+            )
+            history = stack.enter_context(closing(History(own)))
+            if not place.file.exists():
+                history.add(_stored_runs(root, tell))
+        yield history
 
 
 @contextmanager
@@ -71,7 +101,7 @@ def opened(root: Path, tell: Tell) -> Iterator[History]:
         tell(f"{HOME}/{NOT_READ} is not used; `perfflow history use URL` sets the address. Delete the file")
     is_new = not place.address and not place.file.exists()
     try:
-        history = History(_connected(place))
+        history = History(_connected(place, tell))
     except DamagedError as error:
         history, is_new = _rebuilt(place, error, tell), True
     try:
@@ -90,7 +120,7 @@ def opened(root: Path, tell: Tell) -> Iterator[History]:
 def _rebuilt(place: Place, error: DamagedError, tell: Tell) -> History:
     """Return a history in a new file. Raises UserError if the damaged one is on a server."""
     tell(f"{_put_aside(place, error)}; it is rebuilt from the runs. Import files of other tools again")
-    return History(_connected(place))
+    return History(_connected(place, tell))
 
 
 def _put_aside(place: Place, error: DamagedError) -> str:
@@ -157,12 +187,12 @@ def is_kept(result: Result) -> bool:
     return not (result.run.interrupted or result.unmeasured or was_stored) and bool(result.benchmarks)
 
 
-def add(root: Path, summaries: Iterable[RunSummary], tell: Tell) -> int:
-    """Add runs; return how many are new or changed. Without a connection, the runs wait and ``tell`` is called."""
+def add(root: Path, summaries: Iterable[RunSummary], tell: Tell) -> Added:
+    """Add runs. Without a connection, the runs wait and ``tell`` is called."""
     waiting = list(summaries)
     try:
         with opened(root, tell) as history:
-            return history.add(waiting)
+            return Added(history.add(waiting))
     except AwayError as error:
         with only_writer(home(root)), (root / HOME / UNSENT).open("a", encoding="utf-8") as stream:
             stream.writelines(map(to_line, waiting))
@@ -170,7 +200,7 @@ def add(root: Path, summaries: Iterable[RunSummary], tell: Tell) -> int:
             os.fsync(stream.fileno())
         number = f"{len(waiting)} {'run waits' if len(waiting) == 1 else 'runs wait'}"
         tell(f"{error.problems[0].message}; {number} to be sent")
-        return 0
+        return Added(0, len(waiting))
 
 
 def _send_waiting(root: Path, history: History, tell: Tell) -> None:
@@ -179,6 +209,9 @@ def _send_waiting(root: Path, history: History, tell: Tell) -> None:
     if not path.is_file():
         return
     with only_writer(home(root)):
+        # Another process may have sent them while this one waited.
+        if not path.is_file():
+            return
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         found, damaged = [], 0
         for line in lines:

@@ -42,7 +42,7 @@ def summaries(root: Path, words: list[str], tell: Tell) -> Iterator[RunSummary]:
         if path.is_dir() and not _is_one_set(path):
             yield from _in_folder(root, path, tell)
         else:
-            yield from _of_file(root, word)
+            yield from _of_file(root, word, tell)
 
 
 def _is_one_set(folder: Path) -> bool:
@@ -54,7 +54,7 @@ def _in_folder(root: Path, folder: Path, tell: Tell) -> Iterator[RunSummary]:
     found, others = 0, list[Problem]()
     for path in _files(folder):
         try:
-            for summary in _of_file(root, str(path)):
+            for summary in _of_file(root, str(path), tell):
                 found += 1
                 yield summary
         except UserError as error:
@@ -82,18 +82,25 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield Path(place, name)
 
 
-def _of_file(root: Path, word: str) -> Iterator[RunSummary]:
+def _of_file(root: Path, word: str, tell: Tell) -> Iterator[RunSummary]:
     path = Path(word)
     if path.is_file() and path.suffix == ".js":
-        text = regular_files.read(path).decode("utf-8-sig", "replace")
+        try:
+            text = regular_files.read(path).decode("utf-8-sig", "replace")
+        except OSError as error:
+            raise UserError.of(f"{clean_name(word)}: {error.strerror}", "name a data.js") from error
         if not data_js.recognises(text):
             hint = "of .js files, only those of github-action-benchmark can be read"
             raise UserError.of(f"{clean_name(word)}: it has no window.BENCHMARK_DATA", hint)
+        left_out = list[str]()
         try:
-            for found in data_js.parse(text):
+            for found in data_js.parse(text, left_out):
                 yield summary_of_set(found)
         except ToolOutputError as error:
             raise UserError.of(f"{clean_name(word)}: {error}", "download it again") from error
+        if left_out:
+            many = "1 value is" if len(left_out) == 1 else f"{len(left_out):,} values are"
+            tell(f"{clean_name(word)}: {many} 0 or negative and left out, the first of {clean_name(left_out[0])}")
         return
     source, _ = open_source(root, word)
     if isinstance(source, Result):

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.jobs.history.change_report import Change, LocatedChange, changes_of, located_change
-from perfflow.jobs.history.collect import opened
+from perfflow.jobs.history.collect import shown
 from perfflow.jobs.history.trends import NEWEST, HistoryFilter, Trend, commit_order, parameters_of, trends
 from perfflow.model.errors import UserError
 from perfflow.model.plain_data import to_json
 from perfflow.report import history_tables
 from perfflow.report.history_tables import ChangeRow, IndexRow, Shift
+from perfflow.report.sanitize import csv_cell
 from perfflow.report.table import Table, Tone
 from perfflow.store.history.suggestions import nearest
 from perfflow.tools.tool_files import clean_name
@@ -73,7 +74,7 @@ def chosen(root: Path, asked: HistoryFilter, tell: Tell) -> list[Trend]:
     exact = [trend for trend in found if trend.series.benchmark == asked.benchmark]
     if found:
         return exact or found
-    with opened(root, tell) as history:
+    with shown(root, tell) as history:
         known = sorted({series.benchmark for series in history.series()})
     hint = nearest(asked.benchmark, known, "benchmarks")
     raise UserError.of(f"the history has no matching runs of {clean_name(asked.benchmark)!r}", hint)
@@ -88,7 +89,7 @@ def followed_trends(
     root: Path, asked: HistoryFilter, tell: Tell, newest: int | None = None
 ) -> tuple[list[Trend], dict[str, int]]:
     """Return the requested trends, with all points or the ``newest``, and the order of their commits."""
-    with opened(root, tell) as history:
+    with shown(root, tell) as history:
         order = commit_order(root, history.revisions())
         return list(trends(history, asked, order, newest)), order
 
@@ -143,7 +144,7 @@ def changes_csv(found: Sequence[LocatedChange]) -> str:
     ]
     writer = csv.DictWriter(stream, rows[0].keys() if rows else _CHANGE_COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     return stream.getvalue()
 
 
@@ -207,5 +208,10 @@ def csv_of(root: Path, asked: HistoryFilter, tell: Tell) -> str:
     writer.writerow(_COLUMNS)
     for trend in _read(root, asked, tell, newest=None):
         for point in trend.points:
-            writer.writerow(getattr(point if hasattr(point, name) else trend.series, name) for name in _COLUMNS)
+            values = (getattr(point if hasattr(point, name) else trend.series, name) for name in _COLUMNS)
+            writer.writerow(map(_cell, values))
     return stream.getvalue()
+
+
+def _cell(value: object) -> object:
+    return csv_cell(value) if isinstance(value, str) else value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,14 +15,16 @@ from perfflow.jobs.history.overview import change_row, followed_trends
 from perfflow.jobs.history.parallel import in_parallel
 from perfflow.jobs.history.trends import HistoryFilter, Trend, parameters_of
 from perfflow.model.errors import UserError
+from perfflow.model.lazy import lazy_pattern
 from perfflow.report.history_tables import Followed
-from perfflow.report.html.history_site import FOLDER, MOST_DRAWN, render_benchmark, render_index
+from perfflow.report.html.history_site import FOLDER, INDEX, MOST_DRAWN, path_of, render_benchmark, render_index
 from perfflow.store.run_folder import write_text
 from perfflow.store.write_failure import exit_of, remedy
 
 Tell = Callable[[str], None]
+_PAGE = lazy_pattern(rf"{FOLDER}/[A-Za-z0-9-]+\.html")
 MARK = ".perfflow-history"
-"""A file that marks a folder as built by perfflow, so that it may be overwritten."""
+"""A file that lists the pages that perfflow wrote into a folder: only these are overwritten or removed."""
 
 
 def build(root: Path, folder: Path, asked: HistoryFilter, tell: Tell) -> int:
@@ -29,12 +33,21 @@ def build(root: Path, folder: Path, asked: HistoryFilter, tell: Tell) -> int:
     project, of_benchmark = root.resolve().name, defaultdict[str, list[Trend]](list)
     for trend in found:
         of_benchmark[trend.series.benchmark].append(trend)
-    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
-        raise UserError.of(f"{folder}: the folder has other files", "name a new folder, or one that was built before")
+    pages_wanted = {INDEX, *map(path_of, of_benchmark)}
     try:
+        before = _written_before(folder)
+        if before is None:
+            hint = "name a new folder, or one that was built before"
+            raise UserError.of(f"{folder}: the folder has other files", hint)
+        if others := sorted(path for path in pages_wanted - before if os.path.lexists(folder / path)):
+            hint = "move it away, or name another folder"
+            raise UserError.of(f"{folder / others[0]} was not written by `perfflow history build`", hint)
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / MARK, "")
+        # Before the pages, so that a killed process leaves none that is not listed.
+        write_text(folder / MARK, json.dumps(sorted(before | pages_wanted), indent=1))
         (folder / FOLDER).mkdir(exist_ok=True)
+        if (folder / FOLDER).is_symlink():
+            raise UserError.of(f"{folder / FOLDER} is a link", "delete it, or name another folder")
         pages = in_parallel(partial(_written, root, folder, project, order), list(of_benchmark.values()))
         shown = [
             replace(item, points=trend.points[-MOST_DRAWN:])
@@ -43,12 +56,29 @@ def build(root: Path, folder: Path, asked: HistoryFilter, tell: Tell) -> int:
         ]
         path, text = render_index(project, shown)
         write_text(folder / path, text)
-        written = {folder / path, *(folder / path for path, _ in pages)}
-        for left in set(folder.rglob("*.html")) - written:
-            left.unlink()
+        for left in before - pages_wanted:
+            (folder / left).unlink(missing_ok=True)
+        write_text(folder / MARK, json.dumps(sorted(pages_wanted), indent=1))
     except OSError as error:
         raise UserError.of(f"cannot write {folder}: {error.strerror}", remedy(error), exit_of(error)) from error
-    return len(written)
+    return len(pages_wanted)
+
+
+def _written_before(folder: Path) -> set[str] | None:
+    """Return the pages that perfflow wrote into a folder, none for a new folder; None for a folder with other files.
+
+    Only names of pages count, since a list of somebody else may name any file. Raises OSError.
+    """
+    if not folder.exists() or not any(folder.iterdir()):
+        return set()
+    try:
+        listed = json.loads((folder / MARK).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        listed = []
+    names = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
+    return {name for name in names if name == INDEX or _PAGE.fullmatch(name)}
 
 
 def _written(

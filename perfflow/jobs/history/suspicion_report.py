@@ -15,7 +15,7 @@ from statistics import NormalDist
 from typing import Any
 
 from perfflow.jobs.history.change_report import logs_of
-from perfflow.jobs.history.collect import opened
+from perfflow.jobs.history.collect import opened, shown
 from perfflow.jobs.history.trends import HistoryFilter, Trend, commit_order, trends
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass
@@ -108,14 +108,14 @@ def suspicions(root: Path, asked: HistoryFilter, tell: Tell, now: str) -> list[S
     The findings are stored in the history. ``now`` is the current time (RFC 3339).
     """
     found: list[Suspicion] = []
-    with opened(root, tell) as history:
+    with shown(root, tell) as history:
         order = commit_order(root, history.revisions())
         # Suspicions are based on a series' own values only, not on converted values of another machine.
         for trend in trends(history, replace(asked, rebase=""), order, None):
             known = history.suspicions(trend.series.id)
             looked_at = list(_looked_at(trend, known, now))
             news = [item for item, is_news in looked_at if is_news]
-            if news:
+            if news and not history.read_only:
                 history.keep_suspicions(news)
             found += _shown(trend, looked_at, _Commits(root, order))
     return found

@@ -17,6 +17,7 @@ from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
 from perfflow.session.session import RunSession
 from perfflow.session.steps.work import command
+from perfflow.tools import regular_files
 from perfflow.trees import patches
 from perfflow.trees.differences import Difference, changed_paths, difference
 from perfflow.trees.repository import Repository
@@ -67,7 +68,7 @@ def patched(session: RunSession, repository: Repository, planned: Planned, base:
     try:
         if step.patch:
             file = draft.path.parent / str(render(step.patch, variables_of(session.context, planned)))
-            raw = draft.readable.bytes_of(file, None)
+            raw = draft.readable.bytes_of(file, regular_files.LARGEST)
             return patches.apply(repository, base, raw, name=file.name)
         if step.ref:
             name = str(render(step.ref, variables_of(session.context, planned)))

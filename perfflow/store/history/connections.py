@@ -6,9 +6,10 @@ Both accept the same statements, with named parameters, and return rows as tuple
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 60
 """Seconds that one writer waits for another."""
+_MOMENT = 1000
+"""Milliseconds after which a writer reports that it waits."""
 _LOCK = 0x70657266
 """Advisory lock of PostgreSQL writers: a number that nothing else in the database uses."""
 _EXTRA = f"{sys.executable} -m pip install sqlalchemy 'psycopg[binary]' (the extra `postgres` has them)"
@@ -38,6 +41,7 @@ class Connection(Protocol):
     """One connection; ``words`` are the parts of the table definitions that depend on the database."""
 
     words: Mapping[str, str]
+    read_only: bool
 
     def rows(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of a query; none for a statement without a result."""
@@ -58,25 +62,41 @@ class Connection(Protocol):
 class SqliteConnection:
     """A SQLite file. Raises DamagedError if it is not a SQLite database, AwayError if it cannot be opened.
 
-    ``read_only``: never write to it, without creating a missing file.
+    ``read_only``: never write to it, without creating a missing file. ``waiting`` is called if another process writes.
     """
 
     words = schema.SQLITE
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self._path = path
+    def __init__(self, path: Path, *, read_only: bool = False, waiting: Callable[[], None] = lambda: None) -> None:
+        self._path, self._waiting, self.read_only = path, waiting, read_only
         try:
             if read_only:
-                self._own = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+                # Where SQLite cannot create its shared memory, it reads only files that it may take for unchanging.
+                way = "mode=ro" if os.access(path.parent, os.W_OK) else "immutable=1"
+                self._own = sqlite3.connect(f"{path.absolute().as_uri()}?{way}", uri=True, isolation_level=None)
                 return
             self._own = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
             with self._told():
-                self._own.execute("PRAGMA journal_mode = WAL")
+                self._patiently("PRAGMA journal_mode = WAL")
                 # A killed process loses no committed data; a power failure may.
                 self._own.execute("PRAGMA synchronous = NORMAL")
                 self._own.execute("PRAGMA foreign_keys = ON")
         except sqlite3.OperationalError as error:
             raise self._away(error) from error
+
+    def _patiently(self, statement: str) -> None:
+        """Execute a statement that waits for other writers, and report if that takes more than a moment."""
+        self._own.execute(f"PRAGMA busy_timeout = {_MOMENT}")
+        try:
+            self._own.execute(statement)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            self._waiting()
+            self._own.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
+            self._own.execute(statement)
+        finally:
+            self._own.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -104,7 +124,8 @@ class SqliteConnection:
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """Open a transaction: all of it or nothing, with no other writer meanwhile."""
-        self.rows("BEGIN IMMEDIATE")
+        with self._told():
+            self._patiently("BEGIN IMMEDIATE")
         try:
             yield
         except BaseException:
@@ -125,6 +146,7 @@ class PostgresConnection:
     """A PostgreSQL database that several machines share. Raises AwayError if connecting takes more than ``wait`` s."""
 
     words = schema.POSTGRESQL
+    read_only = False
 
     def __init__(self, url: str, wait: int = 10) -> None:
         try:

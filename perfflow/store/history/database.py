@@ -114,6 +114,11 @@ class History:
             raise DamagedError("its tables have no version")
         return int(found[0][0])
 
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be stored."""
+        return self._own.read_only
+
     def close(self) -> None:
         """Close the connection."""
         self._own.close()

@@ -31,7 +31,7 @@ class _Commit(Json):
 
 class _Bench(Json):
     name: str
-    value: Figure
+    value: float
     unit: str = ""
 
 
@@ -51,28 +51,37 @@ def recognises(text: str) -> bool:
     return text.lstrip().startswith(_MARK)
 
 
-def parse(text: str) -> Iterator[ResultSet]:
-    """Yield the sets in the order of the file, each with its commit. Raises ToolOutputError for a damaged file."""
+def parse(text: str, left_out: list[str]) -> Iterator[ResultSet]:
+    """Yield the sets in the order of the file, each with its commit. Raises ToolOutputError for a damaged file.
+
+    Benchmarks whose value is negative, or a time of 0, are added to ``left_out`` instead: some run failed to measure.
+    """
     content = text.partition("=")[2].strip().rstrip(";")
     found = checked(_File, tool_files.decoded(content, f"the JSON after `{_MARK} =`"))
     several = len(found.entries) > 1
     for suite, entries in found.entries.items():
         for entry in entries:
-            yield _set(suite if several else "", entry)
+            found_set = _set(suite if several else "", entry, left_out)
+            if found_set:
+                yield found_set
 
 
-def _set(suite: str, entry: _Entry) -> ResultSet:
+def _set(suite: str, entry: _Entry, left_out: list[str]) -> ResultSet | None:
     samples = Samples()
     for bench in entry.benches:
         name = f"{suite}/{bench.name}" if suite else bench.name
         metric, scale = _metric_of(bench.unit)
-        if metric:
+        if bench.value < 0 or (metric == "time" and not bench.value):
+            left_out.append(name)
+        elif metric:
             samples.add(name, metric, [bench.value], scale)
         else:
             bigger = "bigger" in entry.tool.lower()
             smaller = "smaller" in entry.tool.lower()
             samples.better[bench.unit] = Better.HIGHER if bigger else Better.LOWER if smaller else Better.NONE
             samples.add_custom(name, bench.unit or "value", [bench.value])
+    if entry.benches and not samples.holds_any:
+        return None
     facts = {"commit": entry.commit.id, "committed": entry.commit.timestamp}
     return samples.result_set(TOOL, "", {}, facts, started=entry.date / 1000)
 
