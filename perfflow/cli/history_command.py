@@ -68,7 +68,8 @@ def _index(*, regressions: bool, flaky: bool, as_json: bool, as_csv: bool, **fil
     if as_json:
         say(_json([overview.row_as_json(row) for row in rows]))
     elif as_csv:
-        say(overview.csv_of(_root(), _asked(**filters), _note), end="")
+        narrowed = rows if regressions or flaky else None
+        say(overview.csv_of(_root(), _asked(**filters), _note, narrowed), end="")
     elif not found:
         say(
             "no runs yet; `perfflow run WORKFLOW` adds one, `perfflow history import FILE...` adds those of other tools"

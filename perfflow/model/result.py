@@ -70,6 +70,8 @@ class RunInfo(ResultPart):
     """Hash of the workflow and its parameters, which must match to resume the run."""
     resumed: list[str] = []
     """Times when the run was resumed."""
+    paused: float = 0.0
+    """Seconds between its interruptions and resumptions, which are not part of its duration."""
     template: Literal["report", "analysis"] = "report"
     """Layout of the report."""
     accept: Number = None

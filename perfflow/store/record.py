@@ -294,7 +294,8 @@ class Record:
     def _resume(self, event: Mapping[str, Any]) -> None:
         """Fold the resumption of a run: clear its end, and forget steps that did not succeed."""
         self.interrupted = self.ended = False
-        self.run = replace(self.run, finished=None, resumed=(*self.run.resumed, event["time"]))
+        paused = self.run.paused + event["paused"]
+        self.run = replace(self.run, finished=None, resumed=(*self.run.resumed, event["time"]), paused=paused)
         for step_id in event["selected"]:
             self.planned[step_id] = replace(self.planned[step_id], selected=True)
         for step_id in [name for name, step in self.steps.items() if step.status not in ("done", "cached")]:

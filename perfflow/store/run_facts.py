@@ -38,7 +38,7 @@ class RunFacts:
     """The facts of a run. ``accept``, ``guard`` and ``ruled_out`` are those of the optimize stage, None without one.
 
     ``library`` is None if no file came from another repository. Times are RFC 3339 in UTC; ``finished`` is None until
-    the run has ended. ``budget`` is in s.
+    the run has ended. ``budget`` is in s, and ``paused`` the s between interruptions and resumptions.
     """
 
     id: str
@@ -64,6 +64,7 @@ class RunFacts:
     bisect: BisectQuestion | None = None
     finished: str | None = None
     resumed: tuple[str, ...] = ()
+    paused: float = 0.0
     judged_by: tuple[str, ...] = ()
 
 

@@ -54,6 +54,8 @@ class RunFolder:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._place = path / EVENTS
         self._events = os.open(self._place, flags, 0o666)
+        self._written = os.fstat(self._events).st_mtime
+        """When the last event before those of this process was written, by the system's clock."""
         try:
             lock(self._events)
         except BlockingIOError as error:
@@ -91,6 +93,11 @@ class RunFolder:
                 raise FolderError.of(self.path, error) from error
             if not write_failure.is_at(self._place, state):
                 raise write_failure.rescued(self._events, self.path, EVENTS)
+
+    def resume(self, steps: Iterable[str], at: str) -> None:
+        """Add the event of a resumption at the time ``at`` (RFC 3339), with the steps that should run."""
+        paused = max(0.0, time.time() - self._written)
+        self.append({"event": "resumed", "time": at, "paused": round(paused, 3), "selected": sorted(steps)})
 
     def cut_unfinished_line(self) -> None:
         """Remove an incomplete last line."""
@@ -277,7 +284,8 @@ def write_text(path: Path, text: str | Iterable[str]) -> None:
 
 def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
     """Write a file atomically from parts of bytes."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    # Random, because processes of several machines share folders, and their ids may be equal.
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with fresh.open("wb") as stream:
             stream.writelines(parts)

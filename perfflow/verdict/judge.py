@@ -120,7 +120,8 @@ def _run_info(record: Record) -> RunInfo:
     seconds = None
     if finished:
         # The clock may have been set back between an interruption and the resumed run.
-        seconds = max(0.0, (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds())
+        elapsed = (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
+        seconds = max(0.0, elapsed - record.run.paused)
     return RunInfo(**to_json(record.run), seconds=seconds, interrupted=not record.ended)
 
 

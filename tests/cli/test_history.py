@@ -205,6 +205,9 @@ def test_a_tiny_change_is_marked_and_stands_below_larger_ones(tmp_path: Path) ->
         (tmp_path / name / "data.js").write_text(_page(values).replace("Parse", name))
         assert perfflow("history", "import", f"{name}/data.js", cwd=tmp_path).returncode == 0
 
+    def printed(*words: str) -> str:
+        return perfflow("history", *words, cwd=tmp_path).stdout
+
     write("Atiny", 0.0001, 0.0008)
     write("Blarge", 0.01, 0.15)
     rows = _json(tmp_path, "--regressions")
@@ -214,6 +217,14 @@ def test_a_tiny_change_is_marked_and_stands_below_larger_ones(tmp_path: Path) ->
         "Blarge": "action",
         "Atiny": "below floor",
     }
+    named = {row["benchmark"] for row in csv.DictReader(io.StringIO(printed("--regressions", "--csv")))}
+    assert named == {"Blarge", "Atiny"}
+    assert printed("--flaky", "--csv").splitlines()[1:] == []
+    write("Cflaky", 0.2, 0.0)
+    assert [row["benchmark"] for row in _json(tmp_path, "--flaky")] == ["Cflaky"]
+    flaky = list(csv.DictReader(io.StringIO(printed("--flaky", "--csv"))))
+    assert {row["benchmark"] for row in flaky} == {"Cflaky"}
+    assert len(flaky) == 100
     for words in (("--regressions",), ("changes",)):
         table = perfflow("history", *words, cwd=tmp_path).stdout
         assert table.count("below the floor of a gate") == 1, table

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
+import time
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfflow.jobs.compare.compare_commands import Question, workflow_of
+from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
@@ -49,6 +53,24 @@ def cut(folder: Path, keep: int, torn: str = "") -> None:
     places = [number for number, line in enumerate(lines) if '"event":"sample"' in line]
     end = places[keep - 1] + 1 if keep else places[0]
     (folder / "events.jsonl").write_text("".join(f"{line}\n" for line in lines[:end]) + torn)
+
+
+def test_the_pause_before_a_resumption_is_no_part_of_the_duration(project: Project) -> None:
+    first = project.finish(FLOW)
+    cut(first.folder, 5)
+    events = first.folder / "events.jsonl"
+    opening, *others = events.read_text().splitlines(keepends=True)
+    began = time.time() - 7200
+    told = json.loads(opening)
+    told["run"]["started"] = datetime.fromtimestamp(began, UTC).isoformat()
+    events.write_text("".join([json.dumps(told) + "\n", *others]))
+    # It ran for 100 s before it was killed.
+    os.utime(events, (began + 100, began + 100))
+    again = project.finish(FLOW, resume=first.folder).result
+    assert again.run.paused == pytest.approx(7100, abs=60)
+    assert again.run.seconds is not None
+    assert 100 <= again.run.seconds < 1000
+    assert rejudge(first.folder, (), None).result.run.seconds == again.run.seconds
 
 
 @pytest.mark.parametrize(("keep", "torn"), [(0, ""), (5, '{"event":"sam'), (12, "")])

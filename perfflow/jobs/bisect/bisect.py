@@ -109,7 +109,7 @@ def _begun(
     context = users_tree(opened, folder, resume.seed(folder.path) if asked.resume else asked.seed)
     selected = [item.id for item in steps.all(opened.plan)]
     if asked.resume:
-        folder.append({"event": "resumed", "time": now(), "selected": sorted(selected)})
+        folder.resume(selected, now())
     else:
         opening = opening_event(opened, context, selected, asked.command, asked.budget)
         # With these trees `perfflow report` can judge good against bad.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import subprocess
 import threading
 import time
@@ -91,7 +92,7 @@ class Builds:
         if built.outputs:
             names = [str(path) for path in (self._clone, self._trees) if path.is_dir()]
             without = [f"--exclude={self._clone / name}" for name in (".git", run_folder.HOME)]
-            fresh = self._folder / f".trees.{os.getpid()}"
+            fresh = self._folder / f".trees.{secrets.token_hex(8)}"
             # The posix format keeps fractions of seconds in times, which build tools compare.
             argv = ["tar", "--create", "--format=posix", "--absolute-names", f"--file={fresh}", *without, *names]
             subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
@@ -110,10 +111,26 @@ class Builds:
             if now != before:
                 before, since = now, time.monotonic()
             elif time.monotonic() > since + _SILENCE:
-                claim.unlink(missing_ok=True)
-                return True
+                return self._taken_over(claim, before)
             time.sleep(BEAT / 4)
         return False
+
+    def _taken_over(self, claim: Path, beat: float) -> bool:
+        """Remove the claim of a dead builder, whose last touch was at ``beat``; return True.
+
+        Another waiter may have removed it, and claimed the build itself, since this one looked. So the claim is renamed
+        first, which only one waiter can do, and put back if it is not the one that was watched.
+        """
+        dead = claim.with_name(f".{claim.name}.{secrets.token_hex(8)}")
+        try:
+            claim.rename(dead)
+        except FileNotFoundError:
+            return True
+        if dead.stat().st_mtime != beat:
+            with suppress(FileExistsError):
+                os.link(dead, claim)
+        dead.unlink()
+        return True
 
     def _stands(self) -> bool:
         try:

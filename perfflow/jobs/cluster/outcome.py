@@ -36,7 +36,7 @@ class Observation:
     """What is known about an attempt, times in s.
 
     ``silent``: since its claim changed; None while it is not claimed. ``over``: since the engine reported its end.
-    ``queued``: since it was submitted.
+    ``queued``: since it was submitted. ``stopped``: since its worker was seen to have ended.
     """
 
     ended: Ended | None
@@ -44,13 +44,18 @@ class Observation:
     silent: float | None
     over: float
     queued: float
+    stopped: float = 0.0
 
 
 def outcome_of(seen: Observation, limits: Limits) -> tuple[Outcome, str]:
     """Return what to do about an attempt, and why."""
     if seen.ended is not None:
         if seen.ended.state == "stopped":
-            return Outcome.LOST, seen.ended.reason
+            # The worker ends before the engine reports why it ended the job, such as a time limit.
+            if seen.status.phase is not Phase.ENDED and seen.stopped <= limits.grace:
+                return Outcome.WAIT, ""
+            said = f" ({seen.status.reason})" if seen.status.reason else ""
+            return Outcome.LOST, f"{seen.ended.reason}{said}"
         return Outcome.ENDED, ""
     if seen.silent is not None and seen.silent > limits.silence:
         return Outcome.LOST, f"its machine gave no sign of life for {seen.silent:.0f} s"

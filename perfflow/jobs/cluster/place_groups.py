@@ -32,6 +32,8 @@ GROUPS = "groups"
 LEAST_MINUTES = 15
 ROOM = 3
 """The time limit of a job, as a multiple of its expected duration."""
+_WHOLE = 0.9
+"""Share of its time limit after which a stopped job counts as stopped by the limit: starting it takes time too."""
 LOOK = 0.5
 """Seconds between two checks of the jobs' files."""
 
@@ -60,6 +62,7 @@ class Attempt:
     beaten: float = 0.0
     status: Status = Status(Phase.UNKNOWN)
     over: float | None = None
+    stopped: float | None = None
     told: str = ""
 
     def observation(self, now: float) -> Observation:
@@ -71,9 +74,20 @@ class Attempt:
             self.over = None
         elif self.over is None:
             self.over = now
+        ended = self.folder.ended()
+        if ended and self.stopped is None:
+            self.stopped = now
         silent = None if beat is None else now - self.beaten
         over = 0.0 if self.over is None else now - self.over
-        return Observation(self.folder.ended(), self.status, silent, over, now - self.began)
+        stopped = 0.0 if self.stopped is None else now - self.stopped
+        return Observation(ended, self.status, silent, over, now - self.began, stopped)
+
+    @property
+    def reached_its_limit(self) -> bool:
+        """Whether the engine ended the job for its time limit, also if the engine has forgotten the job by now."""
+        ended = self.folder.ended()
+        by_duration = ended is not None and ended.state == "stopped" and ended.seconds >= _WHOLE * 60 * self.minutes
+        return "TIMEOUT" in self.status.reason or by_duration
 
 
 @dataclass(frozen=True)
@@ -271,7 +285,7 @@ class Placing:
         self._lost[name] = reason
         again = not attempt.again
         self._tell(f"{name}: lost, {reason}{'; it is measured once more, from its first pair' if again else ''}")
-        return (2 if "TIMEOUT" in attempt.status.reason else 1) if again else 0
+        return (2 if attempt.reached_its_limit else 1) if again else 0
 
     def _cancel(self, attempts: Sequence[Attempt]) -> None:
         try:

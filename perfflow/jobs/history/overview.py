@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -201,13 +201,14 @@ def trend_as_json(trend: Trend) -> dict[str, Any]:
     }
 
 
-def csv_of(root: Path, asked: HistoryFilter, tell: Tell) -> str:
-    """Return CSV with one row for each value, values in base units."""
+def csv_of(root: Path, asked: HistoryFilter, tell: Tell, only: Iterable[IndexRow] | None = None) -> str:
+    """Return CSV with one row for each value, values in base units. ``only``: the rows of the index to include."""
+    kept = None if only is None else {row.series.id for row in only}
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_COLUMNS)
     for trend in _read(root, asked, tell, newest=None):
-        for point in trend.points:
+        for point in trend.points if kept is None or trend.series.id in kept else ():
             values = (getattr(point if hasattr(point, name) else trend.series, name) for name in _COLUMNS)
             writer.writerow(map(_cell, values))
     return stream.getvalue()

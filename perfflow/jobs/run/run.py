@@ -264,7 +264,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     context = users_tree(opened, folder, earlier.seed if request.resume else request.seed, typed=request.typed)
     context.layouts = _layouts(opened)
     if request.resume:
-        folder.append({"event": "resumed", "time": now(), "selected": sorted(steps)})
+        folder.resume(steps, now())
     else:
         opening = opening_event(opened, context, steps, request.command, request.budget, request.out)
         absent = [f"data: `{glob}` matches no file" for glob in opening["run"]["data_missing"]]

@@ -20,8 +20,9 @@ def seen(
     silent: float | None = None,
     over: float = 0,
     queued: float = 0,
+    stopped: float = 0,
 ) -> Observation:
-    return Observation(ended, status, silent, over, queued)
+    return Observation(ended, status, silent, over, queued, stopped)
 
 
 @pytest.mark.parametrize("phase", Phase)
@@ -50,7 +51,15 @@ def test_who_is_silent_for_long_is_lost(phase: Phase) -> None:
 
 def test_a_job_that_the_engine_ended_is_lost() -> None:
     stopped = Ended("stopped", WORKER, reason="the engine ended the job (SIGTERM)")
-    assert outcome_of(seen(stopped), LIMITS) == (Outcome.LOST, "the engine ended the job (SIGTERM)")
+    assert outcome_of(seen(stopped, stopped=11), LIMITS) == (Outcome.LOST, "the engine ended the job (SIGTERM)")
+
+
+def test_why_the_engine_ended_a_job_is_waited_for() -> None:
+    stopped = Ended("stopped", WORKER, reason="the engine ended the job (SIGTERM)")
+    for phase in (Phase.RUNNING, Phase.UNKNOWN):
+        assert outcome_of(seen(stopped, Status(phase), stopped=9), LIMITS)[0] is Outcome.WAIT
+    found = outcome_of(seen(stopped, Status(Phase.ENDED, reason="TIMEOUT")), LIMITS)
+    assert found == (Outcome.LOST, "the engine ended the job (SIGTERM) (TIMEOUT)")
 
 
 def test_what_will_never_start_is_not_waited_for() -> None:

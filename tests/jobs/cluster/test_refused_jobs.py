@@ -1,4 +1,4 @@
-"""Jobs that the engine refuses, and runs that are resumed after a refusal."""
+"""Jobs that the engine refuses or ends, and runs that are resumed after a refusal."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import NoReturn
 
 import pytest
 
+from perfflow.jobs.cluster import place_groups
 from perfflow.jobs.cluster.executor import EngineError, Node, Phase, Queue, Status, Submission
-from perfflow.jobs.cluster.job_folder import WORK, Work
+from perfflow.jobs.cluster.job_folder import WORK, Ended, JobFolder, Work, Worker
 from perfflow.jobs.cluster.outcome import Limits
 from perfflow.jobs.cluster.place_groups import Placing, SubmittedError, Where
 from perfflow.plan.groups import Group
@@ -112,3 +113,44 @@ def test_a_job_that_the_engine_may_have_is_looked_for_again(folder: RunFolder) -
     engine = Engine(names=[f"pf-{folder.id}-g1-1"])
     assert submitted(folder, engine) == ["g1"]
     assert len(engine.names) == 1
+
+
+@dataclass
+class Ending(Engine):
+    """An engine that ends each job, whose worker says so first; the engine reports it only when asked again."""
+
+    reason: str = "TIMEOUT"
+    seconds: float = 1.0
+    minutes: list[int] = field(default_factory=list)
+    asked: int = 0
+
+    def submit(self, job: Submission) -> str:
+        self.minutes.append(job.minutes)
+        reason = "the engine ended the job (SIGTERM)"
+        JobFolder(job.folder).end(Ended("stopped", Worker("n1", 1), None, self.seconds, reason))
+        self.asked = 0
+        return super().submit(job)
+
+    def poll(self, jobs: Sequence[str]) -> Mapping[str, Status]:
+        self.asked += 1
+        ended = Status(Phase.ENDED, "n1", self.reason)
+        return dict.fromkeys(jobs, ended if self.asked > 1 else Status(Phase.RUNNING, "n1"))
+
+
+@pytest.mark.parametrize(
+    ("reason", "seconds", "minutes"),
+    [
+        ("TIMEOUT", 1.0, [15, 30]),
+        ("PREEMPTED", 1.0, [15, 15]),
+        # The engine has forgotten the job, whose worker worked as long as it was allowed to.
+        ("", 895.0, [15, 30]),
+    ],
+)
+def test_a_job_that_reached_its_time_limit_is_repeated_with_twice_the_time(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, reason: str, seconds: float, minutes: list[int]
+) -> None:
+    monkeypatch.setattr(place_groups, "LOOK", 0.01)
+    engine = Ending(reason=reason, seconds=seconds)
+    where = Where(engine, folder.path / "groups", Limits(100, 100), 0.0)
+    list(Placing(folder, [GROUP], where, lambda _: None).measure(lambda _: WORK_OF))
+    assert engine.minutes == minutes
