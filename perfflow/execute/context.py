@@ -14,6 +14,7 @@ from perfflow.execute.secrets_of_plan import secrets_of
 from perfflow.machine import lock
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
+from perfflow.model.secret_names import is_harmless, is_secret
 from perfflow.model.secrets import Secrets
 from perfflow.plan import matrix
 from perfflow.plan.plan import Plan, Planned
@@ -44,6 +45,15 @@ class Unknown(dict[str, Any]):
 
 def _inherited() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _MAKE_VARIABLES}
+
+
+def looking() -> dict[str, str]:
+    """Return the inherited environment for showing a workflow: values that may be secret are ``<env.NAME>``.
+
+    A workflow can cut a value into parts, which nothing recognizes afterwards.
+    """
+    known = _inherited().items()
+    return {n: value if is_harmless(n) and not is_secret(n) else f"<env.{n}>" for n, value in known}
 
 
 @dataclass(frozen=True)

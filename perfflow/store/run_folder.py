@@ -51,6 +51,7 @@ class RunFolder:
         self._guard = threading.Lock()
         self._files = path / "steps"
         self._steps: dict[str, Path] = {}
+        self._unlisted: Path | None = None
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._place = path / EVENTS
         self._events = os.open(self._place, flags, 0o666)
@@ -93,6 +94,14 @@ class RunFolder:
                 raise FolderError.of(self.path, error) from error
             if not write_failure.is_at(self._place, state):
                 raise write_failure.rescued(self._events, self.path, EVENTS)
+            if self._unlisted:
+                # Only now: a run that could not start must not be shown instead of the one before it.
+                _point_latest(self._unlisted, self.id)
+                self._unlisted = None
+
+    def list_as_latest(self, runs: Path) -> None:
+        """Let ``latest`` in a folder of runs name this run as soon as its first event is stored."""
+        self._unlisted = runs
 
     def resume(self, steps: Iterable[str], at: str) -> None:
         """Add the event of a resumption at the time ``at`` (RFC 3339), with the steps that should run."""
@@ -182,10 +191,11 @@ def create(root: Path, out: Path | None) -> RunFolder:
         runs = home(root) / "runs"
         runs.mkdir(exist_ok=True)
         run_id = _make_one(runs)
-        _point_latest(runs, run_id)
-        return _claimed(runs / run_id, run_id)
+        folder = _claimed(runs / run_id, run_id)
+        folder.list_as_latest(runs)
     except OSError as error:
         raise _unwritable(error, out or root) from error
+    return folder
 
 
 def new_id() -> str:
@@ -227,13 +237,35 @@ def _not_empty(out: Path) -> UserError:
 
 
 def home(root: Path) -> Path:
-    """Create and return the project's perfflow folder, which git ignores. Raises OSError."""
+    """Create and return the project's perfflow folder, which git ignores. Raises OSError; UserError for links."""
+    require_own(root)
     folder = root / HOME
     folder.mkdir(parents=True, exist_ok=True)
     ignore = folder / ".gitignore"
     if not ignore.exists():
         write_text(ignore, "*\n")
     return folder
+
+
+def require_own(root: Path) -> None:
+    """Raise UserError if a link leads from the project's perfflow folder, or from its runs, out of the project.
+
+    A cloned project may contain such links: perfflow would read, change and remove files of other projects.
+    """
+    top, folder = os.path.realpath(root), root / HOME
+    for path in (folder, *_inside(folder), *_inside(folder / "runs"), *_inside(folder / PATCHES)):
+        if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(top):
+            hint = "delete the link; --out DIR stores a run elsewhere"
+            raise UserError.of(f"{path} is a link that leads out of the project", hint)
+
+
+def _inside(folder: Path) -> list[Path]:
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
 
 
 def require_empty(out: Path) -> None:
@@ -260,6 +292,7 @@ def find(root: Path, name: str) -> Path:
     """
     if Path(name).is_file() and Path(name).name not in (RESULT, EVENTS):
         return Path(name).resolve()
+    require_own(root)
     for path in (Path(name), root / HOME / "runs" / name):
         folder = path.parent if path.name in (RESULT, EVENTS) and path.is_file() else path
         if (folder / RESULT).is_file() or (folder / EVENTS).is_file():

@@ -37,8 +37,12 @@ def folder_named(limits: Limits, name: str) -> Path:
     Raises UserError if there is no such run, or if it is still running.
     """
     name = limits.run_name(name)
+    run_folder.require_own(limits.root)
     for place in (limits.root / run_folder.HOME / "runs" / name, _comparisons() / name):
         if (place / run_folder.EVENTS).is_file():
+            for file in (run_folder.EVENTS, run_folder.RESULT):
+                if (place / file).is_symlink():
+                    raise UserError.of(f"{place / file} is a link", "delete it")
             run_folder.require_ended(place)
             return place.resolve()
     found = run_folder.find(limits.root, str(limits.root / run_folder.HOME / "runs" / name))

@@ -49,13 +49,13 @@ class Tools:
         self._limits, self._calls = limits, calls
 
     async def list_workflows(self) -> Listing:
-        """List the workflows that can be run by name here, and the tools that are installed. Starts nothing."""
+        """List the workflows that can be run by name here, and the tools that are installed. Runs no project code."""
         return Listing.model_validate(await self._calls.look(["list", "--json"]))
 
     async def plan(
         self, workflow: Workflow, params: Params = None, stages: Names = None, only: Names = None
     ) -> PlanAnswer:
-        """Show the steps of a workflow in order, with their commands and what is missing. Starts nothing."""
+        """Show the steps of a workflow in order, with their commands and what is missing. Runs no project code."""
         words = [*settings(params), *_each("stage", stages), *_each("only", only)]
         return PlanAnswer.model_validate(await self._plan(self._limits.workflow(workflow), words))
 
@@ -64,7 +64,7 @@ class Tools:
         workflows: Annotated[Names, Field(description="Names or files (default: all in ./workflows)")] = None,
         params: Params = None,
     ) -> Validation:
-        """Check workflow files: return every mistake with its line and a hint how to fix it. Starts nothing."""
+        """Check workflow files: return every mistake with its line and a hint how to fix it. Runs no project code."""
         names = [self._limits.workflow(name) for name in workflows or ()]
         words = ["validate", "--format=json", *settings(params), "--", *names]
         return Validation.model_validate(await self._calls.look(words))
@@ -149,7 +149,7 @@ class Tools:
         limit: Annotated[int, Field(ge=1, le=50)] = 5,
         context: Annotated[int, Field(ge=0, le=50, description="Source lines before and after each hotspot")] = 5,
     ) -> Hotspots:
-        """Show where a run spent time or allocated memory: function, share, and source lines. Starts nothing."""
+        """Show where a run spent time or allocated memory: function, share, and source lines. Runs no project code."""
         return stored.hotspots(self._limits, stored.folder_named(self._limits, run), benchmark, limit, context)
 
     async def bisect(
@@ -176,7 +176,7 @@ class Tools:
         return Bisection.model_validate(found)
 
     def explain(self, run: RunId = "latest") -> RunAnswer:
-        """Explain the verdict of a stored run: its reasons, failed steps and functions. Starts nothing."""
+        """Explain the verdict of a stored run: its reasons, failed steps and functions. Runs no project code."""
         folder = stored.folder_named(self._limits, run)
         return stored.run_answer(stored.result_of(folder), folder)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.execute import programs
-from perfflow.execute.context import PORT_VARIABLE, TreeContext, search_path
+from perfflow.execute.context import PORT_VARIABLE, TreeContext, looking, search_path
 from perfflow.execute.prepare import PreparationError, first_count, missing_program, ready, sides_of
 from perfflow.execute.this_machine import why_elsewhere
 from perfflow.jobs.catalog.candidate_preview import changes
@@ -47,7 +47,7 @@ def preview(
     ``STOPS``. A candidate also has a ``technique`` and its ``changes``.
     """
     git = project.describe(opened.root, inspecting=True)
-    context = TreeContext(opened.plan, opened.root, "<run>", 0, Path("<run>"), git=git, dry=True)
+    context = TreeContext(opened.plan, opened.root, "<run>", 0, Path("<run>"), git=git, dry=True, inherited=looking())
     inspection = programs.Inspection(project.around(context.root))
     found, length = [], 0
     with within_time(f"rendering the commands of {opened.path}", _SHARE):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from perfflow.model.lazy import dataclass
 from perfflow.store import run_cleaning as run_folders
+from perfflow.store import run_folder
 from perfflow.store.run_cleaning import OldFolder
 from perfflow.trees import bundles
 from perfflow.trees import cleaning as tree_folders
@@ -45,6 +46,7 @@ def clean(root: Path, request: CleanRequest) -> Iterator[Removed]:
     """Remove old folders one by one. Folders in use, baselines and calibrations are kept."""
     from platformdirs import user_cache_path
 
+    run_folder.require_own(root)
     cache = user_cache_path("perfflow")
     before = time.time() - request.days * DAY
     if "runs" in request.kinds:

@@ -15,7 +15,7 @@ from perfflow.store.history import baselines
 from perfflow.store.history.stored import Source, Stored, branch_of, stored_of
 from perfflow.store.history.suggestions import listed, nearest
 from perfflow.store.run_bisection import is_bisection, require_verdict
-from perfflow.store.run_folder import EVENTS, HOME, RESULT, require_ended
+from perfflow.store.run_folder import EVENTS, HOME, RESULT, require_ended, require_own
 from perfflow.tools import read_file as imports
 from perfflow.tools.tool_files import clean_name
 
@@ -71,6 +71,7 @@ def open_source(root: Path, word: str, where: Mapping[str, str] | None = None) -
 
     ``where`` selects one of several sets in another tool's file. Raises UserError with a remedy if it cannot be read.
     """
+    require_own(root)
     if baselines.exists(root, word):
         return baselines.load(root, word), word
     folder = _run_called(root, word)
@@ -163,6 +164,7 @@ def not_found(root: Path, word: str) -> UserError:
 
 def _runs(root: Path) -> list[str]:
     """Return the ids of the stored runs, newest first, with ``latest`` before them."""
+    require_own(root)
     folder = root / HOME / "runs"
     if not folder.is_dir():
         return []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from perfflow.machine.private_folder import private_folder
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass, lazy_pattern
-from perfflow.store.run_folder import HISTORY, HOME, write_text
+from perfflow.store.run_folder import HISTORY, HOME, require_own, write_text
 
 if TYPE_CHECKING:
     from perfflow.store.history.database import History
@@ -52,8 +52,9 @@ class Place:
 def place_of(root: Path) -> Place:
     """Return the place set by PERFFLOW_HISTORY or stored by ``history use``, else the project's own file.
 
-    Raises UserError for an address that is not valid.
+    Raises UserError for an address that is not valid, and for links out of the project.
     """
+    require_own(root)
     address = os.environ.get(VARIABLE, "").strip() or _stored(root)
     return Place(root, checked(address) if address else "")
 
