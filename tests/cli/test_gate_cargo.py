@@ -18,9 +18,10 @@ import pytest
 from tests.cli.shell import ROOT, perfflow
 from tests.kept import kept
 from tests.repositories import git
+from tests.rust import needs_cargo
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)"),
+    needs_cargo,
     pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not on PATH (apt-get install valgrind)"),
 ]
 FLOW = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -10,8 +9,9 @@ import pytest
 
 from tests.cli.shell import perfflow, write
 from tests.repositories import git
+from tests.rust import needs_cargo
 
-pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)")
+pytestmark = needs_cargo
 FLOW = """
 name: gate
 stages:

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from tests.examples.rust import copy_without_benchmarks
+from tests.rust import needs_cargo
 
 ROOT = Path(__file__).parents[2]
 CRATE = Path("examples", "rust-hotpath")
 PATCHES = Path("workflows", "patches", "rust-hotpath")
 IN_ORDER = ("slab", "no-copy", "hash", "simd")
 
-needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)")
 needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not on PATH")
 
 

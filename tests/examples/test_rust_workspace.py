@@ -17,6 +17,7 @@ from tests.cli.shell import ROOT, perfflow
 from tests.examples.rust import copy_without_benchmarks
 from tests.kept import kept
 from tests.repositories import git
+from tests.rust import needs_cargo
 
 WORKSPACE, WORKFLOW = "examples/rust-workspace", "workflows/regression-gate.yaml"
 # One feature set and two crates of three, and the program of the third: the others are measured as they are.
@@ -39,7 +40,7 @@ SLOWER = f"""    for _ in 0..2 {{
     }}
 {READ}"""
 
-pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)")
+pytestmark = needs_cargo
 
 
 def copy(folder: Path) -> None:

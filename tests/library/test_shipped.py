@@ -17,11 +17,11 @@ from perfflow.library import search_path
 from tests.cli.shell import ROOT, perfflow, write
 from tests.examples.mojo import copy_example, needs_mojo, path_with_compiler
 from tests.repositories import git
+from tests.rust import needs_cargo
 from tests.tools.crates.hot_workspace import hot_workspace
 from tests.tools.harness import PROGRAMS, compiler
 
 SHIPPED = sorted(path.stem for path in search_path.SHIPPED.glob("*.yaml"))
-needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)")
 SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 # Less work for the same output, so that the result does not depend on luck.
 LOOP = "import sys\nfor _ in range(int(sys.argv[1])): pass\nprint('done')\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from perfflow.trees.environment import environment
 from perfflow.trees.repository import Repository
 from perfflow.trees.slots import Slot, Slots
 from perfflow.trees.snapshots import at, snapshot
+from tests.rust import needs_cargo
 from tests.trees.projects import git
 
 REAL_HOME = {name: os.environ[name] for name in ("HOME", "CARGO_HOME", "RUSTUP_HOME") if name in os.environ}
@@ -75,7 +75,7 @@ def test_git_in_a_slot_is_about_the_tree_there(
     assert run(slots.a, "git", "branch", "--list", "mine") == ""
 
 
-@pytest.mark.skipif(not shutil.which("cargo"), reason="needs cargo")
+@needs_cargo
 def test_cargo_builds_what_is_there_and_only_that(root: Path, repository: Repository, slots: Slots) -> None:
     files = {
         "Cargo.toml": '[package]\nname = "top"\nversion = "0.1.0"\n[dependencies]\ndep = {path = "dep"}\n',

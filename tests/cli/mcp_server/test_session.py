@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from tests.cli.mcp_server.agent import Agent, talk
 from tests.repositories import git
+from tests.rust import needs_cargo
 
 ROOT = Path(__file__).parents[3]
 FLOW = """\
@@ -122,7 +122,7 @@ def changed(project: Path, name: str, change: Callable[[str], str]) -> str:
 
 @pytest.mark.long
 @pytest.mark.timeout(2400)
-@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
+@needs_cargo
 def test_an_agent_speeds_up_the_bundled_crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.docs.test_documents import copy_of_the_tree
 

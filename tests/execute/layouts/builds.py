@@ -13,6 +13,7 @@ import pytest
 
 from perfflow.execute.layouts.recording import recording
 from perfflow.execute.layouts.relinking import Relinker, relinker
+from tests.rust import why_no_cargo
 
 FUNCTIONS = 12
 CALLED = "".join(
@@ -30,7 +31,8 @@ MAIN = (
 
 def needs(*programs: str) -> pytest.MarkDecorator:
     missing = [program for program in programs if shutil.which(program) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"needs {', '.join(missing)}")
+    reason = f"needs {', '.join(missing)}" if missing else why_no_cargo() if "cargo" in programs else ""
+    return pytest.mark.skipif(bool(reason), reason=reason)
 
 
 @dataclass(frozen=True)
