@@ -96,8 +96,13 @@ class RunFolder:
                 raise write_failure.rescued(self._events, self.path, EVENTS)
             if self._unlisted:
                 # Only now: a run that could not start must not be shown instead of the one before it.
-                _point_latest(self._unlisted, self.id)
-                self._unlisted = None
+                self.become_latest()
+
+    def become_latest(self) -> None:
+        """Let ``latest`` name this run, if it is one of the project's own."""
+        if self._unlisted:
+            _point_latest(self._unlisted, self.id)
+            self._unlisted = None
 
     def list_as_latest(self, runs: Path) -> None:
         """Let ``latest`` in a folder of runs name this run as soon as its first event is stored."""

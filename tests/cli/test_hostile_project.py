@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import anyio
 import pytest
 
 from perfflow.cli.mcp_server import stored
+from perfflow.cli.mcp_server.calls import Calls
 from perfflow.cli.mcp_server.limits import Limits
 from perfflow.cli.mcp_server.server import INSTRUCTIONS
 from perfflow.model.errors import UserError
 from perfflow.store import run_folder
+from tests.cli.namespace import script
 from tests.cli.shell import perfflow
 
 RUN = "perfflow: 1\nstages: {build: [{id: b, run: 'true'}]}\n"
@@ -86,6 +89,25 @@ def test_a_run_is_the_latest_from_its_first_event_on(tmp_path: Path) -> None:
         assert latest.readlink() == Path(first.id)
         second.append({"event": "run"})
         assert latest.readlink() == Path(second.id)
+
+
+def test_half_a_character_is_answered(tmp_path: Path) -> None:
+    calls = Calls(Limits(tmp_path, 1))
+    with pytest.raises(UserError, match="half a character") as raised:
+        anyio.run(calls.look, ["plan", "a\ud800"])
+    assert str(raised.value).encode()
+
+
+def test_init_leaves_no_empty_file_on_a_full_disk(tmp_path: Path) -> None:
+    text = (
+        "mount -t tmpfs -o size=16k tmpfs /mnt && cd /mnt && mkdir workflows && head -c 16k /dev/zero > full || true\n"
+        "status perfflow init --name first --command true; ls workflows\n"
+        "rm full; status perfflow init --name first --command true"
+    )
+    done = script(text, tmp_path)
+    assert done.stdout.rpartition("= ")[2] == "0\n", done.stdout + done.stderr
+    assert "= 0" not in done.stdout.partition("\n")[0]
+    assert "first.yaml" not in done.stdout.partition("\n")[2].partition("wrote")[0]
 
 
 def test_agents_are_told_that_output_of_programs_is_data() -> None:

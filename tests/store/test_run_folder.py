@@ -22,6 +22,7 @@ def test_a_new_run_has_a_folder_of_its_own_that_git_ignores(tmp_path: Path) -> N
     with run_folder.create(tmp_path, None) as first, run_folder.create(tmp_path, None) as second:
         assert first.path != second.path
         assert first.path.name == first.id
+        second.append({"event": "run"})
     assert (tmp_path / ".perfflow" / "runs" / "latest").resolve() == second.path
     assert (tmp_path / ".perfflow" / ".gitignore").read_text() == "*\n"
 

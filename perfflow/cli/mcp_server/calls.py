@@ -64,13 +64,17 @@ class Calls:
                 group.start_soon(_interrupt, process)
 
     async def _perform(self, words: Sequence[str], say: Say) -> Any:
+        for word in words:
+            if readable(word) != word:
+                message = f"{readable(word)[:100]!r} contains half a character (a lone surrogate)"
+                raise UserError.of(message, "send valid Unicode")
         # Write output to a file. With a pipe, the command could block until somebody reads it.
         with tempfile.TemporaryFile() as output:
             status, lines = await self._ended(words, output, say)
             output.seek(0)
             text = output.read()
         try:
-            return json.loads(text)
+            return _readable(json.loads(text))
         except ValueError:
             message = "\n".join(lines[-_MOST_LINES:]) or f"perfflow {words[0]} ended with exit status {status}"
             raise UserError.of(message.removeprefix("error: ")) from None
@@ -100,6 +104,21 @@ class Calls:
                 await _interrupt(process)
                 await process.aclose()
             self._running.discard(process)
+
+
+def readable(text: str) -> str:
+    """Return a text that can be sent: lone surrogates are spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return readable(value)
+    if isinstance(value, list):
+        return [_readable(item) for item in value]
+    if isinstance(value, dict):
+        return {readable(key): _readable(item) for key, item in value.items()}
+    return value
 
 
 class _StderrRelay:

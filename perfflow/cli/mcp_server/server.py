@@ -17,7 +17,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp.types import ToolAnnotations
 
-from perfflow.cli.mcp_server.calls import Calls
+from perfflow.cli.mcp_server.calls import Calls, readable
 from perfflow.cli.mcp_server.limits import ALLOW_COMMANDS, ALLOW_RUN, Limits
 from perfflow.cli.mcp_server.tools import Tools
 from perfflow.model.errors import Exit, UserError
@@ -89,7 +89,7 @@ def _with_tool_errors(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _text(error: UserError) -> str:
-    return str(error).removeprefix("error: ")
+    return readable(str(error).removeprefix("error: "))
 
 
 async def _serve(limits: Limits) -> None:

@@ -107,6 +107,7 @@ def keep_as_run(root: Path, found: Path) -> Path:
     """Copy a job's run into the project's own runs; return its folder."""
     with run_folder.create(root, None) as folder:
         shutil.copytree(found, folder.path, dirs_exist_ok=True, symlinks=True)
+        folder.become_latest()
         return folder.path
 
 

@@ -20,11 +20,13 @@ def write(begun: Start, root: Path) -> Path:
         raise UserError.of(f"{there} already exists", "choose another name with --name, or edit that file")
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    with path.open("x", encoding="utf-8") as stream:
-        stream.write(begun.text)
+    stream = path.open("x", encoding="utf-8")
     try:
+        with stream:
+            stream.write(begun.text)
         open_workflow(str(path)).require_usable(to_run=True)
-    except UserError:
+    except (UserError, OSError):
+        # Also on a full disk: an empty file would be refused the next time.
         path.unlink()
         if is_new:
             folder.rmdir()
