@@ -184,7 +184,7 @@ def environment(context: TreeContext, planned: Planned, side: Side, variables: M
 
 def note_lock(env: dict[str, str], context: TreeContext, planned: Planned) -> None:
     """Note in the environment whether the step holds the machine, so that a perfflow inside it does not wait for it."""
-    holder = env[MARK] if planned.alone else context.inherited.get(lock.HELD)
+    holder = str(os.getpid()) if planned.alone else context.inherited.get(lock.HELD)
     if holder:
         env[lock.HELD] = holder
     else:

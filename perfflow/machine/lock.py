@@ -31,7 +31,7 @@ from pathlib import Path
 from perfflow.model.lazy import dataclass, lazy_pattern
 
 HELD = "PERFFLOW_LOCK_HELD"
-"""Environment variable of child processes that start while the lock is held."""
+"""Environment variable of a step that has the machine to itself: the id of the process that holds the lock."""
 PLACE = "PERFFLOW_LOCK_FILE"
 """Environment variable with the path of another lock. The file itself is not used: tickets are stored beside it."""
 RECHECK_SECONDS = 10.0
@@ -91,14 +91,12 @@ def machine_alone(who: str, timeout: float, waiting: Callable[[Queue], None]) ->
     While the machine is busy, ``waiting`` is called at once, when the place in the queue changes, and every 10 s.
     Raises LockTimeoutError after ``timeout`` seconds, and LockError if the lock cannot be used.
     """
-    if os.environ.get(HELD):
-        yield
-        return
     place = path()
     try:
         tickets = _Tickets(place)
         try:
-            ticket = tickets.served(who, timeout, waiting)
+            inside = tickets.is_held_above(os.environ.get(HELD, ""))
+            ticket = None if inside else tickets.served(who, timeout, waiting)
         finally:
             tickets.close()
     except OSError as error:
@@ -106,7 +104,8 @@ def machine_alone(who: str, timeout: float, waiting: Callable[[Queue], None]) ->
     try:
         yield
     finally:
-        ticket.close()
+        if ticket:
+            ticket.close()
 
 
 def stand_aside() -> None:
@@ -214,6 +213,28 @@ class _Tickets:
             self._leave(ticket)
             raise
         return ticket
+
+    def is_held_above(self, holder: str) -> bool:
+        """Return whether the process ``holder`` holds the machine and started this one, directly or indirectly.
+
+        Other values of the variable count as nothing: it outlives its step in a daemon that the step started.
+        """
+        if not holder.isdecimal() or not (live := self._live()):
+            return False
+        file = self._opened(live[0][1])
+        if file is None:
+            return False
+        try:
+            said = json.loads(os.pread(file, _LONGEST, 0))
+        except (ValueError, RecursionError):
+            return False
+        finally:
+            os.close(file)
+        if not isinstance(said, dict) or said.get("pid") != int(holder):
+            return False
+        import psutil
+
+        return int(holder) in [parent.pid for parent in psutil.Process().parents()]
 
     def _ahead(self, ticket: _Ticket) -> list[str]:
         """Return the names of the live tickets before this one, the holder's first."""

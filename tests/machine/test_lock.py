@@ -241,13 +241,37 @@ def test_children_do_not_inherit_the_lock() -> None:
         sleeper.wait()
 
 
-def test_under_the_parents_lock_there_is_nothing_to_wait_for(
+def inner(held: str) -> subprocess.CompletedProcess[str]:
+    """Take the lock in a child process, as a perfflow inside a step does."""
+    code = "from perfflow.machine.lock import machine_alone\nwith machine_alone('inner', 0.1, print): pass"
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {lock.HELD: held},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+
+
+def test_under_the_parents_lock_there_is_nothing_to_wait_for() -> None:
+    with machine_alone("outer", DEADLINE, print):
+        done = inner(str(os.getpid()))
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_names_no_holder_above_waits_like_everybody(
     others: Callable[..., Other], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others("the other one").says("held")
-    monkeypatch.setenv(lock.HELD, "run-1")
-    with machine_alone("inner", 0.1, print):
-        pass
+    # The last is above this process but does not hold the machine, as after a step whose daemon kept the variable.
+    for held in ("run-1", "yes", "1", "²", str(os.getpid())):
+        done = inner(held)
+        assert done.returncode == 1
+        assert "LockTimeoutError" in done.stderr
+        monkeypatch.setenv(lock.HELD, held)
+        with pytest.raises(LockTimeoutError), machine_alone("inner", 0.1, print):
+            pass
 
 
 def test_a_file_at_the_place_of_the_lock_is_left_alone(place: Path) -> None:
