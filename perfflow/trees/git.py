@@ -96,6 +96,8 @@ _READ_TIMEOUT = 3.0
 _BOUNDED = 'ulimit -f "$0" 2>/dev/null; exec "$@"'
 """Shell command that starts git with a limit on the size of files, in blocks of 512 bytes. A lower limit stays."""
 _BLOCK = 512
+_MISSING = ("from promisor remote", "unable to read sha1 file", "missing blob object")
+"""What git prints if the repository lacks the contents of a file and cannot fetch them."""
 _NO_SPACE = ("No space left on device", "Disk quota exceeded", "unable to write file")
 """git prints the last text for a file that it could not check out, whatever the system's own message was."""
 
@@ -191,6 +193,9 @@ class Git:
         done = self.attempt(*arguments, input=input)
         if done.status:
             said = _shown(done.stderr) or f"git {arguments[0]} exited with status {done.status}"
+            if any(sign in done.stderr for sign in _MISSING):
+                # In the text and not in the hint, since the reason of a step is the text alone.
+                said = f"this clone lacks contents of files (a partial clone): run git fetch --refetch REMOTE; {said}"
             raise UserError.of(f"{what or 'git ' + arguments[0]}: {said}", _remedy(done.stderr), Exit.UNMEASURED)
         return done.stdout
 
