@@ -23,7 +23,9 @@ GUARDED = "is guarded"
 """Reason of a row that gates because it is named under ``guard``."""
 MEMORY_GREW = "memory grew"
 """Reason of a memory row that gates without being named."""
-BESIDE_WHAT_DECIDES = (HAS_TARGET, GUARDED, MEMORY_GREW)
+PARSED = "the workflow reads it"
+"""Reason of a row of a custom metric that gates beside a time."""
+BESIDE_WHAT_DECIDES = (HAS_TARGET, GUARDED, MEMORY_GREW, PARSED)
 """Reasons of rows that gate in addition to the one that decides about their benchmark."""
 CONCERN, ACCEPTED, ALLOWED = "concern: ", "accepted until ", "failed (allowed): "
 UNMEASURED = "nothing was measured: "
@@ -193,6 +195,8 @@ class Benchmark(ResultPart):
     """``until DATE: WHY`` of the accepted regression that lets a row beyond its action threshold pass."""
     node: str = ""
     """The machine of a cluster that measured it; '' for the machine on which the run was started."""
+    changed: bool = False
+    """Whether a custom metric whose direction is not known differs between the sides."""
 
 
 class TargetResult(ResultPart):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
 
@@ -84,6 +84,21 @@ def _unit_table() -> dict[str, tuple[Dimension, Fraction]]:
 
 
 UNITS: Mapping[str, tuple[Dimension, Fraction]] = _unit_table()
+_RATE_OF = lazy_pattern(r"(?P<thing>[a-z][a-z-]*[a-z])/s")
+_INFORMATION = ("bit", "bits", "byte", "bytes")
+
+
+def unit_of(unit: str) -> tuple[Dimension, Fraction] | None:
+    """Return the dimension of a unit and its size in base units, None for an unknown one.
+
+    ``frames/s`` and the like are rates, unless they look like another unit, as ``mb/s`` does.
+    """
+    known = UNITS.get(unit)
+    match = None if known else _RATE_OF.fullmatch(unit)
+    if match is None or match["thing"] in _INFORMATION or unit in {name.lower() for name in UNITS}:
+        return known
+    return Dimension.RATE, Fraction(1)
+
 
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?"
 _QUANTITY = lazy_pattern(rf"(?P<number>{_NUMBER})\s*(?P<unit>(?:1/)?[^\s\d].*)?", re.DOTALL)
@@ -129,7 +144,7 @@ def parse_quantity(text: str) -> Quantity:
     number = Fraction(match["number"])
     if not unit:
         return Quantity(_finite(number, text), "", None, per_op)
-    known = UNITS.get(unit)
+    known = unit_of(unit)
     if known is None:
         raise UnitError(f"unknown unit {unit!r}", _nearest_unit(unit))
     return Quantity(_finite(number * known[1], text), unit, known[0], per_op)
@@ -335,8 +350,26 @@ _LADDERS: Mapping[Dimension, tuple[tuple[str, float], ...]] = {
 }
 
 
-def format_quantity(value: float, dimension: Dimension, *, unit: str = "", per_op: bool = False) -> str:
-    """Return ``value`` with three significant digits in a suitable unit, or in ``unit`` if it has the same dimension.
+def common_unit(values: Iterable[float | None], dimension: Dimension) -> str:
+    """Return the unit in which all values are shown beside each other; '' if each has the same unit anyway.
+
+    It is the unit of the smallest value, or a larger one if that makes the largest value long.
+    """
+    sizes = [abs(value) for value in values if value and math.isfinite(value)]
+    if not sizes or dimension in (Dimension.RATIO, Dimension.COUNT):
+        return ""
+    ladder = _LADDERS[dimension]
+    least = next((number for number, rung in enumerate(ladder) if min(sizes) >= rung[1] * 0.9995), len(ladder) - 1)
+    for symbol, scale in reversed(ladder[: least + 1]):
+        if max(sizes) < _LONGEST_NUMBER * scale:
+            return symbol
+    return ladder[0][0]
+
+
+def format_quantity(
+    value: float, dimension: Dimension, *, unit: str = "", per_op: bool = False, digits: int = 3
+) -> str:
+    """Return ``value`` with ``digits`` significant digits in a suitable unit, or in ``unit`` of the same dimension.
 
     ``parse_quantity`` reads the text back to within half of its last digit.
     """
@@ -344,13 +377,26 @@ def format_quantity(value: float, dimension: Dimension, *, unit: str = "", per_o
     if not math.isfinite(value):
         return f"{value}{suffix}"
     if unit in UNITS and UNITS[unit][0] is dimension:
-        return _joined(value / float(UNITS[unit][1]), unit) + suffix
+        return _joined(value / float(UNITS[unit][1]), unit, digits) + suffix
     if dimension is Dimension.RATIO:
-        return _joined(value * 100, "%") + suffix
+        return _joined(value * 100, "%", digits) + suffix
     if dimension is Dimension.COUNT and value == int(value) and abs(value) < 10**6:
         return f"{int(value)}{suffix}"
     symbol, scale = _rung(value, dimension)
-    return _joined(value / scale, symbol) + suffix
+    return _joined(value / scale, symbol, digits) + suffix
+
+
+def shown_quantity(value: float, dimension: Dimension, *, unit: str = "", per_op: bool = False, digits: int = 3) -> str:
+    """Return a quantity for people, like `format_quantity`; a size of nearly nothing is ``<0.01 B``."""
+    if dimension is Dimension.BYTES and 0 < value < _LEAST_BYTES:
+        return f"<{_LEAST_BYTES} B{'/op' if per_op else ''}"
+    return format_quantity(value, dimension, unit=unit, per_op=per_op, digits=digits)
+
+
+def format_together(values: Sequence[float], dimension: Dimension) -> list[str]:
+    """Return values that stand beside each other, all in one unit."""
+    unit = common_unit(values, dimension)
+    return [format_quantity(value, dimension, unit=unit) for value in values]
 
 
 def _rung(value: float, dimension: Dimension) -> tuple[str, float]:
@@ -361,9 +407,9 @@ def _rung(value: float, dimension: Dimension) -> tuple[str, float]:
     return next((rung for rung in ladder if abs(value) >= rung[1] * 0.9995), ladder[-1])
 
 
-def _joined(number: float, symbol: str) -> str:
+def _joined(number: float, symbol: str, digits: int = 3) -> str:
     tight = symbol in ("", "%", "x", "×") or symbol in _DECIMAL
-    return significant(number) + ("" if tight else " ") + symbol
+    return significant(number, digits) + ("" if tight else " ") + symbol
 
 
 def significant(number: float, digits: int = 3) -> str:
@@ -380,18 +426,59 @@ def significant(number: float, digits: int = 3) -> str:
     return text
 
 
+_MANY_TIMES = 10.0
+"""A change from which on it is written as a multiple instead of a percentage."""
+_AS_MUCH = " as much"
+_BEYOND = 1000
+_WIDE = 0.05
+"""Half the width of an interval, as a share of the value, from which on a third digit means nothing."""
+_LEAST_BYTES = 0.01
+_LONGEST_NUMBER = 1e5
 UNBOUNDED = "unbounded"
 """Text for an end of an interval that the samples do not limit."""
 
 
-def format_change(change: float) -> str:
+def format_percent(change: float, digits: int = 1) -> str:
     """Return a relative change as a signed percentage: ``+12.0%``; a change that rounds to nothing is ``0.0%``."""
     percent = change * 100
     if not math.isfinite(percent):
         return "n/a"
-    digits = 0 if abs(percent) >= 1000 else 1
-    text = f"{percent:+.{digits}f}%"
-    return "0.0%" if text in ("+0.0%", "-0.0%") else text
+    text = f"{percent:+.{0 if abs(percent) >= 1000 else digits}f}%"
+    return text[1:] if not text.strip("+-0.%") else text
+
+
+def format_change(change: float, digits: int = 1) -> str:
+    """Return a relative change as text: ``+12.0%``, or ``1,170x as much`` if it is large."""
+    if change >= _MANY_TIMES and math.isfinite(100 * change):
+        return f"{_times(1 + change)} as much"
+    return format_percent(change, digits)
+
+
+def format_factor(factor: float, low: float | None, high: float | None) -> str:
+    """Return a ratio with its interval, with as many digits as that supports: ``1.62x [1.55x, 1.70x]``.
+
+    Ratios above 1,000 or below 0.001 have no interval, since nearly nothing is on one side.
+    """
+    if factor >= _BEYOND:
+        return f"over {_BEYOND:,}x"
+    if 0 <= factor <= 1 / _BEYOND:
+        return f"under {1 / _BEYOND}x"
+    digits = digits_for(factor, low, high)
+    if low == high:
+        return _times(factor, digits)
+    ends = [UNBOUNDED if end is None or not math.isfinite(end) else _times(end, digits) for end in (low, high)]
+    return with_interval(_times(factor, digits), *ends)
+
+
+def _times(factor: float, digits: int = 3) -> str:
+    return f"{round(factor):,}x" if factor >= 1000 else f"{significant(factor, digits)}x"
+
+
+def digits_for(value: float, low: float | None, high: float | None) -> int:
+    """Return how many significant digits of a value its interval supports: two if it is wide, else three."""
+    if low is None or high is None or not math.isfinite(high - low):
+        return 3
+    return 2 if high - low > 2 * _WIDE * abs(value) else 3
 
 
 def format_interval(change: float, low: float | None, high: float | None) -> str:
@@ -403,8 +490,13 @@ def format_interval(change: float, low: float | None, high: float | None) -> str
     unlimited = [low is None or low <= -1, high is None or not math.isfinite(high)]
     if all(unlimited):
         return f"{format_change(change)} (no interval yet)"
-    ends = [UNBOUNDED if end is None or not math.isfinite(end) else format_change(end) for end in (low, high)]
-    return with_interval(format_change(change), *ends)
+    # Tenths of a percent would only be noise in a wide interval.
+    digits = 0 if low is not None and high is not None and 2 * _WIDE < high - low < math.inf else 1
+    ends = [UNBOUNDED if end is None or not math.isfinite(end) else format_change(end, digits) for end in (low, high)]
+    shown = format_change(change, digits)
+    if not any(unlimited) and all(text.endswith(_AS_MUCH) for text in (shown, *ends)):
+        return f"{with_interval(shown.removesuffix(_AS_MUCH), *(end.removesuffix(_AS_MUCH) for end in ends))}{_AS_MUCH}"
+    return with_interval(shown, *ends)
 
 
 def with_interval(text: str, low: str, high: str) -> str:

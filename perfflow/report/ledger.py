@@ -15,7 +15,7 @@ from perfflow.model.readings import Side
 from perfflow.model.result import Optimization, Result, StepResult
 from perfflow.model.techniques import rank
 from perfflow.model.tree_facts import tree_of
-from perfflow.model.units import format_change, format_quantity
+from perfflow.model.units import format_change, format_together
 from perfflow.report.failed_steps import last_words
 from perfflow.report.table import NOTHING
 from perfflow.report.technique_order import before_each
@@ -272,7 +272,7 @@ def _values(item: Optimization, criteria: Criteria) -> str:
     if item.before is None or item.after is None:
         return NOTHING
     dimension = criteria.metric(item.metric).dimension
-    return f"{format_quantity(item.before, dimension)} → {format_quantity(item.after, dimension)}"
+    return " → ".join(format_together([item.before, item.after], dimension))
 
 
 def _diffs(tries: Sequence[Optimization]) -> Iterator[tuple[str, Diff]]:

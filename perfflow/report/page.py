@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.lazy import dataclass
-from perfflow.model.metrics import METRICS
+from perfflow.model.metrics import METRICS, TIMES
 from perfflow.model.readings import UNREAD_OUTPUT
 from perfflow.model.result import WARNED, Benchmark, HotspotResult, Result, TargetResult
 from perfflow.report.bars import requirement_bar
@@ -17,9 +17,10 @@ from perfflow.report.failed_steps import FailedStep, failed_steps
 from perfflow.report.findings import Findings, findings_of
 from perfflow.report.footer import commands_of, environment_of, median_note, notes, sides_of
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
-from perfflow.report.rows import Comparison, Figure, comparison_of, figures_of, grown_memory
+from perfflow.report.rows import Comparison, Figure, comparison_of, figures_of, grown_memory, is_first
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import MOST_ROWS, Truncated, rank_of_row, rank_of_target, truncated
+from perfflow.verdict import memory
 from perfflow.verdict.one_measurement import without_inverse_rates
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ def _tables(
     first = [
         row
         for row in without_inverse_rates(rows)
-        if row.decision and (row.gating or (few and row.metric == "time") or id(row) in whole)
+        if (row.decision or row.changed) and (is_first(row) or (few and row.metric == "time") or id(row) in whole)
     ]
     single = [row for row in rows if not row.decision and row.better != "none" and id(row) not in whole]
     shown = {id(row) for row in (*first, *single)}
@@ -330,11 +331,28 @@ def _headline(result: Result, criteria: Criteria) -> str:
         if unpaired:
             texts.append("changes do not affect the verdict" if result.verdict else "nothing is judged")
     texts += [f"concern: {text}" for text in grown_memory(result, criteria)]
+    texts += _shown_only(rows, criteria)
     if result.run.interrupted:
         texts.append("interrupted")
     count = len(result.benchmarks)
     figures = f"{count} {'figures' if count > 1 else 'figure'}" if count else "nothing"
     return "; ".join(texts) or f"{figures} measured"
+
+
+def _shown_only(rows: Sequence[Benchmark], criteria: Criteria) -> Iterator[str]:
+    """Yield the number of rows that got worse but do not decide, and of those that changed in an unknown direction."""
+    grown = {(row.name, row.metric) for row in memory.concerns(rows, criteria)}
+    timed = {row.name for row in rows if row.gating and row.metric in TIMES and row.decision == "regressed"}
+    worse = sum(
+        row.decision == "regressed"
+        and not (row.gating or row.leading or (row.name, row.metric) in grown)
+        and not (row.metric in TIMES and row.name in timed)
+        for row in rows
+    )
+    if worse:
+        yield f"{worse} more regressed (shown only)"
+    if changed := sum(row.changed for row in rows):
+        yield f"{changed} changed (its direction is not known)"
 
 
 def _by_location(spots: Iterable[HotspotResult]) -> dict[str, HotspotResult]:

@@ -9,7 +9,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.result import Benchmark, TargetResult
-from perfflow.model.units import UNBOUNDED, UNITS, Dimension, format_change, format_quantity, parse_quantity
+from perfflow.model.units import UNBOUNDED, UNITS, Dimension, format_change, parse_quantity, shown_quantity
 from perfflow.report.bars import TARGET_TONES
 from perfflow.report.rows import is_bound
 from perfflow.report.table import NOTHING, Bar, Tone
@@ -48,7 +48,7 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
         measured=NOTHING if target.measured is None else f"≤ {texts[0]}" if bound else texts[0],
         interval="" if one_value else f"[{texts[1]}, {texts[2]}]",
         required=target.requirement
-        + (f" ({format_quantity(target.peak, criteria.metric(target.metric).dimension)})" if target.peak else ""),
+        + (f" ({shown_quantity(target.peak, criteria.metric(target.metric).dimension)})" if target.peak else ""),
         detail="; ".join(filter(None, (target.detail, target.peak_source and f"peak {target.peak_source}"))),
         bar=None,
         tone=TARGET_TONES.get(target.status, Tone.UNSURE),
@@ -84,7 +84,7 @@ def _target_texts(target: TargetResult, criteria: Criteria) -> list[str]:
     elif target.measured is not None and not _reads_well(target.measured, unit):
         unit = ""
     return [
-        UNBOUNDED if value is None else format_quantity(value, dimension, unit=unit, per_op=per_op) for value in values
+        UNBOUNDED if value is None else shown_quantity(value, dimension, unit=unit, per_op=per_op) for value in values
     ]
 
 

@@ -10,7 +10,15 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.readings import BATCH
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.result_samples import Sample
-from perfflow.model.units import UNBOUNDED, Dimension, format_change, format_quantity, format_threshold, significant
+from perfflow.model.units import (
+    Dimension,
+    common_unit,
+    digits_for,
+    format_change,
+    format_factor,
+    format_threshold,
+    shown_quantity,
+)
 from perfflow.report.table import NOTHING, Tone
 from perfflow.stats.paired_test import quantile
 from perfflow.verdict import memory
@@ -44,8 +52,10 @@ class Comparison:
     explained: bool
     """Whether a reason of the verdict repeats the remark."""
     gating: bool
+    decides: bool
+    """Whether the verdict rests on it, or would rest on it."""
     first: bool
-    """Whether a short page shows it: rows that the verdict rests on, or would rest on."""
+    """Whether a short page shows it: rows that decide, and all that got worse or changed."""
     source: Benchmark
     """The row of the result, for drawings."""
     dimension: Dimension
@@ -88,11 +98,16 @@ def _dimension(row: Benchmark, criteria: Criteria) -> Dimension:
     return criteria.metric(row.metric).dimension
 
 
-def value_with_interval(sample: Sample | None, dimension: Dimension) -> str:
-    """Return text such as ``25.3 ms ±2.1%``, ``3.9 ms [1.2 ms, 7.9 ms]`` if wide, or ``3 ms (n=3)`` if unknown."""
+def value_with_interval(sample: Sample | None, dimension: Dimension, unit: str = "") -> str:
+    """Return text such as ``25.3 ms ±2.1%``, ``3.9 ms [1.2 ms, 7.9 ms]`` if wide, or ``3 ms (n=3)`` if unknown.
+
+    ``unit``: the unit of the row, '' for one that suits the value.
+    """
     if sample is None or sample.value is None:
         return NOTHING
-    text = format_quantity(sample.value, dimension)
+    unit = unit or common_unit([sample.value], dimension)
+    digits = digits_for(sample.value, sample.low, sample.high)
+    text = shown_quantity(sample.value, dimension, unit=unit, digits=digits)
     if is_bound(sample):
         return f"≤ {text}"
     if sample.low is None or sample.high is None:
@@ -101,7 +116,8 @@ def value_with_interval(sample: Sample | None, dimension: Dimension) -> str:
         return text
     half = (sample.high - sample.low) / 2
     if half > abs(sample.value) * WIDE:
-        return f"{text} [{format_quantity(sample.low, dimension)}, {format_quantity(sample.high, dimension)}]"
+        low, high = (shown_quantity(end, dimension, unit=unit, digits=digits) for end in (sample.low, sample.high))
+        return f"{text} [{low}, {high}]"
     share = half / abs(sample.value)
     return f"{text} ±{share:.1%}" if share >= 0.0005 else f"{text} ±<0.1%"
 
@@ -111,38 +127,50 @@ def is_bound(sample: Sample) -> bool:
     return any(item.get("at_most") for item in sample.readings or [])
 
 
-def value_of(sample: Sample | None, dimension: Dimension) -> str:
-    """Return the value of one side without its interval."""
+def value_of(sample: Sample | None, dimension: Dimension, unit: str = "") -> str:
+    """Return the value of one side without its interval, in ``unit`` if it is not ''."""
     if sample is None or sample.value is None:
         return NOTHING
-    return ("≤ " if is_bound(sample) else "") + format_quantity(sample.value, dimension)
+    return ("≤ " if is_bound(sample) else "") + shown_quantity(sample.value, dimension, unit=unit)
+
+
+def unit_of_row(row: Benchmark, dimension: Dimension) -> str:
+    """Return the unit in which both sides of a row are shown."""
+    return common_unit([side.value for side in (row.baseline, row.candidate) if side], dimension)
 
 
 def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ()) -> Comparison:
     """Return the line of one compared row; ``marks`` are added to the decision if both sides were measured."""
     dimension = _dimension(row, criteria)
+    unit = unit_of_row(row, dimension)
     word, own, remark = _decision(row, criteria)
     shown = [*own, *(marks if row.baseline and row.candidate else ())]
     return Comparison(
         operation=row.name,
         metric=row.metric,
-        baseline=value_with_interval(row.baseline, dimension),
-        candidate=value_with_interval(row.candidate, dimension),
+        baseline=value_with_interval(row.baseline, dimension, unit),
+        candidate=value_with_interval(row.candidate, dimension, unit),
         values=values_of(row, criteria),
         speedup=speedup_text(row),
         change=change_of(row, criteria) if row.change else NOTHING,
         pairs=str(row.pairs) if row.paired and row.confidence else NOTHING,
-        decision=f"{word} ({', '.join(shown)})" if shown else word,
+        decision="changed" if row.changed else f"{word} ({', '.join(shown)})" if shown else word,
         remark=remark,
         level=row.level or "",
         explained=row.gating and row.decision == "unproven" and row.level is None,
         gating=row.gating,
-        first=row.gating or row.leading,
+        decides=row.gating or row.leading,
+        first=is_first(row),
         source=row,
         dimension=dimension,
         bound=_action_of(row, criteria),
         tone=_tone_of(row),
     )
+
+
+def is_first(row: Benchmark) -> bool:
+    """Return whether a short page shows a row: it decides, or it got worse, or changed in an unknown direction."""
+    return row.gating or row.leading or row.decision == "regressed" or row.changed
 
 
 def _action_of(row: Benchmark, criteria: Criteria) -> float | None:
@@ -156,7 +184,9 @@ def _tone_of(row: Benchmark) -> Tone:
 
 def values_of(row: Benchmark, criteria: Criteria) -> str:
     """Return both values without intervals: ``3.98 ms → 4.58 ms``."""
-    return " → ".join(value_of(side, _dimension(row, criteria)) for side in (row.baseline, row.candidate))
+    dimension = _dimension(row, criteria)
+    unit = unit_of_row(row, dimension)
+    return " → ".join(value_of(side, dimension, unit) for side in (row.baseline, row.candidate))
 
 
 def speedup_text(row: Benchmark) -> str:
@@ -164,11 +194,7 @@ def speedup_text(row: Benchmark) -> str:
     speedup = row.speedup
     if speedup is None:
         return NOTHING
-    text = "∞" if speedup.value is None else f"{significant(speedup.value)}x"
-    if speedup.low == speedup.high:
-        return text
-    low, high = (UNBOUNDED if end is None else f"{significant(end)}x" for end in (speedup.low, speedup.high))
-    return f"{text} [{low}, {high}]"
+    return "∞" if speedup.value is None else format_factor(speedup.value, speedup.low, speedup.high)
 
 
 def grown_memory(result: Result, criteria: Criteria) -> list[str]:
@@ -187,6 +213,8 @@ def grown_memory(result: Result, criteria: Criteria) -> list[str]:
 
 def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
     """Return the decision of a row, its marks, and a remark."""
+    if row.changed:
+        return "", [], f"say `better: {{{row.metric}: lower}}` or `higher` under `parse`, so that it can be judged"
     decision, remark = row.decision or "", ""
     marks: list[str] = []
     if decision == "unproven":
@@ -216,17 +244,20 @@ def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:
         change = f"~ ({text})" if row.decision == "unproven" else text
     sides = row.baseline, row.candidate
     samples = "/".join(dict.fromkeys(str(side.n) for side in sides if side))
-    texts = [value_with_interval(side, dimension) for side in sides]
+    unit = unit_of_row(row, dimension)
+    texts = [value_with_interval(side, dimension, unit) for side in sides]
     yield Figure(row.name, name, texts[0], texts[1], change, samples, row.gating)
     tails = [inner_p99(side) for side in sides]
     if any(tail is not None for tail in tails):
-        texts = [NOTHING if tail is None else format_quantity(tail, dimension) for tail in tails]
+        unit = common_unit(tails, dimension)
+        texts = [NOTHING if tail is None else shown_quantity(tail, dimension, unit=unit) for tail in tails]
         # The mean of a batch hides the outliers in it.
-        of_what = " of batch means" if any(map(_is_of_batches, sides)) else ""
+        of_what = " of averages" if any(map(is_of_batches, sides)) else ""
         yield Figure(row.name, f"{row.metric} p99{of_what}", texts[0], texts[1], NOTHING, samples, row.gating)
 
 
-def _is_of_batches(sample: Sample | None) -> bool:
+def is_of_batches(sample: Sample | None) -> bool:
+    """Return whether each value of a side is the mean of many calls."""
     inner = [item.get("inner") or {} for item in (sample.readings or [] if sample else [])]
     return any(item.get(BATCH, 1.0) > 1.0 for item in inner)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from perfflow.model.criteria import criteria_from_json
 from perfflow.model.result import Benchmark, Result
-from perfflow.model.units import format_quantity, significant
+from perfflow.model.units import significant
 from perfflow.report.failed_steps import failed_steps
-from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, grown_memory
+from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, grown_memory, values_of
 from perfflow.report.sanitize import NO_EDGE, visible, wrapped
 from perfflow.report.tables import distributions
 from perfflow.report.text_table import laid_out
@@ -98,9 +98,4 @@ def _sentence(row: Benchmark) -> str:
 def _figures(result: Result) -> Iterator[str]:
     criteria = criteria_from_json(result.criteria)
     for row in shown_rows(result):
-        dimension = criteria.metric(row.metric).dimension
-        values = []
-        for side in filter(None, (row.baseline, row.candidate)):
-            bound = "≤" if any(item.get("at_most") for item in side.readings or []) else ""
-            values.append(bound + format_quantity(side.value or 0.0, dimension))
-        yield f"  {row.metric:<12} {values[0]:>10} → {values[1]}"
+        yield f"  {row.metric:<12} {values_of(row, criteria)}"

@@ -64,7 +64,7 @@ def comparisons(page: Page, rows: Iterable[Comparison], *, short: bool = False, 
     cells = (
         (
             () if short and row.operation == before else row.operation,
-            row.metric if row.first else (row.metric, Span(" (shown only)", TextKind.VALUE)),
+            row.metric if row.decides else (row.metric, Span(" (shown only)", TextKind.VALUE)),
             row.baseline,
             row.candidate,
             with_aside(row.change if page.gated else row.speedup),
@@ -110,7 +110,7 @@ def distributions(row: Benchmark, dimension: Dimension, names: Sequence[str], ti
         Column(title, TextKind.NAME),
         drawn(axis, pictures, rank=0),
         *(value(title, rank) for title, rank in (("Lowest", 1), ("Median", 0), ("Highest", 1), ("Samples", 3))),
-        value("Off the axis") if any(outside) else None,
+        value("Not drawn") if any(outside) else None,
     ]
     cells = (
         (

@@ -219,7 +219,7 @@ def _table(table: Table, width: int, *, titles: bool = False) -> tuple[list[Line
 def _comparisons(page: Page, width: int) -> RowGroup:
     """Return the rows that the verdict rests on, regressions first. The reasons explain the unproven rows."""
     rows = sorted(
-        (replace(row, remark="") for row in page.comparisons if row.first),
+        (row if row.source.changed else replace(row, remark="") for row in page.comparisons if row.first),
         key=lambda row: (row.decision.split(" ")[0] in ("same", "improved"), row.level != "action"),
     )
     head, entries = _table(tables.comparisons(page, rows), width)

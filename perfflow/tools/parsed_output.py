@@ -15,7 +15,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import METRICS
 from perfflow.model.readings import Reading, reading_of_many
 from perfflow.model.ticks import printed_tick
-from perfflow.model.units import UNITS
+from perfflow.model.units import unit_of
 from perfflow.tools import printed_numbers, tool_files
 from perfflow.tools.pattern_search import search
 from perfflow.tools.printed_numbers import Decimal, Printed
@@ -169,7 +169,8 @@ def _readings(figures: Iterable[_Figure], units: Mapping[str, str]) -> tuple[Rea
     values: dict[tuple[str, str], list[float]] = {}
     steps: dict[tuple[str, str], list[float]] = {}
     for name, metric, number in figures:
-        factor = float(UNITS[units[metric]][1]) if units[metric] in UNITS else 1.0
+        known = unit_of(units[metric])
+        factor = float(known[1]) if known else 1.0
         values.setdefault((name, metric), []).append(_base(metric, number.value, factor))
         steps.setdefault((name, metric), []).append(number.step * factor)
     found = (

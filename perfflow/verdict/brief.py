@@ -13,7 +13,7 @@ from perfflow.model.result import Attribution, Benchmark, TargetResult
 from perfflow.model.result_routes import Brief
 from perfflow.model.targets import matches
 from perfflow.model.tree_facts import tree_of
-from perfflow.model.units import format_quantity, format_threshold
+from perfflow.model.units import format_quantity, format_threshold, format_together
 from perfflow.verdict.attribution import loss_share_text
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import thresholds_for, two_trees
@@ -73,7 +73,7 @@ def _hotspot(item: Attribution, criteria: Criteria) -> str:
     if item.baseline is not None and item.candidate is not None:
         dimension = criteria.metric(item.metric).dimension
         if item.unit == dimension.base_unit:
-            parts.append(" → ".join(format_quantity(value, dimension) for value in (item.baseline, item.candidate)))
+            parts.append(" → ".join(format_together([item.baseline, item.candidate], dimension)))
     for commit in item.commits[:1]:
         by = f" by {commit.author}" if commit.author else ""
         parts.append(f"last touched in {commit.revision[:_SHORT]}{by}: {commit.subject}")

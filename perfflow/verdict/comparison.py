@@ -11,7 +11,7 @@ from statistics import variance
 from perfflow.model.criteria import Criteria
 from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.lazy import dataclass
-from perfflow.model.metrics import QUANTILES, Better, Metric, default_statistic, is_exact
+from perfflow.model.metrics import METRICS, QUANTILES, Better, Metric, default_statistic, is_exact
 from perfflow.model.readings import CAPPED, MEAN, Reading, Side, is_rate
 from perfflow.model.serial_dependence import serial_factor
 from perfflow.model.summaries import log_mean_of
@@ -221,6 +221,8 @@ def summarise(
     interval, needs = _interval(values, metric, over, confidence, factor)
     half = 0.0 if over in _EXTREMES or not widened else _tick([readings], metric) / 2
     low, high = _finite(interval.low - half), _finite(interval.high + half)
+    if low is not None and low < 0 <= interval.estimate and (metric.name in METRICS or min(values) >= 0):
+        low = 0.0  # no time, size or count is negative
     sure = _sure(values, over, half, confidence)
     if any(item.at_most for item in readings):
         low, sure = 0.0, replace(sure, low=-math.inf)

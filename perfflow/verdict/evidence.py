@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from perfflow.model.lazy import dataclass, lazy_pattern
-from perfflow.model.units import Dimension, format_change, format_quantity
+from perfflow.model.units import Dimension, format_percent, format_quantity
 
 _NUMBER = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)"
 _VALUE = lazy_pattern(rf"[≤≥<>]?{_NUMBER}(?: ?[^\s\d,;:\"+.-][^\s,;:\"]*)?")
@@ -44,7 +44,7 @@ def line(what: str, value: float, dimension: Dimension, change: float | None, *,
     A positive change means a larger value, whether or not that is better. ``at_most``: the value is an upper bound.
     """
     shown = ("≤" if at_most else "") + format_quantity(value, dimension)
-    return write(Evidence(what, (shown,), "none" if change is None else format_change(change)))
+    return write(Evidence(what, (shown,), "none" if change is None else format_percent(change)))
 
 
 def write(evidence: Evidence) -> str:

@@ -9,9 +9,9 @@ from dataclasses import field, replace
 from perfflow.model.criteria import Accepted, Criteria, Thresholds
 from perfflow.model.design import Design
 from perfflow.model.lazy import dataclass
-from perfflow.model.metrics import MEMORY, TIMES, Better
+from perfflow.model.metrics import MEMORY, METRICS, TIMES, Better
 from perfflow.model.readings import Side
-from perfflow.model.result import BESIDE_WHAT_DECIDES, GUARDED, HAS_TARGET, MEMORY_GREW
+from perfflow.model.result import BESIDE_WHAT_DECIDES, GUARDED, HAS_TARGET, MEMORY_GREW, PARSED
 from perfflow.model.targets import matches
 from perfflow.model.tree_facts import KEPT, STORED, tree_of
 from perfflow.store.record import Record
@@ -161,7 +161,21 @@ def _with_known_change(record: Record, by_metric: Mapping[str, Comparison]) -> M
 
 
 def _chosen(record: Record, by_metric: Mapping[str, Comparison]) -> dict[str, str]:
-    return deciding_metrics([record.plan_of(item.step).metric for item in by_metric.values()], by_metric)
+    """Return the deciding metrics of one benchmark, and beside a time the custom metrics that the workflow reads."""
+    chosen = deciding_metrics([record.plan_of(item.step).metric for item in by_metric.values()], by_metric)
+    if ASKED in chosen.values():
+        return chosen
+    custom = {
+        metric: PARSED
+        for metric, item in by_metric.items()
+        if is_custom(record, item) and item.metric.better is not Better.NONE
+    }
+    return custom | chosen
+
+
+def is_custom(record: Record, item: Comparison) -> bool:
+    """Return whether the workflow defines the metric by a `parse`."""
+    return item.metric.name not in METRICS and record.plan_of(item.step).tool == "run"
 
 
 def deciding_metrics(asked: Iterable[str | None], by_metric: Mapping[str, Comparison]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.design import Design
+from perfflow.model.metrics import Better
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import HOTSPOT, Side
 from perfflow.model.result import (
@@ -37,7 +38,7 @@ from perfflow.verdict.comparison import Comparison, Summary, speedup
 from perfflow.verdict.decide import Ruling, rule
 from perfflow.verdict.device import known_peaks
 from perfflow.verdict.findings import Findings
-from perfflow.verdict.gating import Choice, choose_rows, thresholds_for, two_stored
+from perfflow.verdict.gating import Choice, choose_rows, is_custom, thresholds_for, two_stored
 from perfflow.verdict.one_measurement import without_inverse_rates
 from perfflow.verdict.remaining import by_cpu, not_settled, remaining
 from perfflow.verdict.routing import routes_taken
@@ -184,7 +185,18 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
         node=record.node_of(series),
         same_as=choice.same_as.get(key, ""),
         why=_why(key, choice),
+        changed=is_custom(record, item) and _differs(item),
     )
+
+
+def _differs(item: Comparison) -> bool:
+    """Return whether the intervals of both sides do not overlap, for a metric without a direction."""
+    first, second = item.baseline, item.candidate
+    if item.metric.better is not Better.NONE or not first or not second:
+        return False
+    if first.low is None or first.high is None or second.low is None or second.high is None:
+        return False
+    return first.high < second.low or second.high < first.low
 
 
 def _as_built(record: Record, item: Comparison, series: Series, ruling: Ruling, thresholds: Thresholds) -> str:

@@ -7,7 +7,7 @@ import math
 from perfflow.model.criteria import Accepted, Criteria
 from perfflow.model.result import Benchmark
 from perfflow.model.result_samples import Sample
-from perfflow.model.units import format_change, format_interval, format_quantity, format_threshold
+from perfflow.model.units import format_change, format_interval, format_threshold, format_together
 
 
 def estimate_of(row: Benchmark, criteria: Criteria) -> str:
@@ -15,7 +15,7 @@ def estimate_of(row: Benchmark, criteria: Criteria) -> str:
     if row.change is not None and row.change.value is not None:
         return format_change(row.change.value)
     dimension = criteria.metric(row.metric).dimension
-    return " → ".join(format_quantity(_value(side), dimension) for side in (row.baseline, row.candidate))
+    return " → ".join(format_together([_value(side) for side in (row.baseline, row.candidate)], dimension))
 
 
 def change_of(row: Benchmark, criteria: Criteria) -> str:

@@ -11,7 +11,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.readings import FEW_SAMPLES
 from perfflow.model.result import Benchmark, HotspotResult
-from perfflow.model.units import Dimension, format_change, format_quantity, significant
+from perfflow.model.units import Dimension, format_change, format_quantity, format_together, significant
 from perfflow.tools import own_code
 from perfflow.tools.linux.costly_calls import parse_cause
 from perfflow.verdict.attribution import loss_share_text
@@ -203,7 +203,7 @@ def _grown(condition: Growth, found: Findings, benchmark: str) -> Iterator[str]:
             continue
         dimension = found.criteria.metric(row.metric).dimension
         known = [side.value for side in (row.baseline, row.candidate) if side and side.value is not None]
-        values = (format_quantity(value, dimension) for value in known)
+        values = format_together(known, dimension)
         yield f"{row.metric}: {' → '.join(values)}" + (f" ({format_change(worse)})" if worse is not None else "")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.readings import Reading
-from perfflow.model.units import UNITS, Dimension
+from perfflow.model.units import Dimension, unit_of
 from perfflow.tools import registry
 from perfflow.tools.adapter import Adapter, Role
 from perfflow.workflow.model import Parse, Step, Workflow
@@ -94,7 +94,7 @@ def metrics_of_parse(parse: Parse) -> dict[str, Metric]:
     added = {}
     for name, unit in parse.units.items():
         known = METRICS.get(name)
-        dimension = known.dimension if known else UNITS.get(unit, (Dimension.COUNT, 0))[0]
+        dimension = known.dimension if known else (unit_of(unit) or (Dimension.COUNT, 0))[0]
         default = known.better if known else _better_of(dimension)
         added[name] = Metric(name, dimension, parse.better.get(name, default), bool(known and known.exact))
     return added

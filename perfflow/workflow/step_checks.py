@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from perfflow.model.metrics import METRICS, Metric
-from perfflow.model.units import UNITS, Dimension, UnitError, duration, parse_quantity, parse_requirement
+from perfflow.model.units import Dimension, UnitError, duration, parse_quantity, parse_requirement, unit_of
 from perfflow.tools import registry
 from perfflow.tools.adapter import Role
 from perfflow.workflow import (
@@ -247,7 +247,7 @@ def check_parse(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
 
 
 def _check_unit(draft: Draft, name: str, unit: str, loc: Loc) -> None:
-    known = UNITS.get(unit) if unit != "1" else (Dimension.COUNT, 1)
+    known = unit_of(unit) if unit != "1" else (Dimension.COUNT, 1)
     if known is None:
         draft.complain(loc, f"unknown unit {unit!r}", _unit_hint(unit))
     elif name in METRICS and METRICS[name].dimension is not known[0] and known[0] is not Dimension.COUNT:

@@ -19,12 +19,15 @@ from perfflow.model.units import (
     UnitError,
     duration,
     format_change,
+    format_factor,
     format_interval,
     format_quantity,
     format_threshold,
+    format_together,
     parse_as,
     parse_quantity,
     parse_requirement,
+    shown_quantity,
     significant,
 )
 
@@ -163,6 +166,24 @@ def test_an_unknown_unit_names_the_nearest(text: str, hint: str) -> None:
     with pytest.raises(UnitError, match="unknown unit") as caught:
         parse_quantity(text)
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("unit", ["req/s", "frames/s", "tokens/s", "tx/s"])
+def test_things_per_second_are_a_rate(unit: str) -> None:
+    assert parse_quantity(f"5 {unit}") == Quantity(5.0, unit, Dimension.RATE)
+
+
+def test_values_beside_each_other_have_one_unit_and_nothing_is_nonsense() -> None:
+    assert format_together([4e-6, 8e-4], Dimension.TIME) == ["4.00 μs", "800 μs"]
+    assert shown_quantity(0.0001, Dimension.BYTES) == "<0.01 B"
+    assert format_factor(880_001.0, 880_000.0, 880_002.0) == "over 1,000x"
+    assert format_factor(0.63, 0.5, 0.9) == "0.63x [0.50x, 0.90x]"
+
+
+@pytest.mark.parametrize("unit", ["mb/s", "bytes/s", "flops/s", "gib/s"])
+def test_what_looks_like_another_unit_is_no_rate_of_things(unit: str) -> None:
+    with pytest.raises(UnitError, match="unknown unit"):
+        parse_quantity(f"5 {unit}")
 
 
 @pytest.mark.parametrize(
@@ -530,7 +551,7 @@ def test_significant_rounds_by_at_most_half_a_unit_of_the_last_digit(number: flo
         (-0.0004, "0.0%"),
         (0.0006, "+0.1%"),
         (9.5, "+950.0%"),
-        (12.3456, "+1235%"),
+        (12.3456, "13.3x as much"),
         (-1.0, "-100.0%"),
         (math.inf, "n/a"),
         (math.nan, "n/a"),
@@ -550,8 +571,8 @@ def test_changes(change: float, text: str) -> None:
         (0.05, None, 0.1, "+5.0% [unbounded, +10.0%]"),
         (0.05, -math.inf, math.inf, "+5.0% (no interval yet)"),
         (0.05, -1.0, None, "+5.0% (no interval yet)"),
-        (-1.1, -1.2, -1.0, "-110.0% [-120.0%, -100.0%]"),
-        (1169.254, 1100.0, 1200.0, "+116925% [+110000%, +120000%]"),
+        (-1.1, -1.2, -1.0, "-110% [-120%, -100%]"),
+        (1169.254, 1100.0, 1200.0, "1,170x [1,101x, 1,201x] as much"),
     ],
 )
 def test_changes_with_their_interval(change: float, low: float | None, high: float | None, text: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from perfflow.model.units import Dimension, format_change, format_quantity
+from perfflow.model.units import Dimension, format_percent, format_quantity
 from perfflow.verdict import evidence
 from perfflow.verdict.evidence import Evidence
 
@@ -21,7 +21,7 @@ VALUES = st.builds(
     st.floats(),
     st.sampled_from(Dimension),
 )
-CHANGES = st.none() | st.sampled_from(["none", "n/a"]) | st.floats(-1, 1e6).map(format_change)
+CHANGES = st.none() | st.sampled_from(["none", "n/a"]) | st.floats(-1, 1e6).map(format_percent)
 FACTORS = st.floats(0, 1e6).map(lambda value: format_quantity(value, Dimension.RATIO, unit="x"))
 LINES = st.builds(Evidence, HOSTILE, st.lists(VALUES, min_size=1, max_size=4).map(tuple), CHANGES) | st.builds(
     lambda what, factor, other: Evidence(what, (factor,), None, other), HOSTILE, FACTORS, HOSTILE
@@ -47,7 +47,7 @@ def test_a_measured_value_has_its_line(
 ) -> None:
     found = evidence.parse(evidence.line(what, value, dimension, change, at_most=at_most))
     shown = ("≤" if at_most else "") + format_quantity(value, dimension)
-    assert found == Evidence(what, (shown,), "none" if change is None else format_change(change))
+    assert found == Evidence(what, (shown,), "none" if change is None else format_percent(change))
 
 
 @pytest.mark.parametrize(
