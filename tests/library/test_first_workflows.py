@@ -170,10 +170,11 @@ def test_what_leads_back_into_the_tree_is_not_shared_and_a_comment_says_why(tmp_
 )
 def test_no_file_takes_long(files: Files, tmp_path: Path) -> None:
     make(tmp_path, files)
-    began = time.monotonic()
+    # CPU time, because other load must not count.
+    began = time.process_time()
     with suppress(UserError):
         begun(tmp_path)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_only_regular_files_of_the_project_are_read(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,10 +62,12 @@ def test_a_busy_machine_is_waited_for_and_its_holder_named(project: Project) -> 
 def test_waiting_is_apart_from_what_a_step_takes(project: Project) -> None:
     with held_elsewhere("nightly, step decode") as release:
         project.told.when_waiting = after(1.5, release)
+        began = time.monotonic()
         result = project.run(f"{BENCH[:-1]}, verify: [{{id: check, run: 'true'}}]}}")
+        whole = time.monotonic() - began
     bench = step(result, "bench")
     assert bench.waited >= 1.5
-    assert bench.seconds < 1.4, "what it took is not the waiting"
+    assert bench.waited + bench.seconds <= whole, "what it took is not the waiting"
     assert step(result, "check").waited == 0
     waits = [event for event in project.events() if event["event"] == "waiting"]
     assert [(event["step"], event["place"]) for event in waits] == [("bench", 1)]
