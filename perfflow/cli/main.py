@@ -45,6 +45,27 @@ COMMANDS = {
     "schema": "Print the JSON Schema of workflow files.",
 }
 
+GROUPS = {
+    "Measure": ("compare", "run", "gate", "bisect"),
+    "Look at results": ("report", "history", "baseline", "receipt"),
+    "Write workflows": ("init", "validate", "plan", "show", "list", "fmt", "schema", "library"),
+    "CI and other programs": ("export", "publish", "make", "mcp"),
+    "This machine and others": ("doctor", "calibrate", "executors", "clean"),
+}
+EXAMPLES = {
+    "compare": ("perfflow compare -- './old data.json' './new data.json'", "perfflow compare old.json new.json"),
+    "run": ("perfflow run bench.yaml", "perfflow run bench.yaml --only parse --budget 2m"),
+    "gate": ("perfflow gate bench.yaml --base origin/main", "perfflow gate bench.yaml --base HEAD~1 --unproven pass"),
+    "bisect": ("perfflow bisect bench.yaml --good v1.2", "perfflow bisect bench.yaml --good v1.2 --budget 20m"),
+    "report": ("perfflow report", "perfflow report --open", "perfflow report latest --thresholds action=5%"),
+    "history": ("perfflow history --since 90d", "perfflow history show parse"),
+    "doctor": ("perfflow doctor", "sudo perfflow doctor --fix"),
+    "init": ("perfflow init", "perfflow init --command './prog data.json'"),
+    "validate": ("perfflow validate bench.yaml", "perfflow validate --format github"),
+    "export": ("perfflow export --out ci", "perfflow export --format csv"),
+}
+"""Command lines that the help of a command shows."""
+
 COMPLETING = "_PERFFLOW_COMPLETE"
 """Environment variable that a shell sets to request completions."""
 
@@ -62,6 +83,9 @@ class Commands(click.Group):
             return None
         module = import_module(f"perfflow.cli.{cmd_name}_command")
         command: click.Command = module.command
+        if examples := EXAMPLES.get(cmd_name):
+            # \b keeps click from joining the lines.
+            command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in examples)])
         if COMPLETING in os.environ:
             from perfflow.cli.completion import complete
 
@@ -82,8 +106,9 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, COMMANDS[name]) for name in names])
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
