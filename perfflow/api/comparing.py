@@ -79,7 +79,7 @@ def compare(
     old: Command,
     new: Command,
     *,
-    budget: str | float = "20s",
+    budget: str | float | None = None,
     runs: int | None = None,
     metric: Clock = "auto",
     seed: int | None = None,
@@ -89,7 +89,8 @@ def compare(
     """Run two commands in pairs until the difference is settled or the budget is spent.
 
     ``old``, ``new``: a program and its arguments as a list, or a command as text.
-    ``budget``, ``lock_timeout``: time to measure, and to wait for other measurements: ``20s``, or seconds.
+    ``budget``: the longest time of the whole comparison: ``20s``, or seconds. Without it, it is 20 s, but slow commands
+    still run a few times each. ``lock_timeout``: the longest time to wait for other measurements.
     ``runs``: number of pairs, instead of ``budget``. ``metric``: the metric that decides. ``seed``: of the random order
     of the pairs. ``out``: a new folder for the run; by default in the user's cache, which `perfflow clean` empties.
     Raises UserError for unusable commands and values, and if the folder cannot be written. Raises KeyboardInterrupt
@@ -105,7 +106,9 @@ def compare(
     words = _text(old, "old"), _text(new, "new")
     require_commands(*words)
     _require_usable(runs, metric, seed)
-    question = Question(*words, budget=_duration("budget", budget), metric=metric, runs=runs)
+    question = Question(
+        *words, budget=None if budget is None else _duration("budget", budget), metric=metric, runs=runs
+    )
     patience = duration(_duration("lock_timeout", lock_timeout))
     folder = new_folder() if out is None else Path(out)
     request = RunRequest(seed=seed, lock_timeout=patience, out=folder, report=out is not None)

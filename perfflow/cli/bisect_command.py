@@ -6,11 +6,11 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfflow.cli.durations import LOCK_TIMEOUT, seconds
+from perfflow.cli.options import LOCK_TIMEOUT, UNPROVEN, seconds
 from perfflow.cli.placement import placed
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 @TRUST
 @click.option("--progress", type=click.Choice(["plain", "off"]), default="plain", help="Progress on stderr.")
 @click.option("--json", "as_json", is_flag=True, help="Print bisect.json to stdout and nothing else.")
+@UNPROVEN
 def command(
     workflow: str,
     good: str,
@@ -68,6 +69,7 @@ def command(
     trust: bool,
     progress: str,
     as_json: bool,
+    unproven: str,
 ) -> int:
     """Find the commit that introduced a regression.
 
@@ -103,16 +105,17 @@ def command(
         more = [f"--budget={budget}"] if budget else []
         more += [f"--seed={seed}"] if seed is not None else []
         # Names of revisions are unknown there, so they are passed as commits.
-        return _placed(opened, placement, [*words[1:], *more], only, (good, bad), as_json=as_json)
+        how = {"as_json": as_json, "unproven": unproven}
+        return _placed(opened, placement, [*words[1:], *more], only, (good, bad), **how)
     asked = BisectRequest(good, bad, only, benchmark, metric, total, first_parent, out, folder, seed, patience, words)
     # Without ``typed``: commits that do not build are skipped, so a command to repeat the step here would mislead.
     with shown(progress, opened, ()) as told:
         finished = bisect(opened, asked, told, _print_nothing if progress == "off" else _print_trial)
-    return print_bisection(finished, words, as_json=as_json)
+    return print_bisection(finished, words, as_json=as_json, unproven=unproven)
 
 
 def _placed(
-    opened: Opened, placement: Placement, words: list[str], only: Sequence[str], ends: tuple[str, str], *, as_json: bool
+    opened: Opened, placement: Placement, words: list[str], only: Sequence[str], ends: tuple[str, str], **how: Any
 ) -> int:
     """Bisect on another machine, and store the result as a run of this project."""
     from perfflow.cli.output import tell
@@ -128,7 +131,7 @@ def _placed(
     found = perform(opened, placement, words, only, commits, lambda text: tell(f"{text}\n"))
     kept = keep_as_run(opened.root, found.run)
     found.discard()
-    return print_bisection(show_again(kept), as_json=as_json)
+    return print_bisection(show_again(kept), **how)
 
 
 _EXITS = {
@@ -141,7 +144,7 @@ _EXITS = {
 }
 
 
-def print_bisection(finished: FinishedBisection, words: Sequence[str] = (), *, as_json: bool) -> int:
+def print_bisection(finished: FinishedBisection, words: Sequence[str] = (), *, as_json: bool, unproven: str) -> int:
     """Print the result of a bisection to stdout and return its exit status.
 
     ``words``: the command to resume it with; without it, no such command is printed.
@@ -165,7 +168,8 @@ def print_bisection(finished: FinishedBisection, words: Sequence[str] = (), *, a
         say(text if style.unicode else ascii_text(text), end="")
     if found.outcome.value == "interrupted" and found.regression and words:
         tell(f"interrupted; to resume: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
-    return int(_EXITS[found.outcome.value])
+    status = _EXITS[found.outcome.value]
+    return int(Exit.PASS if status is Exit.UNPROVEN and unproven == "pass" else status)
 
 
 def _print_trial(item: Tried) -> None:

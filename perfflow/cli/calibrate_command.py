@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfflow.cli.durations import LOCK_TIMEOUT, seconds
+from perfflow.cli.options import LOCK_TIMEOUT, seconds
 from perfflow.cli.output import say
 from perfflow.cli.placement import placed
 from perfflow.cli.trust import TRUST

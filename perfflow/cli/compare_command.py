@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from perfflow.cli.durations import LOCK_TIMEOUT, seconds
+from perfflow.cli.options import LOCK_TIMEOUT, UNPROVEN, seconds
 from perfflow.model.errors import Exit, UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from perfflow.jobs.compare.compare_commands import Question
     from perfflow.jobs.run.run import FinishedRun, RunRequest
     from perfflow.session.open_workflow import Opened
@@ -39,9 +41,8 @@ class _CompareCommand(click.Command):
 @click.argument("sides", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--budget",
-    default="20s",
-    show_default=True,
-    help="Longest time to measure. A command of more than 2 s (or 1/24 of that time) runs at least 5 times.",
+    metavar="TIME",
+    help="Longest time of the whole comparison (default: 20s, but slow commands still run 5 times each).",
 )
 @click.option("--runs", type=click.IntRange(1, 10**6), help="Measure exactly this many pairs.")
 @click.option(
@@ -78,12 +79,12 @@ class _CompareCommand(click.Command):
     "--out", type=click.Path(path_type=Path), help="Write the run to this folder, which must be new or empty."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print result.json to stdout and nothing else.")
-@click.option("--allow-unproven", is_flag=True, help="Exit 0 if the verdict is unproven.")
+@UNPROVEN
 @click.pass_context
 def command(
     context: click.Context,
     sides: tuple[str, ...],
-    budget: str,
+    budget: str | None,
     runs: int | None,
     metric: str,
     seed: int | None,
@@ -95,7 +96,7 @@ def command(
     fail_on: str | None,
     out: Path | None,
     as_json: bool,
-    allow_unproven: bool,
+    unproven: str,
 ) -> int:
     """Compare two commands (perfflow compare -- 'OLD ARG' 'NEW ARG') or two stored results.
 
@@ -112,7 +113,8 @@ def command(
     whole interval of a regression is beyond the action threshold.
     """
     if len(sides) != 2:
-        raise UserError.of(f"compare takes two commands or two stored results, not {len(sides)}", _USAGE)
+        hint = _quoted(sides) if context.meta[_MARK] else ""
+        raise UserError.of(f"compare takes two commands or two stored results, not {len(sides)}", hint or _USAGE)
     if not all(side.strip() for side in sides):
         raise UserError.of("one of the commands is empty", _USAGE)
     words = sides[0], sides[1]
@@ -127,7 +129,9 @@ def command(
     for option, value in (("--across-machines", across_machines), ("--fail-on", fail_on), ("--where", where)):
         if value:
             raise UserError.of(f"{option} applies only to stored results, and these are commands", "leave it out")
-    if not context.meta[_MARK]:
+    if context.meta[_MARK]:
+        _require_quoted(words)
+    else:
         _refuse_misspelt(words)
     from perfflow.cli.console import SignsOfLife
     from perfflow.cli.output import say
@@ -139,7 +143,7 @@ def command(
     opened, request = _request(question, seed, seconds("--lock-timeout", lock_timeout), out)
     finished = run(opened, request, SignsOfLife(style_of(sys.stderr)))
     say(_answer(finished, as_json=as_json), end="")
-    return _exit_of(finished, allow_unproven=allow_unproven)
+    return _exit_of(finished, unproven=unproven)
 
 
 def _are_stored(words: tuple[str, str]) -> bool:
@@ -155,6 +159,31 @@ def _are_stored(words: tuple[str, str]) -> bool:
         hint = f"{error.problems[0].hint}; commands go after a `--`"
         raise UserError.of(error.problems[0].message, hint)
     return all(stored)
+
+
+def _require_quoted(words: tuple[str, str]) -> None:
+    """Raise UserError if the second word is no program: the words of one command were meant, as in `sleep 0.01`."""
+    from perfflow.jobs.compare.compare_commands import needs_shell
+
+    second = words[1]
+    if any(len(word.split()) != 1 or needs_shell(word) for word in words) or not shutil.which(words[0]):
+        return
+    misspelt = "/" in second and not Path(second).exists()
+    if not shutil.which(second) and not misspelt:
+        text = f"{second!r} is not a program: compare takes two commands, each in quotation marks"
+        raise UserError.of(text, f"{_quoted(words)}, or check the name of the program")
+
+
+def _quoted(words: Sequence[str]) -> str:
+    """Return how to write the words of one command, or of two whose programs have the same name; '' for one word."""
+    half = len(words) // 2
+    if len(words) < 2:
+        return ""
+    if len(words) % 2 == 0 and half > 1 and words[0] == words[half]:
+        sides = [shlex.join(words[:half]), shlex.join(words[half:])]
+    else:
+        sides = [shlex.join(words), "NEW COMMAND"]
+    return f"write perfflow compare -- {' '.join(map(shlex.quote, sides))}"
 
 
 def _refuse_misspelt(words: tuple[str, str]) -> None:
@@ -195,7 +224,7 @@ def _stored(
     first, second = (_find(root, word, chosen) for word in words)
     finished = compare_stored(first, second, CompareOptions(out or new_folder(), across_machines))
     report = finished.folder / REPORT
-    status = print_verdict(finished.result, report, as_json=as_json, color="auto", allow_unproven=False)
+    status = print_verdict(finished.result, report, as_json=as_json, color="auto", unproven="fail")
     failures = proven_regressions(finished.result) if fail_on else []
     for text in [] if as_json else failures:
         say(visible(text))
@@ -239,7 +268,8 @@ def _request(question: Question, seed: int | None, patience: float, out: Path | 
     wrong = stream_mistake(question.stdout)
     if wrong:
         raise UserError.of(f"--stdout {question.stdout!r}: {wrong[0]}", wrong[1])
-    seconds(f"--budget {question.budget}", question.budget, "write 20s or 5m")
+    if question.budget is not None:
+        seconds("--budget", question.budget, "write 20s or 5m")
     # Writing the report takes time, and most users only want the answer.
     request = RunRequest(seed=seed, lock_timeout=patience, out=out or new_folder(), report=out is not None)
     return as_run(question, request)
@@ -260,7 +290,7 @@ def _answer(finished: FinishedRun, *, as_json: bool) -> str:
     return text if style.unicode else ascii_text(text)
 
 
-def _exit_of(finished: FinishedRun, *, allow_unproven: bool) -> int:
+def _exit_of(finished: FinishedRun, *, unproven: str) -> int:
     from perfflow.cli.verdict import exit_of
 
-    return int(Exit.INTERRUPTED if finished.interrupted else exit_of(finished.result, allow_unproven=allow_unproven))
+    return int(Exit.INTERRUPTED if finished.interrupted else exit_of(finished.result, unproven=unproven))

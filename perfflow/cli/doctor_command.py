@@ -7,17 +7,26 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfflow.cli.output import say, say_page
+from perfflow.cli.output import say, say_page, tell
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from perfflow.machine.noise_findings import Finding
 
 
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--fix", "fixing", is_flag=True, help="Change the settings that make the machine quieter (needs root).")
+@click.option(
+    "--fix",
+    "fixing",
+    is_flag=True,
+    help="Show the changes of settings that make the machine quieter, ask, and make them (needs root).",
+)
+@click.option("--yes", is_flag=True, help="With --fix: make the changes without asking, for scripts.")
 @click.option("--restore", "restoring", is_flag=True, help="Restore the settings that --fix changed (needs root).")
-def command(as_json: bool, fixing: bool, restoring: bool) -> int:
+def command(as_json: bool, fixing: bool, yes: bool, restoring: bool) -> int:
     """Check how noisy this machine is (quiet, busy or hostile), why, and how to make it quieter. Takes two seconds."""
     import sys
 
@@ -27,13 +36,14 @@ def command(as_json: bool, fixing: bool, restoring: bool) -> int:
 
     if fixing and restoring:
         raise click.UsageError("--fix and --restore exclude each other")
+    if yes and not fixing:
+        raise click.UsageError("--yes applies only to --fix")
     if restoring:
         for path, value in tuning.restore():
             say(f"{path} = {value}")
         return 0
     if fixing:
-        for path, before, after in tuning.fix():
-            click.echo(f"{path}: {before} -> {after}", err=as_json)
+        fix(tuning.wanted(), yes=yes)
     findings = noise.examine()
     test = noise.self_test()
     if as_json:
@@ -48,6 +58,31 @@ def command(as_json: bool, fixing: bool, restoring: bool) -> int:
     said = [line for item in findings for line in _lines(item, width)]
     say_page([*wrapped(head, width), *said, *wrapped(_ADVICE[kind.value], width)])
     return 0
+
+
+def fix(changes: Sequence[tuple[Path, str, str]], *, yes: bool, state: Path | None = None) -> None:
+    """Show the changes on stderr, ask unless ``yes``, and make them. Raises UserError if there is nobody to ask.
+
+    changes: (file, value, wanted value). ``state``: the file that keeps the values for --restore.
+    """
+    import sys
+
+    from perfflow.machine import tuning
+    from perfflow.model.errors import UserError
+
+    if not changes:
+        tell("no setting needs a change\n")
+        return
+    tell("changes of settings, which `perfflow doctor --restore` undoes:\n")
+    tell("".join(f"  {path}: {before} -> {after}\n" for path, before, after in changes))
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UserError.of("nothing was changed: there is no terminal to ask on", "add --yes to change them")
+        if not click.confirm("Make these changes?", err=True):
+            tell("nothing was changed\n")
+            return
+    tuning.fix(changes, state or tuning.STATE)
+    tell("changed\n")
 
 
 _INDENT = " " * 6

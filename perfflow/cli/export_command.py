@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -22,12 +21,6 @@ CSV = "csv"
 PROFILES = ("folded", "speedscope", "pprof")
 """Not written by default: one file for each profile with stacks, for other viewers."""
 TABLES = ("samples", "decisions")
-
-
-def _anchor(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", value):
-        raise click.BadParameter("use lower-case letters, digits and single hyphens, such as hops")
-    return value
 
 
 @click.command("export")
@@ -57,20 +50,11 @@ def _anchor(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     help="File with the current text of the comment, whose log of runs is continued.",
 )
 @click.option(
-    "--anchor",
-    default="hops",
-    show_default=True,
-    callback=_anchor,
-    metavar="NAME",
-    help="NAME of the two marks between which the comment keeps its log of runs: `<!-- perfflow:NAME:begin -->` and "
-    "`<!-- perfflow:NAME:end -->`.",
-)
-@click.option(
     "--unproven",
-    type=click.Choice(["ask", "pass", "fail"]),
-    default="ask",
+    type=click.Choice(["fail", "pass"]),
+    default="fail",
     show_default=True,
-    help="How the check run (ask: action_required) and junit.xml (ask, pass: skipped) show an unproven verdict.",
+    help="How an unproven verdict is shown. fail: a failure. pass: a neutral check run, and skipped in junit.xml.",
 )
 def command(
     run: str,
@@ -78,7 +62,6 @@ def command(
     formats: tuple[str, ...],
     table: Table | None,
     previous: Path | None,
-    anchor: str,
     unproven: str,
 ) -> None:
     """Write files for CI services from RUN's result.json. Measures, judges and sends nothing, and needs no token.
@@ -109,7 +92,7 @@ def command(
     if to_stdout:
         _print(tables)
         return
-    options = ExportOptions(unproven, read_previous(previous) if previous else "", anchor)
+    options = ExportOptions(unproven, read_previous(previous) if previous else "")
     lost: list[str] = []
     profiles = profile_files(result, place, [name for name in formats if name in PROFILES], lost.append)
     for reason in lost:

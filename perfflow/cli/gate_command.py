@@ -9,7 +9,6 @@ from perfflow.cli import run_command, stored_gate
 from perfflow.model.errors import UserError
 
 BASE = "origin/main"
-_LEFT_OUT = ("apply", "left_out")
 
 
 def _options() -> list[click.Parameter]:
@@ -25,7 +24,7 @@ def _options() -> list[click.Parameter]:
     ]
     found: list[click.Parameter] = []
     for option in run_command.command.params:
-        if option.name not in _LEFT_OUT:
+        if option.name != "apply":
             found += bases if option.name == "base" else [option]
     return found
 
@@ -46,7 +45,7 @@ def _gate(*, base_results: str | None, across_machines: bool, fail_on: str | Non
         # A resumed run keeps its own base.
         options["base"] = ""
     # click declares the callback as optional.
-    status: int = run_command.command.callback(apply=False, left_out=None, **options)  # type: ignore[misc]
+    status: int = run_command.command.callback(apply=False, **options)  # type: ignore[misc]
     return status
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfflow.cli.durations import LOCK_TIMEOUT
+from perfflow.cli.options import LOCK_TIMEOUT
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit, UserError
 
@@ -27,7 +27,9 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that choose benchmarks and runs."""
     for option in (
         click.option("--branch", default="", help="Only runs of this branch."),
-        click.option("--since", default="", metavar="DATE", help="Only runs since this date, such as 2026-03-31."),
+        click.option(
+            "--since", default="", metavar="WHEN", help="Only runs since then: 90d, 3w or 12h before now, or a date."
+        ),
         click.option("--metric", default="", help="Only this metric."),
         click.option("--machine", default="", metavar="IDENTITY", help="Only runs on this machine."),
         click.option(
@@ -185,7 +187,7 @@ def _show_suspicions(found: Sequence[Suspicion], *, as_json: bool) -> None:
 
 def _suspicions(asked: HistoryFilter, workflow: str | None, options: Mapping[str, Any]) -> tuple[list[Suspicion], int]:
     """Return the suspicions and an exit status. If ``workflow`` is given, first measure its open ones in pairs."""
-    from perfflow.cli.durations import seconds
+    from perfflow.cli.options import seconds
     from perfflow.cli.progress import shown
     from perfflow.jobs.history import suspicion_report
     from perfflow.session.clock import now
@@ -293,9 +295,10 @@ def _added(added: Added, given: int, what: str) -> None:
 
 
 def _asked(*, since: str = "", **filters: str) -> HistoryFilter:
-    from perfflow.jobs.history.trends import HistoryFilter, moment
+    from perfflow.jobs.history import trends
+    from perfflow.session.clock import now
 
-    return HistoryFilter(since=moment(since) if since else None, **filters)
+    return trends.HistoryFilter(since=trends.since(since, trends.moment(now())) if since else None, **filters)
 
 
 def _show(table: Any) -> None:

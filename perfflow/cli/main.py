@@ -113,9 +113,10 @@ class Commands(click.Group):
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
+        from perfflow.cli.output import say
         from perfflow.model.version import described
 
-        click.echo(f"perfflow {described()}")
+        say(f"perfflow {described()}")
         ctx.exit()
 
 
@@ -217,7 +218,13 @@ def _has_no_folder() -> bool:
 
 def _remedy(error: OSError) -> str:
     import errno
+    import traceback
 
+    # Help texts are printed by click itself.
+    if [*traceback.walk_tb(error.__traceback__)][-1][0].f_code is click.echo.__code__:
+        from perfflow.cli.output import lost_output
+
+        return str(lost_output(error))
     where = f"{error.filename}: " if error.filename else ""
     remedy = {
         errno.ENOSPC: "free some space, or name a folder on another disk with --out DIR",

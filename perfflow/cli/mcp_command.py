@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.durations import seconds
+from perfflow.cli.options import seconds
 from perfflow.model.errors import Exit, UserError
 
 _PACKAGE = "mcp>=2"

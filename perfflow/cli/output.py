@@ -36,15 +36,24 @@ def say(text: str, *, end: str = "\n") -> bool:
         _is_read = False
         _to_nowhere(1)
     except OSError as error:
-        # Flushing the buffer at exit would fail again, with Python's own exit status.
         gone = error.errno == errno.EIO and stat.S_ISCHR(os.fstat(1).st_mode)
         _is_read = False
+        if not gone:
+            raise lost_output(error) from error
         _to_nowhere(1)
-        if gone:
-            return False
-        what = f"cannot write to standard output: {error.strerror}"
-        raise UserError.of(what, "`perfflow report` prints the verdict again", Exit.UNMEASURED) from error
+        return False
     return _is_read
+
+
+def lost_output(error: OSError) -> UserError:
+    """Return the error to raise if stdout is a file that cannot be written. Later output to it is dropped."""
+    from perfflow.store.write_failure import remedy
+
+    # Flushing the buffer at exit would fail again, with Python's own exit status.
+    _to_nowhere(1)
+    what = f"cannot write to standard output: {error.strerror}"
+    hint = f"{remedy(error)} where the output goes, or send it elsewhere; `perfflow report` shows stored runs"
+    return UserError.of(what, hint, Exit.UNMEASURED)
 
 
 def _write(text: str) -> None:

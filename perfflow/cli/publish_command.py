@@ -36,10 +36,10 @@ def _sha(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str
 @click.option("--always", is_flag=True, help="Create a comment even if the run passed.")
 @click.option(
     "--unproven",
-    type=click.Choice(["ask", "pass", "fail"]),
-    default="ask",
+    type=click.Choice(["fail", "pass"]),
+    default="fail",
     show_default=True,
-    help="How the check run shows an unproven verdict (ask: action_required).",
+    help="How the check run shows an unproven verdict. fail: a failure. pass: neutral.",
 )
 def github(
     run: str,

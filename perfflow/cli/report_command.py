@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfflow.cli.options import UNPROVEN
+
 if TYPE_CHECKING:
     from perfflow.jobs.rejudge.rejudge import Rejudged
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--open", "opened", is_flag=True, help="Open report.html in the browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json to stdout and nothing else.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="When to use colour.")
-@click.option("--allow-unproven", is_flag=True, help="Exit 0 if the verdict is unproven.")
+@UNPROVEN
 def command(
     run: str,
     thresholds: tuple[str, ...],
@@ -36,7 +38,7 @@ def command(
     opened: bool,
     as_json: bool,
     color: str,
-    allow_unproven: bool,
+    unproven: str,
 ) -> int:
     """Judge RUN again from its stored samples, without measuring.
 
@@ -59,16 +61,16 @@ def command(
         return _calibration(root, only_path=html, opened=opened, as_json=as_json)
     place = find(root, run)
     if not thresholds and out is None and is_bisection(place):
-        return _bisection(place, as_json=as_json)
+        return _bisection(place, as_json=as_json, unproven=unproven)
     again = rejudge(place, thresholds, out)
     if again.note:
         click.echo(f"note: {again.note}", err=True)
     if html or opened:
-        return _page(again, opened=opened, allow_unproven=allow_unproven)
-    return print_verdict(again.result, again.report, as_json=as_json, color=color, allow_unproven=allow_unproven)
+        return _page(again, opened=opened, unproven=unproven)
+    return print_verdict(again.result, again.report, as_json=as_json, color=color, unproven=unproven)
 
 
-def _page(again: Rejudged, *, opened: bool, allow_unproven: bool) -> int:
+def _page(again: Rejudged, *, opened: bool, unproven: str) -> int:
     """Print the path of the page of a run, and open it if ``opened``."""
     from perfflow.cli.verdict import exit_of
     from perfflow.model.errors import UserError
@@ -77,16 +79,17 @@ def _page(again: Rejudged, *, opened: bool, allow_unproven: bool) -> int:
     if again.report is None:
         raise UserError.of("no report.html was written", "name a new folder for it with --out DIR")
     _show(again.report.with_name(PAGE), opened=opened)
-    return int(exit_of(again.result, allow_unproven=allow_unproven))
+    return int(exit_of(again.result, unproven=unproven))
 
 
 def _show(page: Path, *, opened: bool) -> None:
     """Print the path of a page, and open it if ``opened``."""
     import webbrowser
 
+    from perfflow.cli.output import say
     from perfflow.cli.verdict import shown_path
 
-    click.echo(shown_path(page))
+    say(shown_path(page))
     if opened and not webbrowser.open(page.resolve().as_uri()):
         click.echo("note: no browser was found; open the file yourself, or set BROWSER to a browser", err=True)
 
@@ -108,8 +111,8 @@ def _calibration(root: Path, *, only_path: bool, opened: bool, as_json: bool) ->
     return int(Exit.PASS)
 
 
-def _bisection(place: Path, *, as_json: bool) -> int:
+def _bisection(place: Path, *, as_json: bool, unproven: str) -> int:
     from perfflow.cli.bisect_command import print_bisection
     from perfflow.jobs.bisect.rerender import show_again
 
-    return print_bisection(show_again(place), as_json=as_json)
+    return print_bisection(show_again(place), as_json=as_json, unproven=unproven)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfflow.cli.durations import LOCK_TIMEOUT, seconds
+from perfflow.cli.options import LOCK_TIMEOUT, UNPROVEN, seconds
 from perfflow.cli.placement import PLACE, PlacementOptions, detached
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from perfflow.jobs.optimize.write_settings import Target
     from perfflow.jobs.run.run import FinishedRun
     from perfflow.session.open_workflow import Opened
+
+LEFT_OUT = "PERFFLOW_LEFT_OUT"
+"""Environment variable with a file. If this machine lacks what the workflow needs, the reason is written to it, and
+the exit status is 0."""
 
 
 @click.command("run")
@@ -60,14 +65,8 @@ if TYPE_CHECKING:
 @click.option(
     "--apply", is_flag=True, help="Write the environment and parameters of accepted candidates into the workflow file."
 )
-@click.option("--allow-unproven", is_flag=True, help="Exit 0 if the verdict is unproven.")
+@UNPROVEN
 @PLACE
-@click.option(
-    "--left-out",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="If this machine lacks what the workflow needs, write the reason to FILE and exit 0.",
-)
 def command(
     workflow: str,
     settings: tuple[str, ...],
@@ -89,9 +88,8 @@ def command(
     progress: str | None,
     color: str,
     apply: bool,
-    allow_unproven: bool,
+    unproven: str,
     place: PlacementOptions,
-    left_out: Path | None,
     against: str | None = None,
 ) -> int:
     """Run WORKFLOW: a file, or the name of a workflow in ./workflows or in the library.
@@ -104,6 +102,8 @@ def command(
     from perfflow.session.open_workflow import select
     from perfflow.store.run_folder import REPORT, find
 
+    # `make perf` sets it. Programs that the workflow starts must not inherit it.
+    left_out = os.environ.pop(LEFT_OUT, "")
     require_fitting(alone=bool(out) or seed is not None, resume=bool(resume), base=base, head=head, apply=apply)
     patience = seconds("--lock-timeout", lock_timeout)
     total = None if budget is None else seconds("--budget", budget)
@@ -113,7 +113,7 @@ def command(
     if dry_run:
         return _dry_run(opened, stages, only, start, base, head, total)
     if left_out and (why := _missing(opened, select(opened.plan, stages, only, start))):
-        return _skip(opened, why, left_out)
+        return _skip(opened, why, Path(left_out))
     click.echo("".join(f"{problem.render()}\n" for problem in opened.problems), nl=False, err=True)
     words = _words(workflow, settings, base, head)
     resumed = find(opened.root, resume) if resume else None
@@ -123,8 +123,8 @@ def command(
     with detached(words, place), shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
         finished = run(opened, request, told)
     if left_out and (why := _failed_for_lack(finished)):
-        return _skip(opened, why, left_out)
-    how: Any = {"as_json": as_json, "color": color, "allow_unproven": allow_unproven}
+        return _skip(opened, why, Path(left_out))
+    how: Any = {"as_json": as_json, "color": color, "unproven": unproven}
     status = print_verdict(finished.result, finished.folder / REPORT, **how)
     more = after(finished, _target(opened), words, annotate=progress != "off", apply=apply)
     return more if finished.interrupted else status or more

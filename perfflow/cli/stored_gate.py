@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfflow.cli import run_command
-from perfflow.cli.durations import seconds
+from perfflow.cli.options import seconds
 from perfflow.model.errors import Exit, UserError
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ def _concluded(opened: Opened, head: FinishedRun, base: Any, asked: StoredBaseOp
     from perfflow.report.sanitize import visible
     from perfflow.store.run_folder import REPORT
 
-    how = {"as_json": options["as_json"], "color": options["color"], "allow_unproven": options["allow_unproven"]}
+    how = {"as_json": options["as_json"], "color": options["color"], "unproven": options["unproven"]}
     tell("".join(f"note: {visible(note)}\n" for note in head.notes))
-    own = exit_of(head.result, allow_unproven=options["allow_unproven"])
+    own = exit_of(head.result, unproven=options["unproven"])
     if head.interrupted or not head.result.benchmarks:
         print_verdict(head.result, head.folder / REPORT, **how)
         return (

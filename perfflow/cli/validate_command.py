@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import click
 
+from perfflow.cli.output import say
 from perfflow.model.errors import Exit, Problem, Severity, UserError, in_file_order
 from perfflow.model.lazy import dataclass
 
@@ -96,7 +97,7 @@ def _print_text(checked: Checked) -> None:
         click.echo(f"{name}: {errors} error{'s' if errors > 1 else ''}", err=True)
         return
     warnings = f", {count} warning{'s' if count > 1 else ''}" if count else ""
-    click.echo(f"{name}: ok, {checked.steps} step{'' if checked.steps == 1 else 's'}{warnings}")
+    say(f"{name}: ok, {checked.steps} step{'' if checked.steps == 1 else 's'}{warnings}")
 
 
 def _print_annotations(checked: Checked) -> None:
@@ -107,7 +108,7 @@ def _print_annotations(checked: Checked) -> None:
         title = {"title": problem.rule} if problem.rule else {}
         told = ",".join(f"{key}={_escaped(str(value), '%:,')}" for key, value in (at | title).items())
         text = f"{problem.message}\n{problem.hint}" if problem.hint else problem.message
-        click.echo(f"::{problem.severity} {told}::{_escaped(text, '%')}")
+        say(f"::{problem.severity} {told}::{_escaped(text, '%')}")
 
 
 def _escaped(text: str, special: str) -> str:
@@ -130,7 +131,7 @@ def _print_json(found: Iterable[Checked]) -> None:
         }
         for item in found
     ]
-    click.echo(json.dumps({"schema": SCHEMA, "files": files}, indent=2))
+    say(json.dumps({"schema": SCHEMA, "files": files}, indent=2))
 
 
 def _problem_json(problem: Problem) -> dict[str, object]:

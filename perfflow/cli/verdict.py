@@ -17,7 +17,7 @@ EXITS = {"pass": Exit.PASS, "fail": Exit.FAIL, "error": Exit.UNMEASURED, "unprov
 """Exit status of each verdict."""
 
 
-def print_verdict(result: Result, report: Path | None, *, as_json: bool, color: str, allow_unproven: bool) -> int:
+def print_verdict(result: Result, report: Path | None, *, as_json: bool, color: str, unproven: str) -> int:
     """Print a result and return its exit status. ``report`` is the path of its report, None if none was written."""
     if as_json:
         say(to_text(result), end="")
@@ -26,14 +26,17 @@ def print_verdict(result: Result, report: Path | None, *, as_json: bool, color: 
         where = shown_path(report) if report else ""
         text = terminal.render(result, width=style.width, color=style.color, unicode=style.unicode, where=where)
         say(without_commands(text) if in_github() else text, end="")
-    return int(exit_of(result, allow_unproven=allow_unproven))
+    return int(exit_of(result, unproven=unproven))
 
 
-def exit_of(result: Result, *, allow_unproven: bool = False) -> Exit:
-    """Return the exit status of a result. Without a verdict it is an error only if something was not measured."""
+def exit_of(result: Result, *, unproven: str = "fail") -> Exit:
+    """Return the exit status of a result, with the value of ``--unproven``.
+
+    Without a verdict it is an error only if something was not measured.
+    """
     if result.verdict is None:
         return Exit.UNMEASURED if result.unmeasured else Exit.PASS
-    return Exit.PASS if result.verdict == "unproven" and allow_unproven else EXITS[result.verdict]
+    return Exit.PASS if result.verdict == "unproven" and unproven == "pass" else EXITS[result.verdict]
 
 
 def shown_path(path: Path) -> str:

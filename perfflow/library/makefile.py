@@ -45,13 +45,13 @@ _RUN = """
 define PERF_RUN
 @mkdir -p $(PERF_STAMPS)
 @rm -f $(PERF_STAMPS)/$*.pass $(PERF_STAMPS)/$*.out
-$(PERF_QUIET)$(PERF_ONE_AT_A_TIME) $(PERFFLOW) run $< $(PERFFLOW_FLAGS) $(PERF_LEFT_OUT)
+$(PERF_QUIET)$(PERF_LEFT_OUT) $(PERF_ONE_AT_A_TIME) $(PERFFLOW) run $< $(PERFFLOW_FLAGS)
 @test -e $(PERF_STAMPS)/$*.out || touch $(PERF_STAMPS)/$*.pass
 endef
 
 .PHONY: perf $(PERF_NAMES:%=perf-%)
 perf: $(foreach name,$(PERF_NAMES),$(PERF_STAMPS)/$(name).$(if $(filter $(name),$(PERF_OUT)),out,pass))
-perf: PERF_LEFT_OUT = --left-out $(PERF_STAMPS)/$*.out
+perf: PERF_LEFT_OUT = PERFFLOW_LEFT_OUT=$(PERF_STAMPS)/$*.out
 perf: PERF_QUIET = @
 $(PERF_NAMES:%=perf-%): perf-%: $(PERF_STAMPS)/%.pass
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perfflow.machine.noise_findings import chosen, read
@@ -31,21 +31,24 @@ STATE = Path("/var/lib/perfflow/tuning.json")
 _AS_ROOT = "run it as root, on the machine itself: sudo perfflow doctor"
 
 
-def fix(root: Path = Path("/"), state: Path = STATE) -> list[tuple[Path, str, str]]:
-    """Set every wanted value that differs; return (file, before, after). Raises UserError if one cannot be set."""
-    changes = [
-        (path, before, wanted)
-        for pattern, wanted in WANTED.items()
+def wanted(root: Path = Path("/")) -> list[tuple[Path, str, str]]:
+    """Return (file, value, wanted value) of each setting that makes this machine noisy. Changes nothing."""
+    return [
+        (path, before, after)
+        for pattern, after in WANTED.items()
         for path in sorted(root.glob(pattern))
         # A value that cannot be read (the governor of a core that is off) could not be restored.
-        if (before := chosen(read(path))) not in ("", wanted, *_ALSO_FINE.get(pattern, ()))
+        if (before := chosen(read(path))) not in ("", after, *_ALSO_FINE.get(pattern, ()))
     ]
+
+
+def fix(changes: Sequence[tuple[Path, str, str]], state: Path = STATE) -> None:
+    """Make the changes that ``wanted`` returned. Raises UserError if a value cannot be set."""
     if changes:
         _remember({**{str(path): before for path, before, _ in changes}, **_remembered(state)}, state)
-    failed = [said for path, _, wanted in changes if (said := _set(path, wanted))]
+    failed = [said for path, _, after in changes if (said := _set(path, after))]
     if failed:
         raise UserError.of("; ".join(failed), f"{_AS_ROOT} --fix (--restore undoes the values that were set)")
-    return changes
 
 
 def restore(state: Path = STATE) -> list[tuple[Path, str]]:

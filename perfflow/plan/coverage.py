@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perfflow.model.metrics import TIMES
 from perfflow.model.peaks import PEAK_DIMENSIONS, Peaks, key_of
 from perfflow.model.targets import Target, crossing_hint, matches, read_key
 from perfflow.model.units import UnitError
@@ -30,13 +29,11 @@ LINTS = (
     "optimize-without-correctness",
     COMPUTE_FIRST,
     ORDER,
-    "no-memory-metric",
     "synthetic-only",
     "left-running",
 )
 """Rules about methodology that ``allow`` of a step can disable, with a reason."""
 _WORK_METRICS = {"bytes": "throughput", "elements": "rate", "flops": "flops"}
-_MEMORY = {"rss", "heap_peak", "alloc", "allocs", "gpu_memory_peak"}
 
 
 def metrics_of(item: Planned) -> frozenset[str]:
@@ -56,7 +53,6 @@ def check(draft: Draft, plan: Plan) -> None:
         if not _allowed(draft, "target") and not is_in_doubt(draft, target.benchmark):
             _check_target(draft, plan, target)
     _check_optimize(draft)
-    _check_memory(draft, plan)
     _check_expected(draft, plan)
     requirements.check(draft, plan)
     runs_on.check(draft, plan)
@@ -221,15 +217,6 @@ _MISSING = {
         "optimize-without-correctness",
     ),
 }
-
-
-def _check_memory(draft: Draft, plan: Plan) -> None:
-    timed = [target for target in plan.criteria.targets if target.metric.name in TIMES]
-    measured = {metric for item in _measuring(plan) for metric in metrics_of(item)}
-    if timed and not measured & _MEMORY and not _allowed(draft, "no-memory-metric") and not is_in_doubt(draft, "**"):
-        hint = "add a step with `uses: massif`, or with `uses: command`, which measures max RSS"
-        message = "there is a target on time, but no step measures memory"
-        draft.warn(("targets",), message, hint, key=True, rule="no-memory-metric")
 
 
 def _check_scenarios(draft: Draft, plan: Plan) -> None:

@@ -68,7 +68,8 @@ def _grant(row: Benchmark, more: int, *, options: bool) -> str:
     if not row.stopped:
         runs = row.pairs + more
         return f" (--runs {runs})" if options else f" (runs: {runs})"
-    if row.stopped == "total budget":
+    # A comparison of two commands has one row, so its budget is that of the run.
+    if row.stopped == "total budget" and not options:
         return f" (a --budget of {_as_option(seconds * _SPARE)} more)" if seconds else " (a larger --budget)"
     if seconds is None or row.seconds is None:
         return " (a larger --budget)" if options else " (a larger budget)"

@@ -42,7 +42,14 @@ def test_json_is_a_whole_result(tmp_path: Path) -> None:
     result = json.loads(stdout)
     assert result["run"]["seed"] == 3
     assert {row["pairs"] for row in result["benchmarks"] if row["metric"] == "time"} == {8}
+    assert result["run"]["budget"] is None
     assert status in (0, 4)
+
+
+def test_the_budget_is_that_of_the_whole_comparison(tmp_path: Path) -> None:
+    _, stdout, _ = compare(tmp_path, "--json", "--runs", "2", "--budget", "1m", "--", "true", "/bin/true")
+    run = json.loads(stdout)["run"]
+    assert (run["budget"], run["command"][:4]) == (60, ["perfflow", "compare", "--budget", "1m"])
 
 
 def test_a_pipeline_runs_in_a_shell_and_is_judged_by_wall_time(tmp_path: Path) -> None:
@@ -70,6 +77,9 @@ def test_expressions_of_workflows_mean_nothing_here(tmp_path: Path) -> None:
         (["--", ".", "."], 3, "."),
         (["--", "true"], 2, "compare takes two commands or two stored results, not 1"),
         (["--", "true", ""], 2, "one of the commands is empty"),
+        (["--", "sleep", "0.01"], 2, "perfflow compare -- 'sleep 0.01' 'NEW COMMAND'"),
+        (["--", "sleep", "0.01", "sleep", "0.02"], 2, "perfflow compare -- 'sleep 0.01' 'sleep 0.02'"),
+        (["--", "ls", "-l", "/"], 2, "perfflow compare -- 'ls -l /' 'NEW COMMAND'"),
         (["--budget", "20", "--", "true", "true"], 2, "20s"),
     ],
 )

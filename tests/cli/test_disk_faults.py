@@ -74,7 +74,7 @@ def test_the_other_commands_on_a_full_disk_stop_with_a_remedy_and_keep_what_was_
     done = script(
         f"""{DISK}
         export FROM=1000
-        perfflow run flow.yaml --progress off --allow-unproven > ../first
+        perfflow run flow.yaml --progress off --unproven pass > ../first
         perfflow baseline save old latest > /dev/null
         first=$(readlink .perfflow/runs/latest)
         cat /dev/zero > fill || true
@@ -116,8 +116,8 @@ def test_a_project_that_may_only_be_read_is_measured_with_out_and_refused_withou
         status perfflow baseline save old latest
         status perfflow report latest > ../again
         status perfflow run flow.yaml --resume --progress off
-        status perfflow compare --runs 3 --allow-unproven -- true /bin/true > ../compared
-        status perfflow run flow.yaml --progress off --out ../out --allow-unproven > ../measured
+        status perfflow compare --runs 3 --unproven pass -- true /bin/true > ../compared
+        status perfflow run flow.yaml --progress off --out ../out --unproven pass > ../measured
         tail -q -n 1 ../again ../compared ../measured
         ls ../out
         """,
@@ -137,7 +137,7 @@ def test_a_limit_of_file_sizes_stops_a_run_as_a_full_disk_does(place: Path) -> N
         """
         export COUNTER=$PWD/counter FROM=1000
         (ulimit -f 2; status perfflow run flow.yaml --progress off) 2> said
-        status perfflow run flow.yaml --resume --progress off --allow-unproven > whole
+        status perfflow run flow.yaml --resume --progress off --unproven pass > whole
         tail -n 1 whole
         wc -l < counter
         """,
@@ -156,11 +156,22 @@ def test_a_verdict_that_cannot_be_printed_is_no_pass(place: Path) -> None:
     done = script(
         """
         export COUNTER=$PWD/counter FROM=1000
-        perfflow run flow.yaml --progress off --allow-unproven > /dev/full || echo = $?
+        perfflow run flow.yaml --progress off --unproven pass > /dev/full || echo = $?
         perfflow report > /dev/full || echo = $?
         """,
         place,
     )
     assert done.stdout == "= 3\n= 3\n"
     assert done.stderr.count("cannot write to standard output: No space left on device") == 2
+    assert done.stderr.count("free some space where the output goes, or send it elsewhere") == 2
     assert len(done.stderr.splitlines()) == 4
+
+
+@pytest.mark.parametrize("words", ["--help", "--version", "run --help", "list", "schema", "validate flow.yaml"])
+def test_a_full_output_gets_a_remedy_and_a_closed_one_stays_quiet(words: str, place: Path) -> None:
+    done = script(f"perfflow {words} > /dev/full || echo = $?; perfflow {words} | true", place)
+    assert done.stdout == "= 3\n"
+    first, second = done.stderr.splitlines()
+    assert first == "error: cannot write to standard output: No space left on device"
+    assert second.startswith("  hint: free some space where the output goes, or send it elsewhere")
+    assert "--out" not in second

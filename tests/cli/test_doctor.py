@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from perfflow.cli import doctor_command
 from perfflow.machine import tuning
 from perfflow.machine.noise import NoiseClass, SelfTest, classify, examine, quick_check, self_test
 from perfflow.machine.noise_findings import Finding, State
@@ -105,17 +107,53 @@ def test_fix_and_restore_put_back_exactly_what_was_there(tmp_path: Path) -> None
     )
     governors = [root / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor" for core in (0, 1)]
     state = tmp_path / "state" / "tuning.json"
-    changed = tuning.fix(root, state)
+    changed = tuning.wanted(root)
+    tuning.fix(changed, state)
     assert [path.name for path, _, _ in changed] == ["scaling_governor", "perf_event_paranoid"]
     assert governors[0].read_text() == "performance"
     # A crash, then another --fix: --restore still restores the original.
     governors[0].write_text("ondemand")
-    tuning.fix(root, state)
+    tuning.fix(tuning.wanted(root), state)
     restored = dict(tuning.restore(state))
     assert restored[governors[0]] == governors[0].read_text() == "powersave"
     assert governors[1].read_text() == "performance\n"
     assert not state.exists()
     assert tuning.restore(state) == []
+
+
+def test_a_fix_is_shown_and_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = fake_root(tmp_path / "root", proc__sys__kernel__perf_event_paranoid="4\n")
+    file, state = root / "proc/sys/kernel/perf_event_paranoid", tmp_path / "tuning.json"
+
+    def answer(text: str, *, terminal: bool = True, yes: bool = False) -> str:
+        stdin = io.StringIO(text)
+        stdin.isatty = lambda: terminal  # type: ignore[method-assign]
+        monkeypatch.setattr("sys.stdin", stdin)
+        doctor_command.fix(tuning.wanted(root), yes=yes, state=state)
+        return capsys.readouterr().err
+
+    with pytest.raises(UserError, match="nothing was changed: there is no terminal") as refused:
+        answer("y\n", terminal=False)
+    assert "--yes" in str(refused.value)
+    assert f"{file}: 4 -> 1" in capsys.readouterr().err
+    assert answer("n\n").endswith("nothing was changed\n")
+    assert (file.read_text(), state.exists()) == ("4\n", False)
+    assert f"{file}: 4 -> 1" in answer("y\n")
+    assert file.read_text() == "1"
+    assert answer("") == "no setting needs a change\n"
+    file.write_text("4")
+    answer("", terminal=False, yes=True)
+    assert file.read_text() == "1"
+
+
+def test_without_a_terminal_no_setting_is_changed(tmp_path: Path) -> None:
+    before = tuning.wanted()
+    done = perfflow("doctor", "--fix", cwd=tmp_path)
+    assert tuning.wanted() == before
+    assert (done.returncode, "nothing was changed" in done.stderr) == ((2, True) if before else (0, False))
+    assert perfflow("doctor", "--yes", cwd=tmp_path).returncode == 2
 
 
 def test_a_damaged_memory_is_refused(tmp_path: Path) -> None:
@@ -277,7 +315,9 @@ def test_fix_sets_huge_pages_and_leaves_what_is_fine(tmp_path: Path) -> None:
     )
     state = tmp_path / "tuning.json"
     pages = root / "sys/kernel/mm/transparent_hugepage/enabled"
-    assert tuning.fix(root, state) == [(pages, "always", "madvise")]
+    changes = tuning.wanted(root)
+    assert changes == [(pages, "always", "madvise")]
+    tuning.fix(changes, state)
     assert tuning.restore(state) == [(pages, "always")]
     assert pages.read_text() == "always"
 
@@ -289,7 +329,7 @@ def test_what_could_not_be_put_back_stays_remembered(tmp_path: Path) -> None:
         proc__sys__kernel__randomize_va_space="0\n",
     )
     state = tmp_path / "tuning.json"
-    tuning.fix(root, state)
+    tuning.fix(tuning.wanted(root), state)
     gone = root / "proc/sys/kernel/perf_event_paranoid"
     gone.unlink()
     gone.mkdir()

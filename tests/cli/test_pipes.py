@@ -49,8 +49,8 @@ def started(cwd: Path, *arguments: str, stdout: int, stderr: int) -> subprocess.
 @pytest.mark.parametrize(
     ("arguments", "statuses"),
     [
-        (["run", "flow.yaml", "--allow-unproven"], (0, 1)),
-        (["compare", "--runs", "3", "--allow-unproven", "--", "true", "/bin/true"], (0, 1)),
+        (["run", "flow.yaml", "--unproven=pass"], (0, 1)),
+        (["compare", "--runs", "3", "--unproven=pass", "--", "true", "/bin/true"], (0, 1)),
         (["calibrate", "flow.yaml", "--trials", "1", "--budget", "5s"], (0, 3)),
         (["run", "none.yaml"], (2,)),
     ],
@@ -75,9 +75,7 @@ def test_a_verdict_waits_for_its_reader_and_holds_nothing_meanwhile(
     write(tmp_path, FLOW)
     out, into = os.pipe()
     fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, 4096)
-    process = started(
-        tmp_path, "run", "flow.yaml", "--json", "--allow-unproven", stdout=into, stderr=subprocess.DEVNULL
-    )
+    process = started(tmp_path, "run", "flow.yaml", "--json", "--unproven=pass", stdout=into, stderr=subprocess.DEVNULL)
     os.close(into)
     wait_until((tmp_path / ".perfflow/runs/latest/receipt.json").exists, "the run did not end")
     time.sleep(0.5)

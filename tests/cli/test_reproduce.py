@@ -53,7 +53,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["two-commands", "lib:two-commands"])
 def test_a_run_of_the_library(name: str, project: Path) -> None:
-    done = perfflow("run", name, *LIBRARY, *ALSO, "--progress", "off", "--allow-unproven", cwd=project)
+    done = perfflow("run", name, *LIBRARY, *ALSO, "--progress", "off", "--unproven=pass", cwd=project)
     assert done.returncode == 0, done.stdout + done.stderr
     run, report = printed(project / ".perfflow" / "runs" / "latest" / "report.md")
     assert run.startswith("perfflow run lib:two-commands ")

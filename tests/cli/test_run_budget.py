@@ -40,4 +40,4 @@ def test_what_it_ended_is_unproven_and_named_everywhere(tmp_path: Path) -> None:
     page = (folder / "report.md").read_text()
     assert "the run's total budget ran out before this was decided" in page
     assert "--budget 0.001s" in page
-    assert perfflow("report", "--allow-unproven", cwd=tmp_path).returncode == 0
+    assert perfflow("report", "--unproven=pass", cwd=tmp_path).returncode == 0

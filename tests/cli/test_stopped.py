@@ -119,7 +119,7 @@ def test_a_stopped_run_in_line_keeps_nobody_waiting(tmp_path: Path, monkeypatch:
     monkeypatch.delenv("PERFFLOW_LOCK_HELD", raising=False)
     write(tmp_path, "stages: {baseline: [{id: b, uses: command, runs: 2, with: {command: 'true'}}]}")
     with machine_alone("the first", 10, lambda _: None):
-        process = start("run", "flow.yaml", "--progress", "plain", "--allow-unproven", cwd=tmp_path)
+        process = start("run", "flow.yaml", "--progress", "plain", "--unproven=pass", cwd=tmp_path)
         assert process.stderr is not None
         while "in line" not in (said := process.stderr.readline()):
             assert said, "it never waited"

@@ -39,7 +39,7 @@ def all_of(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]
 
 def test_runs_at_once_have_folders_of_their_own_and_measure_one_at_a_time(tmp_path: Path) -> None:
     write(tmp_path, FLOW)
-    words = ["run", "flow.yaml", "--json", "--allow-unproven", "--progress", "off"]
+    words = ["run", "flow.yaml", "--json", "--unproven=pass", "--progress", "off"]
     ended = all_of([start(*words, cwd=tmp_path) for _ in range(AT_ONCE)])
     assert [status for status, _, _ in ended] == [0] * AT_ONCE, ended
     ids = {json.loads(out)["run"]["id"] for _, out, _ in ended}
@@ -54,15 +54,15 @@ def test_runs_at_once_have_folders_of_their_own_and_measure_one_at_a_time(tmp_pa
 
 def test_of_runs_into_one_folder_one_is_made(tmp_path: Path) -> None:
     write(tmp_path, FLOW)
-    words = ["run", "flow.yaml", "--out", "there", "--allow-unproven", "--progress", "off"]
+    words = ["run", "flow.yaml", "--out", "there", "--unproven=pass", "--progress", "off"]
     ended = all_of([start(*words, cwd=tmp_path) for _ in range(AT_ONCE)])
     assert sorted(status for status, _, _ in ended) == [0, *[2] * (AT_ONCE - 1)], ended
-    assert perfflow("report", "there", "--allow-unproven", cwd=tmp_path).returncode == 0
+    assert perfflow("report", "there", "--unproven=pass", cwd=tmp_path).returncode == 0
 
 
 def test_of_baselines_saved_at_once_under_one_name_one_is_kept(tmp_path: Path) -> None:
     write(tmp_path, FLOW)
-    assert perfflow("run", "flow.yaml", "--allow-unproven", cwd=tmp_path).returncode == 0
+    assert perfflow("run", "flow.yaml", "--unproven=pass", cwd=tmp_path).returncode == 0
     ended = all_of([start("baseline", "save", "same", cwd=tmp_path) for _ in range(AT_ONCE)])
     assert sorted(status for status, _, _ in ended) == [0, *[2] * (AT_ONCE - 1)], ended
     assert sum("a baseline called same already exists" in err for _, _, err in ended) == AT_ONCE - 1

@@ -73,7 +73,7 @@ def test_a_run_whose_folder_vanishes_stops_keeps_its_samples_and_goes_on(
     assert len(before) in (5, 6)
     report = perfflow("report", left, "--json", cwd=project)
     assert len(json.loads(report.stdout)["benchmarks"][0]["baseline"]["samples"]) == len(before)
-    done = perfflow(*words, f"--resume={left}", "--json", "--allow-unproven", cwd=project, env={**env, "FAULT": ""})
+    done = perfflow(*words, f"--resume={left}", "--json", "--unproven=pass", cwd=project, env={**env, "FAULT": ""})
     assert done.returncode in (0, 1), done.stderr
     after = samples_in(Path(left))
     assert after[: len(before)] == before
@@ -90,7 +90,7 @@ def test_a_step_whose_own_files_vanish_fails_by_name_and_can_be_gone_on_with(pro
     (step,) = json.loads(failed.stdout)["steps"]
     assert step["status"] == "failed"
     assert step["reason"].endswith("steps/bench was removed while the step ran")
-    done = perfflow(*words, "--resume", "--allow-unproven", cwd=project, env={**env, "FAULT": ""})
+    done = perfflow(*words, "--resume", "--unproven=pass", cwd=project, env={**env, "FAULT": ""})
     assert done.returncode in (0, 1), done.stderr
     assert [event["pair"] for event in samples_in(project / ".perfflow/runs/latest")] == list(range(10))
 

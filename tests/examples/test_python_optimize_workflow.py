@@ -37,7 +37,7 @@ def test_three_candidates_are_kept_and_two_are_not(clone: Path) -> None:
     settings = {"rows": "5000", "python": sys.executable, "budget": "60s"}
     words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     done = perfflow(
-        *("run", WORKFLOW, *words, "--allow-unproven", "--progress", "off", "--json"),
+        *("run", WORKFLOW, *words, "--unproven=pass", "--progress", "off", "--json"),
         cwd=clone,
         measured=True,
         timeout=1200,

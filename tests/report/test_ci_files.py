@@ -77,9 +77,9 @@ def test_every_file_tells_the_same_verdict(verdict: str) -> None:
         others = {"PASS", "FAIL", "ERROR", "UNPROVEN"} - {verdict.upper()}
         assert verdict.upper() in page
         assert not any(re.search(rf"[✓✗?✅❌❔] {other}\b", page) for other in others)
-    word = {"pass": "success", "fail": "failure", "error": "failure", "unproven": "action_required"}[verdict]
+    word = {"pass": "success", "fail": "failure", "error": "failure", "unproven": "failure"}[verdict]
     assert requests(result)[0]["conclusion"] == word
-    outcome = {"pass": "passed", "fail": "failure", "error": "error", "unproven": "skipped"}[verdict]
+    outcome = {"pass": "passed", "fail": "failure", "error": "error", "unproven": "failure"}[verdict]
     assert cases(result)["flow.verdict: review:gate:perf"][0] == outcome
     passed = "1.0" if verdict == "pass" else "0.0"
     assert f'perfflow_gate_passed{{workflow="flow"}} {passed[0]}\n' in text_of("metrics", result)
@@ -90,7 +90,7 @@ def test_every_file_tells_the_same_verdict(verdict: str) -> None:
 
 def test_what_unproven_means_can_be_chosen() -> None:
     result = ended_in("unproven")
-    assert requests(result, unproven="pass")[0]["conclusion"] == "success"
+    assert requests(result, unproven="pass")[0]["conclusion"] == "neutral"
     assert requests(result, unproven="fail")[0]["conclusion"] == "failure"
     assert cases(result, unproven="fail")["flow.benchmark: b time"][0] == "failure"
     assert cases(result, unproven="pass")["flow.benchmark: b time"][0] == "skipped"
@@ -164,7 +164,7 @@ def test_any_name_can_be_read_back(name: str) -> None:
 def test_junit_has_each_requirement_and_each_row_that_gates() -> None:
     found = cases(gated())
     assert found["flow.requirement: encode time p50 <4ms"][0] == "failure"
-    assert found["flow.requirement: decode time p99 <20ms"][0] == "skipped"
+    assert found["flow.requirement: decode time p99 <20ms"][0] == "failure"
     assert found["flow.requirement: gone time p50 <1s"][0] == "error"
     assert found["flow.benchmark: decode time"][0] == "passed"
     assert found["flow.benchmark: encode time"][0] == "failure"
@@ -245,4 +245,4 @@ def test_every_format_is_offered() -> None:
 
     assert tuple(PAYLOADS) == FORMATS
     assert junit.text(gated()) == text_of("junit", gated())
-    assert check_run.UNPROVEN_AS.keys() == {"ask", "pass", "fail"}
+    assert check_run.UNPROVEN_AS.keys() == {"pass", "fail"}

@@ -206,8 +206,8 @@ def test_of_an_edited_comment_only_lines_of_the_known_form_are_carried_on() -> N
 @given(st.text(max_size=60), st.text(max_size=400))
 def test_a_line_of_the_log_is_read_back(run: str, headline: str) -> None:
     hop = Hop(run, "abc", "PASS", "next", headline)
-    text = comment(single(), (hop,), "log")
-    (back, _) = earlier_hops(text, "log")
+    text = comment(single(), (hop,))
+    (back, _) = earlier_hops(text)
     assert back.line() == hop.line()
     check_safe(text, found_again=True)
 

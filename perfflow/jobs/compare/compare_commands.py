@@ -15,9 +15,11 @@ from perfflow.execute.prepare import DISCARD
 from perfflow.jobs.run.run import RunRequest
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass, lazy_pattern
+from perfflow.model.units import duration
 from perfflow.session.open_workflow import Opened, open_workflow
 
 STEP = "compare"
+BUDGET = "20s"
 MOST_SEED = 2**63 - 1
 """The largest seed that a run accepts."""
 _BUILTINS = r":|alias|cd|command|eval|exec|exit|export|set|shopt|source|type|ulimit|umask|unset|wait"
@@ -26,14 +28,16 @@ _SHELL = lazy_pattern(rf"[|&;<>()$`*?\[\]~#\n\\]|^\s*\w+=|^\s*(?:{_BUILTINS})(?=
 
 @dataclass(frozen=True)
 class Question:
-    """Two commands and how to compare them. ``budget`` is a duration such as 20s; ``metric`` is auto or a timing.
+    """Two commands and how to compare them. ``metric`` is auto or a timing.
 
+    ``budget``: the longest time of the whole comparison, such as 20s. Without it, it is BUDGET, but slow commands still
+    run a few times each.
     ``stdout`` and ``allow_left_running`` (the reason why processes may be left running) are as in a workflow.
     """
 
     old: str
     new: str
-    budget: str = "20s"
+    budget: str | None = None
     metric: str = "auto"
     runs: int | None = None
     stdout: str = DISCARD
@@ -64,8 +68,9 @@ def as_run(question: Question, request: RunRequest) -> tuple[Opened, RunRequest]
         path.write_text(json.dumps(workflow_of(question), ensure_ascii=False), encoding="utf-8")
         opened = open_workflow(str(path))
     opened.require_usable(to_run=True)
+    total = None if question.budget is None else duration(question.budget)
     # The comparison should take about a second; checking the machine's noise would take a quarter of it.
-    return opened, replace(request, checks_noise=False, command=_typed(question), typed=True)
+    return opened, replace(request, budget=total, checks_noise=False, command=_typed(question), typed=True)
 
 
 def _typed(question: Question) -> list[str]:
@@ -83,7 +88,7 @@ def _typed(question: Question) -> list[str]:
 def workflow_of(question: Question) -> dict[str, Any]:
     """Return the workflow as data, which is written as JSON because JSON is also YAML."""
     # Use bash only if the text needs it, so that its start-up is not measured with the program.
-    shell = any(_SHELL.search(text) for text in (question.old, question.new))
+    shell = any(map(needs_shell, (question.old, question.new)))
     step: dict[str, Any] = {
         "id": STEP,
         "benchmark": _literal(question.new),
@@ -91,7 +96,7 @@ def workflow_of(question: Question) -> dict[str, Any]:
         "with": {"command": _literal(question.old), "shell": shell},
         "candidate": _literal(question.new),
         "metric": question.metric,
-        "budget": question.budget,
+        "budget": question.budget or BUDGET,
     }
     if question.runs is not None:
         step["runs"] = question.runs
@@ -101,6 +106,11 @@ def workflow_of(question: Question) -> dict[str, Any]:
         step["allow"] = {LEFT_RUNNING: _literal(question.allow_left_running)}
     component = f"{question.old} → {question.new}"
     return {"perfflow": 1, "name": STEP, "component": _literal(component), "stages": {"baseline": [step]}}
+
+
+def needs_shell(text: str) -> bool:
+    """Return whether only a shell understands the command."""
+    return _SHELL.search(text) is not None
 
 
 def _literal(text: str) -> str:

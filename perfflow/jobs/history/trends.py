@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,6 +25,8 @@ FLAKY, LEAST = 0.05, 8
 concern threshold, so such noise looks like a change."""
 _COMPLETE = lazy_pattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DAY = 86_400
+_AGO = lazy_pattern(r"(?P<number>[0-9]{1,6})\s*(?P<unit>[hdw])")
+_HOURS = {"h": 1, "d": 24, "w": 168}
 _DEVIATION = 1.4826 / math.sqrt(2)
 """Factor from the median absolute difference of two normal values to their standard deviation."""
 
@@ -66,12 +68,23 @@ class Trend:
         return (self.noise or 0.0) > FLAKY
 
 
-def moment(text: str) -> datetime:
-    """Parse a date or time of ``--since``. Raises UserError."""
+def since(text: str, now: datetime) -> datetime:
+    """Return the moment that ``--since`` names: a date, a time, or the time before ``now``, such as ``90d``.
+
+    Raises UserError for any other text.
+    """
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise UserError.of(f"--since {text} is not a date", "write it like 2026-03-31") from error
+        if ago := _AGO.fullmatch(text):
+            return now - timedelta(hours=int(ago["number"]) * _HOURS[ago["unit"]])
+        return moment(text)
+    except (ValueError, OverflowError) as error:
+        hint = "write a time before now, such as 90d, 3w or 12h, or a date, such as 2026-03-31"
+        raise UserError.of(f"--since {text} is neither a time nor a date", hint) from error
+
+
+def moment(text: str) -> datetime:
+    """Return an ISO date or time; without a time zone it is UTC. Raises ValueError for any other text."""
+    found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 

@@ -27,7 +27,7 @@ class Target:
     author: str | None = None
     always: bool = False
     """Whether a run that passed gets a first comment as well."""
-    unproven: str = "ask"
+    unproven: str = "fail"
 
 
 def commit_of(result: Result, sha: str | None) -> str:

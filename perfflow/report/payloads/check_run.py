@@ -15,9 +15,9 @@ from perfflow.report.payloads.escape import clipped, inert, inert_json
 from perfflow.report.payloads.places import path_in_repository
 from perfflow.report.payloads.revision import has_changes, revision_of
 
-CONCLUSIONS = {"pass": "success", "fail": "failure", "error": "failure", "unproven": "action_required"}
-"""``neutral`` is not used, since it would let a required check pass."""
-UNPROVEN_AS = {"ask": "action_required", "pass": "success", "fail": "failure"}
+CONCLUSIONS = {"pass": "success", "fail": "failure", "error": "failure"}
+UNPROVEN_AS = {"fail": "failure", "pass": "neutral"}
+"""Conclusion of an unproven verdict by `--unproven`. ``neutral`` lets a required check pass."""
 SUMMARY_BYTES = 65_000
 MOST_TITLE = 255
 MOST_MESSAGE = 64_000
@@ -27,12 +27,12 @@ _SPOTS = 3
 """Hotspots of a profile that are annotated."""
 
 
-def requests(result: Result, unproven: str = "ask") -> list[dict[str, Any]]:
+def requests(result: Result, unproven: str = "fail") -> list[dict[str, Any]]:
     """Return the body of ``POST /repos/OWNER/REPO/check-runs``, then the bodies of ``PATCH .../check-runs/ID``.
 
     The list is empty if nothing is judged, as for two stored results: any check could let a required one pass.
 
-    ``unproven``: meaning of an unproven verdict for the check: ask, pass or fail. ``head_sha`` is null if the commit is
+    ``unproven``: meaning of an unproven verdict for the check: fail or pass. ``head_sha`` is null if the commit is
     not known; then ``text`` asks the sender to fill it in.
     """
     if result.verdict is None or result.gate is None:
@@ -54,7 +54,7 @@ def requests(result: Result, unproven: str = "ask") -> list[dict[str, Any]]:
     return [first, *({"output": {**output, "annotations": batch}} for batch in batches[1:])]
 
 
-def text(result: Result, unproven: str = "ask") -> str:
+def text(result: Result, unproven: str = "fail") -> str:
     """Return the requests as a JSON list."""
     return inert_json(json.dumps(requests(result, unproven), ensure_ascii=True, indent=1)) + "\n"
 

@@ -17,7 +17,7 @@ from perfflow.report.markdown import document_text
 from perfflow.report.payloads.draft import Draft, draft_of, fitted
 from perfflow.report.payloads.escape import inert
 from perfflow.report.payloads.revision import revision_of
-from perfflow.report.payloads.run_log import ANCHOR, Hop, hop_of, log, with_hop
+from perfflow.report.payloads.run_log import Hop, hop_of, log, with_hop
 
 SUMMARY_BYTES = 2**20 - 4 * 2**10
 """GitHub refuses a step summary of more than 1 MiB; other commands of the step may add to it."""
@@ -48,12 +48,12 @@ def summary(result: Result) -> str:
     return fitted(draft_of(result), _whole, SUMMARY_BYTES)
 
 
-def comment(result: Result, earlier: tuple[Hop, ...] = (), anchor: str = ANCHOR) -> str:
+def comment(result: Result, earlier: tuple[Hop, ...] = ()) -> str:
     """Return a comment: the marker, the most important parts of the report, and the log of hops, this run's last."""
     first = f"{marker(result)}\n"
     draft = draft_of(result)
     hops = with_hop(earlier, hop_of(result, draft.page.headline, revision_of(result) or ""))
-    last = "\n" + log(hops, anchor)
+    last = "\n" + log(hops)
     room = COMMENT_BYTES - len((first + last).encode())
     return first + fitted(draft, short, room) + last
 

@@ -9,16 +9,15 @@ from perfflow.model.result import Result
 from perfflow.report.payloads import check_run, code_quality, junit, open_metrics
 from perfflow.report.payloads.comment import comment, summary
 from perfflow.report.payloads.escape import inert
-from perfflow.report.payloads.run_log import ANCHOR, earlier_hops
+from perfflow.report.payloads.run_log import earlier_hops
 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """Options of an export. ``unproven``: ask, pass or fail. ``previous``: the comment whose log of hops continues."""
+    """Options of an export. ``unproven``: fail or pass. ``previous``: the comment whose log of hops continues."""
 
-    unproven: str = "ask"
+    unproven: str = "fail"
     previous: str = ""
-    anchor: str = ANCHOR
 
 
 @dataclass(frozen=True)
@@ -35,10 +34,7 @@ def _evidence(result: Result) -> str:
 
 PAYLOADS: Mapping[str, Payload] = {
     "summary": Payload("summary.md", lambda result, _: summary(result)),
-    "comment": Payload(
-        "comment.md",
-        lambda result, options: comment(result, earlier_hops(options.previous, options.anchor), options.anchor),
-    ),
+    "comment": Payload("comment.md", lambda result, options: comment(result, earlier_hops(options.previous))),
     "check-run": Payload("check_run.json", lambda result, options: check_run.text(result, options.unproven)),
     "junit": Payload("junit.xml", lambda result, options: junit.text(result, options.unproven)),
     "metrics": Payload("metrics.txt", lambda result, _: open_metrics.text(result)),

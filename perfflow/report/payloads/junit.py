@@ -28,7 +28,7 @@ class Case:
     message: str
 
 
-def text(result: Result, unproven: str = "ask") -> str:
+def text(result: Result, unproven: str = "fail") -> str:
     """Return the file. An unproven case is skipped with a message, or a failure if ``unproven`` is ``fail``."""
     found = [_settled(case, unproven) for case in _cases(result)]
     counts = {word: sum(case.outcome == word for case in found) for word in ("failure", "error", "skipped")}

@@ -1,4 +1,4 @@
-"""The log of hops in a comment: one line for each run, between anchors, continued from the previous comment.
+"""The log of hops in a comment: one line for each run, between two marks, continued from the previous comment.
 
 Others can edit a comment, so only earlier lines of the exact form are kept, and their content is escaped again.
 """
@@ -10,7 +10,8 @@ from perfflow.model.result import Result
 from perfflow.report.payloads.escape import clipped, inert
 from perfflow.report.sanitize import visible
 
-ANCHOR = "hops"
+BEGIN, END = "<!-- perfflow:hops:begin -->", "<!-- perfflow:hops:end -->"
+"""The lines before and after the log."""
 MOST_HOPS = 20
 _LONGEST = 240
 """Bytes of one field of a line."""
@@ -41,12 +42,12 @@ def hop_of(result: Result, headline: str, revision: str) -> Hop:
     return Hop(result.run.id, revision[:12] or _NONE, (result.verdict or _NOT_JUDGED).upper(), route, headline)
 
 
-def earlier_hops(comment: str, anchor: str = ANCHOR) -> tuple[Hop, ...]:
+def earlier_hops(comment: str) -> tuple[Hop, ...]:
     """Return the hops of a comment, oldest first; () if it has no complete log."""
     lines = comment.splitlines()
     try:
-        start = lines.index(begin(anchor))
-        end = lines.index(finish(anchor), start)
+        start = lines.index(BEGIN)
+        end = lines.index(END, start)
     except ValueError:
         return ()
     return tuple(hop for hop in map(_read, lines[start + 1 : end]) if hop)
@@ -57,20 +58,10 @@ def with_hop(earlier: tuple[Hop, ...], hop: Hop, most: int = MOST_HOPS) -> tuple
     return (*(item for item in earlier if _span(item.run) != _span(hop.run)), hop)[-most:]
 
 
-def log(hops: tuple[Hop, ...], anchor: str = ANCHOR) -> str:
-    """Return the log as Markdown, between its anchors."""
+def log(hops: tuple[Hop, ...]) -> str:
+    """Return the log as Markdown, between its marks."""
     lines = "".join(f"{hop.line()}\n" for hop in hops)
-    return f"{begin(anchor)}\n<details><summary>Runs so far</summary>\n\n{lines}\n</details>\n{finish(anchor)}\n"
-
-
-def begin(anchor: str) -> str:
-    """Return the line before the log."""
-    return f"<!-- perfflow:{anchor}:begin -->"
-
-
-def finish(anchor: str) -> str:
-    """Return the line after the log."""
-    return f"<!-- perfflow:{anchor}:end -->"
+    return f"{BEGIN}\n<details><summary>Runs so far</summary>\n\n{lines}\n</details>\n{END}\n"
 
 
 def _read(line: str) -> Hop | None:

@@ -14,12 +14,14 @@ import pytest
 from perfflow.jobs.history.change_report import changes_of
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.overview import index, shift_of
-from perfflow.jobs.history.trends import HistoryFilter, Trend, in_order, moment, parameters_of, trends
+from perfflow.jobs.history.trends import HistoryFilter, Trend, in_order, moment, parameters_of, since, trends
 from perfflow.model.errors import UserError
 from perfflow.report.table import Tone
 from perfflow.store.history.database import History, Measured, Series
 from perfflow.store.history.summary import State
 from tests.store.history.summaries import summary
+
+NOW = moment("2026-04-01")
 
 
 def series(**changed: Any) -> Series:
@@ -111,5 +113,13 @@ def test_only_what_is_asked_for_is_shown(tmp_path: Path) -> None:
 
 def test_a_date_that_is_none() -> None:
     assert moment("2026-01-02") == datetime.fromisoformat("2026-01-02T00:00:00+00:00")
-    with pytest.raises(UserError, match="is not a date"):
-        moment("yesterday")
+    assert since("2026-01-02", NOW) == moment("2026-01-02")
+    with pytest.raises(UserError, match="neither a time nor a date"):
+        since("yesterday", NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "start"), [("90d", "2026-01-01"), ("3w", "2026-03-11"), ("12h", "2026-03-31T12:00:00")]
+)
+def test_since_a_time_before_now(text: str, start: str) -> None:
+    assert since(text, NOW) == moment(start)

@@ -1,4 +1,4 @@
-"""Options whose values are durations."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ LOCK_TIMEOUT = click.option(
     help="Longest time to wait while other runs measure on this machine.",
 )
 """The option of every command that measures. Waiting time is not part of any measurement."""
+
+UNPROVEN = click.option(
+    "--unproven",
+    type=click.Choice(["fail", "pass"]),
+    default="fail",
+    show_default=True,
+    help="Whether an unproven result fails (exit 4) or passes (exit 0).",
+)
+"""The option of every command that judges."""
 
 
 def seconds(option: str, text: str, hint: str = "write 90s, 10m or 1h 30m") -> float:
