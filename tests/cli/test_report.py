@@ -167,19 +167,6 @@ def test_a_glob_that_matches_nothing_is_a_mistake_where_it_is_typed_and_a_note_i
     assert "note: shared.yaml:3:24: no benchmark of this run matches 'nosuch/*'" in of_file.stderr
 
 
-def test_a_result_of_an_earlier_version_is_shown_and_not_judged_by_other_thresholds(artifact: Path) -> None:
-    data = json.loads(artifact.read_text())
-    for row in data["benchmarks"]:
-        del row["design"]
-    artifact.write_text(json.dumps(data))
-    done = perfflow("report", str(artifact), cwd=artifact.parent)
-    assert done.returncode == 0
-    assert "cannot be judged again; this is its stored verdict" in done.stderr
-    refused = perfflow("report", str(artifact), "--thresholds", "concern=1%", cwd=artifact.parent)
-    assert refused.returncode == 2
-    assert "does not record how its samples were taken" in refused.stderr
-
-
 def test_a_run_that_is_not_there_names_those_that_are(project: Path, tmp_path: Path) -> None:
     done = perfflow("report", "20200101-000000-abcdef", cwd=project)
     assert done.returncode == 2
