@@ -258,5 +258,5 @@ def _figures(stored: Stored) -> Table:
             told = [reading_to_json(item) for item in readings]
             sample = Sample(value=found.value, low=found.low, high=found.high, n=found.n, samples=[], readings=told)
             text = value_with_interval(sample, kind.dimension).removesuffix(f" (n={found.n})")
-            rows.append(Figure(name, metric, text, "", "", str(found.n), gating=False))
+            rows.append(Figure(name, metric, text, "", "", str(found.n), first=False))
     return figures(rows)

@@ -6,13 +6,13 @@ They are stored in result.json, so that an old run can be rejudged without measu
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, fields, replace
 from typing import Any
 
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import MEMORY, METRICS, Better, Metric
-from perfflow.model.targets import Target, matches, parse_target
+from perfflow.model.targets import Target, is_named, matches, parse_target, specificity
 from perfflow.model.units import Dimension, UnitError, parse_as
 
 
@@ -35,6 +35,17 @@ class MemoryThresholds:
 
     concern: float = 0.05
     action: float = 0.10
+
+
+@dataclass(frozen=True)
+class OwnThresholds:
+    """Thresholds of the benchmarks that a glob matches. What it does not set is as for all other benchmarks.
+
+    ``shares`` has the keys concern, action and floor; ``memory`` concern and action, or is None if it is `off`.
+    """
+
+    shares: Mapping[str, float] = field(default_factory=dict)
+    memory: Mapping[str, float] | None = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,7 +83,7 @@ class Criteria:
 
     targets: tuple[Target, ...] = ()
     thresholds: Thresholds = Thresholds()
-    per_glob: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    per_glob: Mapping[str, OwnThresholds] = field(default_factory=dict)
     accepted: tuple[Accepted, ...] = ()
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     peaks: Mapping[str, float] = field(default_factory=dict)
@@ -80,23 +91,53 @@ class Criteria:
     """Routes of the workflow. They do not affect the verdict, but are stored with the criteria."""
     memory: MemoryThresholds | None = MemoryThresholds()
     """None if the workflow sets `off`."""
+    ignore: tuple[str, ...] = ()
+    """Globs of benchmarks that never decide."""
+    exact: frozenset[str] = frozenset()
+    """Globs that are spelled like the name of a benchmark, and so stand for this one only. Not stored."""
 
     def metric(self, name: str) -> Metric:
         """Return the metric called ``name``; an unknown one is a plain number that is only shown."""
         return self.metrics.get(name) or METRICS.get(name) or Metric(name, Dimension.COUNT, Better.NONE)
 
-    def thresholds_of(self, benchmark: str, metric: str = "") -> Thresholds:
-        """Return the thresholds of a benchmark. Of several matching globs, the most literal letters win for each key.
+    def knowing(self, names: Iterable[str]) -> Criteria:
+        """Return the criteria for benchmarks with these names, which globs that are spelled like one then stand for."""
+        globs = {*self.per_glob, *self.ignore, *(item.benchmark for item in self.accepted)}
+        exact = frozenset(glob for glob in globs.intersection(names) if "*" in glob or "?" in glob)
+        return self if exact == self.exact else replace(self, exact=exact)
 
-        A memory metric has its own concern and action for all benchmarks.
-        """
+    def matches(self, glob: str, benchmark: str) -> bool:
+        """Return whether a glob of these criteria stands for a benchmark."""
+        return matches(glob, benchmark) and (glob not in self.exact or is_named(glob, benchmark))
+
+    def ignores(self, benchmark: str) -> bool:
+        """Return whether a benchmark never decides."""
+        return any(self.matches(glob, benchmark) for glob in self.ignore)
+
+    def memory_of(self, benchmark: str) -> MemoryThresholds | None:
+        """Return the thresholds of a benchmark's memory; None if it is judged only where a target or guard names it."""
+        found = self.memory
+        for own in self._own_of(benchmark):
+            if own.memory is None:
+                found = None
+            elif own.memory:
+                found = replace(found or MemoryThresholds(), **own.memory)
+        return found
+
+    def thresholds_of(self, benchmark: str, metric: str = "") -> Thresholds:
+        """Return the thresholds of a benchmark; a memory metric has its own concern and action."""
         found: dict[str, float] = {}
-        globs = [glob for glob in self.per_glob if matches(glob, benchmark)]
-        for glob in sorted(globs, key=lambda text: (len(text.replace("*", "").replace("?", "")), text)):
-            found |= self.per_glob[glob]
-        if self.memory and metric in MEMORY:
-            found |= {key: getattr(self.memory, key) for key in MEMORY_KEYS}
+        for own in self._own_of(benchmark):
+            found |= own.shares
+        memory = self.memory_of(benchmark) if metric in MEMORY else None
+        if memory:
+            found |= {key: getattr(memory, key) for key in MEMORY_KEYS}
         return replace(self.thresholds, **found)
+
+    def _own_of(self, benchmark: str) -> list[OwnThresholds]:
+        """Return what the matching globs set, in the order in which each overrides those before it."""
+        globs = [glob for glob in self.per_glob if self.matches(glob, benchmark)]
+        return [self.per_glob[glob] for glob in sorted(globs, key=lambda glob: specificity(glob, benchmark))]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for result.json."""
@@ -111,8 +152,12 @@ class Criteria:
                 }
                 for target in self.targets
             ],
-            "thresholds": {key: getattr(self.thresholds, key) for key in THRESHOLD_KEYS} | dict(self.per_glob),
-            "memory": self.memory and {key: getattr(self.memory, key) for key in MEMORY_KEYS},
+            "thresholds": {
+                **{key: getattr(self.thresholds, key) for key in THRESHOLD_KEYS},
+                "memory": self.memory and {key: getattr(self.memory, key) for key in MEMORY_KEYS},
+                "for": {glob: _own_as_json(own) for glob, own in self.per_glob.items()},
+            },
+            "ignore": list(self.ignore),
             "accepted": [
                 {about.name: getattr(item, about.name) for about in fields(Accepted)} for item in self.accepted
             ],
@@ -123,6 +168,11 @@ class Criteria:
             "peaks": dict(self.peaks),
             "routes": [{"if": item.condition, "to": item.to, "why": item.why} for item in self.routes],
         }
+
+
+def _own_as_json(own: OwnThresholds) -> dict[str, Any]:
+    memory: dict[str, Any] = {} if own.memory == {} else {"memory": own.memory and dict(own.memory)}
+    return {**own.shares, **memory}
 
 
 def _bounds(target: Target) -> Any:
@@ -143,26 +193,28 @@ def criteria_from_json(data: Mapping[str, Any]) -> Criteria:
         parse_target(item["benchmark"], f"{item['metric']} {item['statistic']}", item["bounds"], metrics)
         for item in data["targets"]
     ]
-    thresholds = data["thresholds"].items()
-    plain = {key: _share(value) for key, value in thresholds if key in THRESHOLD_KEYS}
-    globs = {
-        glob: {key: _share(value) for key, value in own.items() if key in THRESHOLD_KEYS}
-        for glob, own in thresholds
-        if glob not in THRESHOLD_KEYS
-    }
+    thresholds = data["thresholds"]
+    memory = _shares(thresholds["memory"], MEMORY_KEYS)
     accepted = tuple(Accepted(**item) for item in data["accepted"])
     routes = tuple(Route(str(item["if"]), str(item["to"]), str(item["why"])) for item in data["routes"])
-    memory = data["memory"]
     return Criteria(
         targets=tuple(targets),
-        thresholds=Thresholds(**plain),
-        per_glob=globs,
+        thresholds=Thresholds(**(_shares(thresholds, THRESHOLD_KEYS) or {})),
+        per_glob={
+            glob: OwnThresholds(_shares(own, THRESHOLD_KEYS) or {}, _shares(own.get("memory", {}), MEMORY_KEYS))
+            for glob, own in thresholds["for"].items()
+        },
         accepted=accepted,
         metrics=metrics,
         peaks=data["peaks"],
         routes=routes,
-        memory=None if memory is None else MemoryThresholds(**{key: _share(value) for key, value in memory.items()}),
+        memory=None if memory is None else MemoryThresholds(**memory),
+        ignore=tuple(map(str, data["ignore"])),
     )
+
+
+def _shares(data: Mapping[str, Any] | None, keys: Collection[str]) -> dict[str, float] | None:
+    return None if data is None else {key: _share(value) for key, value in data.items() if key in keys}
 
 
 def _share(value: Any) -> float:

@@ -177,6 +177,8 @@ class Benchmark(ResultPart):
     pairs: int
     paired: bool = True
     leading: bool = False
+    ignored: bool = False
+    """The workflow lists the benchmark under ``ignore``, so no row of it decides."""
     design: str = Design.FIXED
     """How its samples were taken: a value of ``model.design.Design``."""
     stopped: str = ""

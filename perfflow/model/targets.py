@@ -160,7 +160,7 @@ _glob = lru_cache(maxsize=4096)(Glob)
 
 
 class Names:
-    """The names of benchmarks in their order, to find by glob; a glob without wildcards is looked up."""
+    """The names of benchmarks in their order, to find by glob. A text that is a name stands for this name only."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = tuple(dict.fromkeys(names))
@@ -171,8 +171,8 @@ class Names:
                 self._plain[_whole(name)].append(name)
 
     def matching(self, glob: str) -> list[str]:
-        """Return the names that a glob matches, as ``matches`` decides."""
-        if "*" not in glob and "?" not in glob:
+        """Return the names that a glob matches, as ``matches`` decides, or only the one that is spelled like it."""
+        if glob in self._plain or ("*" not in glob and "?" not in glob):
             return self._plain.get(glob, [])
         return [name for name in self._names if matches(glob, name)]
 
@@ -182,13 +182,26 @@ def matches(glob: str, name: str) -> bool:
 
     A glob for ``name`` also matches its cells ``name[k=v]``.
     """
-    whole = _whole(name)
-    if "*" not in glob and "?" not in glob:
-        return glob in (name, whole)
-    if len(glob) > LONGEST_GLOB:
+    if is_named(glob, name):
+        return True
+    if ("*" not in glob and "?" not in glob) or len(glob) > LONGEST_GLOB:
         return False
+    whole = _whole(name)
     pattern = _glob(glob)
     return pattern.matches(name) or (whole != name and pattern.matches(whole))
+
+
+def is_named(text: str, name: str) -> bool:
+    """Return whether a text is the name of a benchmark, or the name without its cell."""
+    return text in (name, _whole(name))
+
+
+def specificity(glob: str, name: str) -> tuple[bool, int, str]:
+    """Return the key by which the most specific of several matching globs is the largest.
+
+    The name itself comes first, also if it contains a wildcard, then the glob with the most literal characters.
+    """
+    return is_named(glob, name), len(glob.replace("*", "").replace("?", "")), glob
 
 
 def _whole(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from perfflow.model.criteria import Criteria
 from perfflow.model.lazy import dataclass
 from perfflow.model.result import WARNED, Benchmark, Result, TargetResult
-from perfflow.model.targets import matches
+from perfflow.model.targets import specificity
 from perfflow.report.bounds import is_about
 from perfflow.report.regressions import not_run
 from perfflow.report.requirements import Requirement, requirement_of
@@ -115,8 +115,8 @@ def _regressions(result: Result, criteria: Criteria) -> Iterator[GateLine]:
 
 def _group(name: str, criteria: Criteria) -> str:
     """Return the glob whose action threshold judges a benchmark: the one with the most literal characters, or ''."""
-    globs = [glob for glob, own in criteria.per_glob.items() if "action" in own and matches(glob, name)]
-    return max(globs, key=lambda text: (len(text.replace("*", "").replace("?", "")), text), default="")
+    globs = [glob for glob, own in criteria.per_glob.items() if "action" in own.shares and criteria.matches(glob, name)]
+    return max(globs, key=lambda glob: specificity(glob, name), default="")
 
 
 def _status(row: Benchmark, criteria: Criteria) -> str:

@@ -134,7 +134,7 @@ class Page:
 
 def page_of(result: Result, most: int = MOST_ROWS) -> Page:
     """Return the page of a result with at most ``most`` rows per table; equal results give equal pages."""
-    criteria = criteria_from_json(result.criteria)
+    criteria = criteria_from_json(result.criteria).knowing(row.name for row in result.benchmarks)
     rows, targets = _together(result.benchmarks), truncated(result.targets, rank_of_target, most)
     sides = tuple(sides_of(result))
     compared, measured, further = _tables(rows, most, stored=bool(sides))

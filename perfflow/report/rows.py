@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.lazy import dataclass
+from perfflow.model.metrics import METRICS
 from perfflow.model.readings import BATCH
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.result_samples import Sample
@@ -74,13 +75,20 @@ class Figure:
     candidate: str
     change: str
     samples: str
-    gating: bool
+    first: bool
+    """Whether a short page shows it."""
 
 
+IGNORED = "ignored"
 OTHER_THAN_MEDIANS = "the change is computed from pairs of runs, the values beside it are the medians of each side"
 _TONES = {"improved": Tone.GOOD, "regressed": Tone.BAD, "removed": Tone.BAD, "same": Tone.STILL, "new": Tone.STILL}
 _APART = 0.05
 _OPPOSITE = 0.01
+
+
+def shown_though_ignored(row: Benchmark) -> bool:
+    """Return whether a short page shows a row that decides nothing because the workflow ignores its benchmark."""
+    return row.ignored and (row.metric == "time" or row.metric not in METRICS)
 
 
 def differ_from_medians(row: Benchmark) -> bool:
@@ -169,8 +177,11 @@ def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ())
 
 
 def is_first(row: Benchmark) -> bool:
-    """Return whether a short page shows a row: it decides, or it got worse, or changed in an unknown direction."""
-    return row.gating or row.leading or row.decision == "regressed" or row.changed
+    """Return whether a short page shows a row: it decides, or it got worse, or changed in an unknown direction.
+
+    Of an ignored benchmark it also shows the row that would decide.
+    """
+    return row.gating or row.leading or row.decision == "regressed" or row.changed or shown_though_ignored(row)
 
 
 def _action_of(row: Benchmark, criteria: Criteria) -> float | None:
@@ -217,7 +228,9 @@ def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
         return "", [], f"say `better: {{{row.metric}: lower}}` or `higher` under `parse`, so that it can be judged"
     decision, remark = row.decision or "", ""
     marks: list[str] = []
-    if decision == "unproven":
+    if row.ignored:
+        marks = [IGNORED]
+    elif decision == "unproven":
         accepted = taken(row, criteria)
         limit = accepted.change if accepted else criteria.thresholds_of(row.name, row.metric).action
         excluded = f"no regression above {format_threshold(limit)}" if row.level == "ok" else ""
@@ -238,6 +251,8 @@ def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:
     """Yield the row's own statistic, and the 99th percentile if each process took many values."""
     dimension = _dimension(row, criteria)
     name = row.metric if row.statistic == "value" else f"{row.metric} {row.statistic}"
+    name += f" ({IGNORED})" if row.ignored else ""
+    first = row.gating or shown_though_ignored(row)
     change = NOTHING
     if row.change and row.change.value is not None:
         text = format_change(row.change.value)
@@ -246,14 +261,14 @@ def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:
     samples = "/".join(dict.fromkeys(str(side.n) for side in sides if side))
     unit = unit_of_row(row, dimension)
     texts = [value_with_interval(side, dimension, unit) for side in sides]
-    yield Figure(row.name, name, texts[0], texts[1], change, samples, row.gating)
+    yield Figure(row.name, name, texts[0], texts[1], change, samples, first)
     tails = [inner_p99(side) for side in sides]
     if any(tail is not None for tail in tails):
         unit = common_unit(tails, dimension)
         texts = [NOTHING if tail is None else shown_quantity(tail, dimension, unit=unit) for tail in tails]
         # The mean of a batch hides the outliers in it.
         of_what = " of averages" if any(map(is_of_batches, sides)) else ""
-        yield Figure(row.name, f"{row.metric} p99{of_what}", texts[0], texts[1], NOTHING, samples, row.gating)
+        yield Figure(row.name, f"{row.metric} p99{of_what}", texts[0], texts[1], NOTHING, samples, first)
 
 
 def is_of_batches(sample: Sample | None) -> bool:

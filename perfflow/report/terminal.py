@@ -245,7 +245,7 @@ def _samples(page: Page, width: int) -> RowGroup:
 
 def _figures(page: Page, width: int) -> RowGroup:
     """Return the measurements of one side."""
-    head, entries = _table(tables.figures(row for row in page.figures if row.gating), width)
+    head, entries = _table(tables.figures(row for row in page.figures if row.first), width)
     return RowGroup(entries, page.others["figures"], MOST_LINES, what="figures", head=head)
 
 

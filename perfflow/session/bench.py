@@ -146,6 +146,9 @@ class Bench:
 
     def raise_failures(self) -> None:
         """Raise the failures of benchmarks of a suite that could not be measured, all in one. Raises Failure."""
+        criteria = self.session.context.plan.criteria
+        for name in [name for name in self.failures if criteria.ignores(name)]:
+            self.run.warnings.append(f"{name} is ignored, and failed: {self.failures.pop(name).reason}")
         if self.failures:
             first = next(iter(self.failures.values()))
             reason = "; ".join(f"{name}: {failure.reason}" for name, failure in self.failures.items())

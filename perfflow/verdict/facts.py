@@ -76,7 +76,7 @@ def _accepted_expired(found: Findings) -> list[str]:
     return [
         row.name
         for row in found.regressed()
-        if any(is_accepted(item, (row.name, row.metric), row.why) for item in over)
+        if any(is_accepted(item, found.criteria, (row.name, row.metric), row.why) for item in over)
     ]
 
 

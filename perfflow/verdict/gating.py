@@ -46,14 +46,16 @@ def choose_rows(
 ) -> Choice:
     """Choose one timing metric per benchmark, every row with a target, and the guarded rows of an optimize stage.
 
-    ``witnessed``: clocks that include waiting also gate if they prove a regression beyond ``concern``, and refute gains
-    that they exclude.
+    Benchmarks under ``ignore`` never gate. ``witnessed``: clocks that include waiting also gate if they prove a
+    regression beyond ``concern``, and refute gains that they exclude.
 
     Values that were not taken in pairs never gate, unless they are exact. Of stored sets only a row that the second
     set lacks gates.
     """
     found: dict[Key, str] = {}
     by_benchmark: dict[str, dict[str, Comparison]] = defaultdict(dict)
+    same_as = _one_measurement(record, comparisons)
+    comparisons = {key: item for key, item in comparisons.items() if not criteria.ignores(key[0])}
     for (name, metric), item in comparisons.items():
         by_benchmark[name][metric] = item
     clocks = Clocks()
@@ -73,7 +75,6 @@ def choose_rows(
         found.setdefault(key, GUARDED)
     for key in memory_rows(record, comparisons, criteria):
         found.setdefault(key, MEMORY_GREW)
-    same_as = _one_measurement(record, comparisons)
     found = {key: why for key, why in found.items() if why == HAS_TARGET or key not in same_as}
     stored = {key for key in found if record.series[key].design == Design.UNPAIRED}
     leading = {key: found[key] for key in found if key in stored and comparisons[key].only is not Side.BASELINE}
@@ -119,12 +120,13 @@ def _one_measurement(record: Record, comparisons: Iterable[Key]) -> dict[Key, st
 
 def memory_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> list[Key]:
     """Return the memory rows of a comparison of two trees that are proven to have grown by enough to matter."""
-    if not criteria.memory or not two_trees(record):
+    if not two_trees(record):
         return []
     return [
         key
         for key, item in comparisons.items()
         if key[1] in MEMORY
+        and criteria.memory_of(key[0]) is not None
         and not record.plan_of(item.step).in_one_tree
         and not any(reading.at_most for reading in record.series[key].readings(Side.CANDIDATE))
         and memory.has_grown(item, criteria.thresholds_of(*key))
@@ -208,7 +210,7 @@ def thresholds_for(record: Record, criteria: Criteria, key: Key, why: str | None
     today = record.run.started[:10]
     notes = []
     for item in criteria.accepted:
-        if not is_accepted(item, key, why):
+        if not is_accepted(item, criteria, key, why):
             continue
         if item.spent:
             notes.append(f"the base already contains the accepted regression, so it is no longer accepted: {item.why}")
@@ -220,10 +222,10 @@ def thresholds_for(record: Record, criteria: Criteria, key: Key, why: str | None
     return thresholds, notes
 
 
-def is_accepted(item: Accepted, key: Key, why: str | None) -> bool:
+def is_accepted(item: Accepted, criteria: Criteria, key: Key, why: str | None) -> bool:
     """Return whether an accepted regression applies to a row that gates for the reason ``why``, whatever its date."""
     benchmark, metric = key
-    if not matches(item.benchmark, benchmark):
+    if not criteria.matches(item.benchmark, benchmark):
         return False
     if item.metric:
         return item.metric == metric or {item.metric, metric} <= set(TIMES)

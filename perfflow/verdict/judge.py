@@ -55,11 +55,12 @@ Verdict = Literal["pass", "fail", "unproven", "error"]
 def judge(record: Record, criteria: Criteria) -> Result:
     """Return the result of a run. The same record and criteria give the same result, byte for byte."""
     record = record.concluded()
+    criteria = criteria.knowing(name for name, _ in record.series)
     comparisons = compared(record, criteria)
     judged = list(targets.judge(criteria, comparisons, record))
     choice = choose_rows(record, comparisons, criteria)
     plain = (_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons)
-    rows = [tradeoffs.marked(record, row, criteria) for row in plain]
+    rows = [_ignored(row) if criteria.ignores(row.name) else tradeoffs.marked(record, row, criteria) for row in plain]
     rows = optional_parts.on_one_gpu(record, rows)
     rows, confirmed = scenarios.confirmed(record, rows)
     grown, concerns = optional_parts.growth(record, rows, criteria)
@@ -187,6 +188,10 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
         why=_why(key, choice),
         changed=is_custom(record, item) and _differs(item),
     )
+
+
+def _ignored(row: Benchmark) -> Benchmark:
+    return row.model_copy(update={"ignored": True, **({"level": "ok"} if row.decision else {})})
 
 
 def _differs(item: Comparison) -> bool:

@@ -26,7 +26,9 @@ def has_grown(item: Comparison, thresholds: Thresholds) -> bool:
 def concerns(rows: Iterable[Benchmark], criteria: Criteria) -> Iterator[Benchmark]:
     """Yield the memory rows that do not gate and are proven to have grown beyond their concern threshold."""
     for row in rows:
-        judged = criteria.memory is not None and not row.gating and row.metric in MEMORY
+        judged = (
+            row.metric in MEMORY and not row.gating and not row.ignored and criteria.memory_of(row.name) is not None
+        )
         if judged and row.decision == "regressed" and row.level in ("concern", "action") and _matters(row):
             yield row
 

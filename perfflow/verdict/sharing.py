@@ -69,7 +69,7 @@ def _others(rows: Mapping[Key, Comparison], name: str, chosen: str) -> list[Key]
 
 def _watched_memory(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, name: str) -> list[Key]:
     """Return the noisy memory rows, which gate if they grow."""
-    if not criteria.memory or not two_trees(record):
+    if criteria.memory_of(name) is None or not two_trees(record):
         return []
     known = [(name, metric) for metric in MEMORY if (name, metric) in rows]
     return [key for key in known if rows[key].pairs and not rows[key].metric.exact]

@@ -45,6 +45,8 @@ def judge(
         if not names:
             yield _result(target, target.benchmark, None, "not measured", _why_not(target, record))
         for name in names:
+            if criteria.ignores(name):
+                continue
             key = (name, target.metric.name)
             series = record.series[key]
             if not target.requirement.of_peak:
@@ -203,6 +205,8 @@ def _judge_growth(target: Target, criteria: Criteria, record: Record, confidence
     if not names:
         yield _result(target, target.benchmark, None, "not measured", _why_not(target, record))
     for name in names:
+        if criteria.ignores(name):
+            continue
         sizes = found[name]
         side = sizes.latest
         thresholds, metric = criteria.thresholds_of(name), target.metric

@@ -33,7 +33,7 @@ def trade_off(record: Record, row: Benchmark, criteria: Criteria) -> Accepted | 
     if not row.gating or found is None or found <= criteria.thresholds_of(row.name, row.metric).action:
         return None
     today = _today(record)
-    valid = [item for item in criteria.accepted if _is_about(item, row) and item.in_force(today)]
+    valid = [item for item in criteria.accepted if _is_about(item, criteria, row) and item.in_force(today)]
     return max(valid, key=lambda item: item.change, default=None)
 
 
@@ -48,7 +48,7 @@ def lapsed(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
     found = row.change.value if row.change else None
     worse = None if found is None else -found if row.better == "higher" else found
     for item in criteria.accepted:
-        if not _is_about(item, row) or worse is None or worse > item.change:
+        if not _is_about(item, criteria, row) or worse is None or worse > item.change:
             continue
         if item.spent:
             what = f"the regression accepted until {item.until}"
@@ -57,8 +57,8 @@ def lapsed(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
             yield f"{row.name} {row.metric} was accepted until {item.until}, which has passed: {item.why}"
 
 
-def _is_about(item: Accepted, row: Benchmark) -> bool:
-    return is_accepted(item, (row.name, row.metric), row.why)
+def _is_about(item: Accepted, criteria: Criteria, row: Benchmark) -> bool:
+    return is_accepted(item, criteria, (row.name, row.metric), row.why)
 
 
 def _today(record: Record) -> str:
@@ -68,7 +68,7 @@ def _today(record: Record) -> str:
 
 def taken(row: Benchmark, criteria: Criteria) -> Accepted | None:
     """Return the trade-off that a row is marked with, None without one."""
-    found = [item for item in criteria.accepted if row.accepted == _mark(item) and _is_about(item, row)]
+    found = [item for item in criteria.accepted if row.accepted == _mark(item) and _is_about(item, criteria, row)]
     return max(found, key=lambda item: item.change, default=None)
 
 

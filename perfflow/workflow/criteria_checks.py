@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from perfflow.model.criteria import (
     Accepted,
     Criteria,
     MemoryThresholds,
+    OwnThresholds,
     Thresholds,
     order_problem,
     read_share,
@@ -21,7 +23,7 @@ from perfflow.model.metrics import COMPARED_STATISTICS, METRICS, Better, Metric,
 from perfflow.model.peaks import read_peak_key
 from perfflow.model.targets import Target, read_key, target_of
 from perfflow.model.units import Dimension, Relation, UnitError, parse_as
-from perfflow.workflow import route_checks, yaml_hints
+from perfflow.workflow import model, route_checks, yaml_hints
 from perfflow.workflow.document import Loc
 from perfflow.workflow.expression_text import OPEN, ExpressionError
 from perfflow.workflow.expressions import render
@@ -31,15 +33,23 @@ from perfflow.workflow.step_checks import BLOCK_HINT, BLOCK_TEXT
 
 def read(draft: Draft, metrics: Mapping[str, Metric], params: Mapping[str, Any]) -> Criteria:
     """Return the criteria that could be read, and add the problems of the others to the draft."""
-    return Criteria(
+    written = draft.workflow.thresholds
+    own = _own(draft, written, ("thresholds",), params, Criteria())
+    everywhere = Criteria(
+        thresholds=Thresholds(**own.shares), memory=None if own.memory is None else MemoryThresholds(**own.memory)
+    )
+    return replace(
+        everywhere,
         targets=tuple(_targets(draft, metrics)),
-        thresholds=_thresholds(draft, params),
-        per_glob=_thresholds_per_glob(draft, params),
+        per_glob={
+            glob: _own(draft, values, ("thresholds", "for", glob), params, everywhere)
+            for glob, values in written.for_.items()
+        },
+        ignore=tuple(draft.workflow.ignore),
         accepted=tuple(_accepted(draft, metrics)),
         metrics=metrics,
         peaks=dict(_peaks(draft, metrics)),
         routes=tuple(route_checks.read(draft)),
-        memory=_memory(draft, params),
     )
 
 
@@ -107,33 +117,25 @@ def _adds_unknown_metrics(draft: Draft) -> bool:
     return any(loc[:1] == ("stages",) and (len(loc) < 5 or loc[4] in ("parse", "uses")) for loc in draft.wrong)
 
 
-def _thresholds(draft: Draft, params: Mapping[str, Any]) -> Thresholds:
-    plain = {key: value for key, value in draft.workflow.thresholds.items() if isinstance(value, str)}
-    read = _shares(draft, plain, ("thresholds",), params)
-    thresholds = Thresholds(**read)
-    _check_order(draft, thresholds, read, ("thresholds",))
-    return thresholds
-
-
-def _thresholds_per_glob(draft: Draft, params: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for glob, values in draft.workflow.thresholds.items():
-        loc: Loc = ("thresholds", glob)
-        if glob in THRESHOLD_KEYS and not isinstance(values, str):
-            draft.complain(loc, f"`{glob}` must be a percentage", f"{glob}: 5%")
-        elif isinstance(values, dict):
-            found[glob] = _shares(draft, values, loc, params)
-            _check_order(draft, Thresholds(**found[glob]), found[glob], loc)
-    return {glob: shares for glob, shares in found.items() if shares}
+def _own(
+    draft: Draft, written: model.OwnThresholds, loc: Loc, params: Mapping[str, Any], base: Criteria
+) -> OwnThresholds:
+    """Return the thresholds written at ``loc``; those of ``base`` hold where it sets none."""
+    texts = {key: text for key in THRESHOLD_KEYS if (text := getattr(written, key)) is not None}
+    shares = _shares(draft, texts, loc, params)
+    _check_order(draft, replace(base.thresholds, **shares), shares, loc)
+    if written.memory == "off":
+        return OwnThresholds(shares, None)
+    texts = written.memory.model_dump(exclude_none=True) if written.memory else {}
+    memory = _shares(draft, texts, (*loc, "memory"), params)
+    limits = replace(base.memory or MemoryThresholds(), **memory)
+    _check_order(draft, Thresholds(limits.concern, limits.action), memory, (*loc, "memory"))
+    return OwnThresholds(shares, memory)
 
 
 def _shares(draft: Draft, texts: Mapping[str, str], loc: Loc, params: Mapping[str, Any]) -> dict[str, float]:
     read = {}
     for key, text in texts.items():
-        if key not in THRESHOLD_KEYS:
-            hint = yaml_hints.for_unknown_key(key, THRESHOLD_KEYS)
-            draft.complain((*loc, key), f"unknown threshold `{key}`", hint, key=True)
-            continue
         share = _share(draft, text, (*loc, key), params, partial(read_threshold, key))
         if share is not None:
             read[key] = share
@@ -145,17 +147,6 @@ def _check_order(draft: Draft, thresholds: Thresholds, read: Mapping[str, float]
     problem = order_problem(thresholds, read)
     if problem:
         draft.complain((*loc, problem.key), problem.message, problem.hint)
-
-
-def _memory(draft: Draft, params: Mapping[str, Any]) -> MemoryThresholds | None:
-    written = draft.workflow.memory_thresholds
-    if isinstance(written, str):
-        return None
-    loc: Loc = ("memory-thresholds",)
-    read = _shares(draft, written.model_dump(exclude_none=True), loc, params)
-    found = MemoryThresholds(**read)
-    _check_order(draft, Thresholds(found.concern, found.action), read, loc)
-    return found
 
 
 def _accepted(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[Accepted]:

@@ -46,10 +46,8 @@ def check_header(draft: Draft) -> None:
     workflow = draft.workflow
     _check_texts(draft, dict(workflow.env), ("env",), None)
     _check_texts(draft, workflow.defaults.model_dump(by_alias=True, exclude_unset=True), ("defaults",), None)
-    _check_texts(draft, dict(workflow.thresholds), ("thresholds",), None)
-    if not isinstance(workflow.memory_thresholds, str):
-        memory = workflow.memory_thresholds.model_dump(exclude_none=True)
-        _check_texts(draft, memory, ("memory-thresholds",), None)
+    thresholds = workflow.thresholds.model_dump(by_alias=True, exclude_none=True)
+    _check_texts(draft, thresholds, ("thresholds",), None)
     for name, param in workflow.params.items():
         if any("${{" in text for text, _ in _texts(param.default, ())):
             hint = "write the expression where the parameter is used"

@@ -382,6 +382,25 @@ class MemoryThresholds(WorkflowPart):
     action: Text | None = Field(None, description="growth that fails a gate; default: 10%")
 
 
+class OwnThresholds(WorkflowPart):
+    """Thresholds of the benchmarks that a glob matches; what is missing is as for all other benchmarks."""
+
+    concern: Text | None = Field(None, description="change for the worse that causes a warning; default: 5%")
+    action: Text | None = Field(None, description="change for the worse that fails a gate; default: 10%")
+    floor: Text | None = Field(None, description="changes below it never count; default: 2%")
+    memory: MemoryThresholds | Literal["off"] | None = Field(
+        None, description="thresholds for rss, heap_peak, alloc and allocs; off: only targets and guards judge memory"
+    )
+
+
+class Thresholds(OwnThresholds):
+    """Thresholds of all benchmarks, and of some."""
+
+    for_: dict[str, OwnThresholds] = Field(
+        default_factory=dict, description="glob of benchmarks -> their own thresholds"
+    )
+
+
 class Accepted(WorkflowPart):
     """A regression that is accepted until a date."""
 
@@ -423,12 +442,9 @@ class Header(WorkflowPart):
     targets: dict[str, dict[str, Requirement]] = Field(
         default_factory=dict, description="benchmark -> metric -> requirement"
     )
-    thresholds: dict[str, Text | dict[str, Text]] = Field(
-        default_factory=dict, description="concern, action and floor, or a glob of benchmarks -> these"
-    )
-    memory_thresholds: MemoryThresholds | Literal["off"] = Field(
-        MemoryThresholds.model_construct(),
-        description="thresholds for rss, heap_peak, alloc and allocs; off: only targets and guards judge memory",
+    thresholds: Thresholds = Thresholds.model_construct()
+    ignore: list[str] = Field(
+        default_factory=list, description="globs of benchmarks that are measured and shown, but never decide"
     )
     accepted: list[Accepted] = Field(default_factory=list)
     data: list[str] = Field(default_factory=list, description="input files whose hashes are recorded in the receipt")

@@ -19,6 +19,7 @@ from perfflow.model.lazy import dataclass
 from perfflow.workflow import yaml_hints
 from perfflow.workflow.document import Document, Loc
 from perfflow.workflow.model import DOING, STAGES, Header, Workflow
+from perfflow.workflow.yaml_scalar import flow
 
 MAX_PROBLEMS = 100
 """Most problems of one file that are shown; each one costs a search for similar names."""
@@ -324,7 +325,20 @@ def _unknown_key_hint(document: Document, model: type[BaseModel], mistake: _Mist
         return "quote strings that contain a comma inside { }"
     inner = mistake.loc[:-1]
     elsewhere = "" if inner else _ELSEWHERE.get(model.__name__, {}).get(key, "")
+    if model is Header:
+        elsewhere = elsewhere or _thresholds_hint((*inner, key), mistake.value)
     return elsewhere or yaml_hints.for_unknown_key(key, keys_of(model, inner))
+
+
+def _thresholds_hint(loc: Loc, value: Any) -> str:
+    """Return the hint for a key that is written elsewhere under ``thresholds``, or '' for another key."""
+    if loc in (("memory-thresholds",), ("thresholds", "memory-thresholds")):
+        return f"write `thresholds: {{memory: {flow(value)}}}`"
+    if loc[:-1] not in (("thresholds",), ("thresholds", "memory")):
+        return ""
+    if value in ("off", False):
+        return f"to measure {loc[-1]!r} without judging it, write at top level: `ignore: [{flow(loc[-1])}]`"
+    return f"write `thresholds: {{for: {{{flow(loc[-1])}: {flow(value)}}}}}`" if isinstance(value, dict) else ""
 
 
 _STEP_HINT = "a stage is a list of steps: start each step with `- `"

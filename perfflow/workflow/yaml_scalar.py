@@ -9,7 +9,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.lazy import lazy_pattern
 from perfflow.workflow.yaml_text import read_text
 
-_PLAIN = lazy_pattern(r"[\w./+=-][\w ./+=-]*(?<! )")
+_PLAIN = lazy_pattern(r"[\w./+=-][\w ./+=%-]*(?<! )")
 
 
 def scalar(value: Any, old: str = "") -> str:
@@ -20,6 +20,13 @@ def scalar(value: Any, old: str = "") -> str:
         return "'" + value.replace("'", "''") + "'"
     quoted = json.dumps(value, ensure_ascii=False)
     return quoted if old.startswith('"') or not _is_plain(value) else value
+
+
+def flow(value: Any) -> str:
+    """Return nested data as YAML in one line, such as ``{action: 5%, for: {"core/**": {concern: 2%}}}``."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{scalar(str(key))}: {flow(item)}" for key, item in value.items()) + "}"
+    return "[" + ", ".join(map(flow, value)) + "]" if isinstance(value, list) else scalar(value)
 
 
 def _is_plain(value: str) -> bool:

@@ -12,7 +12,7 @@ from tests.cli.shell import perfflow, write
 
 # Programs that print made-up times: 7% slower, independent of the machine.
 SLOWER = """
-thresholds: {"other/*": {action: 50%}}
+thresholds: {for: {"other/*": {action: 50%}}}
 stages:
   baseline:
     - id: bench
@@ -100,8 +100,8 @@ def test_out_takes_what_other_thresholds_say(project: Path, tmp_path: Path) -> N
         "concern": 0.03,
         "action": 0.1,
         "floor": 0.02,
-        "other/*": {"action": 0.5},
-        "ben*": {"action": 0.06},
+        "memory": {"concern": 0.05, "action": 0.1},
+        "for": {"other/*": {"action": 0.5}, "ben*": {"action": 0.06}},
     }
     assert result["run"]["judged_by"] == ["concern=3%", "ben*:action=6%"]
     page = (tmp_path / "new" / "report.md").read_text()
@@ -115,10 +115,12 @@ def test_out_takes_what_other_thresholds_say(project: Path, tmp_path: Path) -> N
 
 
 def test_thresholds_of_a_file(project: Path) -> None:
-    write(project, "thresholds:\n  concern: 2%\n  'bench*': {action: 5%}\n", "strict.yaml")
+    write(project, "thresholds:\n  concern: 2%\n  memory: off\n  for: {'bench*': {action: 5%}}\n", "strict.yaml")
     done = perfflow("report", "--thresholds", "strict.yaml", "--json", cwd=project)
     assert done.returncode == 1
-    assert json.loads(done.stdout)["criteria"]["thresholds"]["bench*"] == {"action": 0.05}
+    used = json.loads(done.stdout)["criteria"]["thresholds"]
+    assert (used["concern"], used["memory"]) == (0.02, None)
+    assert used["for"]["bench*"] == {"action": 0.05}
 
 
 @pytest.mark.parametrize(
@@ -138,14 +140,16 @@ def test_thresholds_of_a_file(project: Path) -> None:
         (["core/**:action=0"], "write a share such as `action: 0.5%`"),
         (["missing.yaml"], "missing.yaml"),
         (["none.yaml"], "no `thresholds:` mapping"),
-        (["wrong.yaml"], "wrong.yaml:3:18: error: unknown threshold `acton`"),
+        (["wrong.yaml"], "wrong.yaml:3:24: error: unknown threshold `acton`"),
         (["broken.yaml"], "broken.yaml:2"),
+        (["memory=5%"], "write `memory.action=20%`, or `memory=off`"),
+        (["memory.concern=20%"], "`concern` (0.2) is above `action` (0.1)"),
         (["acton=3%", "flor=1%"], "did you mean `floor`?"),
     ],
 )
 def test_wrong_thresholds_exit_2_with_a_remedy(specs: list[str], said: str, project: Path) -> None:
     write(project, "params: {}\n", "none.yaml")
-    write(project, "thresholds:\n  'a/*': {acton: 3%}\n", "wrong.yaml")
+    write(project, "thresholds:\n  for: {'a/*': {acton: 3%}}\n", "wrong.yaml")
     write(project, "thresholds: {concern: [\n", "broken.yaml")
     before = files(project)
     done = perfflow("report", *(word for spec in specs for word in ("--thresholds", spec)), cwd=project)
@@ -161,10 +165,10 @@ def test_a_glob_that_matches_nothing_is_a_mistake_where_it_is_typed_and_a_note_i
     assert (typed.returncode, typed.stdout) == (2, "")
     assert "--thresholds bnch:action=1%: no benchmark matches 'bnch'" in typed.stderr
     assert "hint: did you mean 'bench'?" in typed.stderr
-    write(project, "thresholds:\n  'nosuch/*': {action: 5%}\n", "shared.yaml")
+    write(project, "thresholds:\n  for: {'nosuch/*': {action: 5%}}\n", "shared.yaml")
     of_file = perfflow("report", "--thresholds", "shared.yaml", cwd=project)
     assert of_file.returncode == perfflow("report", cwd=project).returncode
-    assert "note: shared.yaml:3:24: no benchmark of this run matches 'nosuch/*'" in of_file.stderr
+    assert "note: shared.yaml:3:30: no benchmark of this run matches 'nosuch/*'" in of_file.stderr
 
 
 def test_a_run_that_is_not_there_names_those_that_are(project: Path, tmp_path: Path) -> None:

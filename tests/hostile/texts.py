@@ -156,7 +156,9 @@ TEXTS: Mapping[str, Callable[[], str | bytes]] = {
         + "stages:\n  baseline:\n"
         + "".join(f"    - {{id: a{n}, uses: command, with: {{command: 'true'}}}}\n" for n in range(900))
     ),
-    "thresholds of many globs": lambda: numbered('  "*a*{n}*": {action: 5%}', HEAD + BENCH + "thresholds:\n", 500_000),
+    "thresholds of many globs": lambda: numbered(
+        '    "*a*{n}*": {action: 5%}', HEAD + BENCH + "thresholds:\n  for:\n", 500_000
+    ),
     # -- expressions
     "rounding to a billion digits": lambda: expression("5|round(-1000000000)"),
     "a list of a list as text": lambda: expression("(['a'*100000]*100000)|string"),

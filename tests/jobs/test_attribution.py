@@ -12,6 +12,7 @@ import pytest
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.result import Attribution, Result
 from perfflow.report.page import page_of
+from perfflow.session.attribution.function_costs import region_of
 from perfflow.session.steps import profile
 from tests.repositories import git
 from tests.session.project import Project, row, step
@@ -113,6 +114,15 @@ TIMED = "{id: one, uses: command, runs: 8, layouts: off, with: {command: ./work}
 def named(result: Result, benchmark: str = "one", metric: str = "") -> list[Attribution]:
     found = [item for item in result.attributions if item.benchmark == benchmark]
     return [item for item in found if not metric or item.metric == metric]
+
+
+def test_a_region_of_a_functions_exact_name_comes_before_globs() -> None:
+    regions = {"all": "*sort*", "slices": "<[T]>::sort_by", "times": "vec::operator*", "go": "*hash.Sum*"}
+    assert region_of("<[T]>::sort_by", regions) == "slices"
+    assert region_of("<[T]>::sort", regions) == "all"
+    assert region_of("vec::operator*(vec const&)", regions) == "times"
+    assert region_of("example.org/hash.Sum256", regions) == "go"
+    assert region_of("T>::sort_by", {"slices": "<[T]>::sort_by"}) == ""
 
 
 @pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")

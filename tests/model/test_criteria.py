@@ -9,7 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfflow.model.criteria import THRESHOLD_KEYS, Accepted, Criteria, Thresholds, criteria_from_json, read_share
+from perfflow.model.criteria import (
+    MEMORY_KEYS,
+    THRESHOLD_KEYS,
+    Accepted,
+    Criteria,
+    MemoryThresholds,
+    OwnThresholds,
+    Thresholds,
+    criteria_from_json,
+    read_share,
+)
 from perfflow.model.metrics import METRICS, STATISTICS, Better, Metric
 from perfflow.model.targets import Target, parse_target
 from perfflow.model.units import Dimension, UnitError
@@ -43,12 +53,21 @@ targets = st.builds(
     st.sampled_from(STATISTICS),
     st.sampled_from([bound for bounds in _BOUNDS.values() for bound in bounds] + ["≤linear", "<quadratic"]),
 ).filter(lambda target: target is not None)
-globs = names.filter(lambda text: text not in THRESHOLD_KEYS)
 criteria = st.builds(
     Criteria,
     targets=st.lists(targets, max_size=4).map(tuple),
     thresholds=st.builds(Thresholds, shares, shares, shares),
-    per_glob=st.dictionaries(globs, st.dictionaries(st.sampled_from(THRESHOLD_KEYS), shares, min_size=1), max_size=3),
+    per_glob=st.dictionaries(
+        names,
+        st.builds(
+            OwnThresholds,
+            st.dictionaries(st.sampled_from(THRESHOLD_KEYS), shares),
+            st.none() | st.dictionaries(st.sampled_from(MEMORY_KEYS), shares),
+        ),
+        max_size=3,
+    ),
+    memory=st.none() | st.builds(MemoryThresholds, shares, shares),
+    ignore=st.lists(names, max_size=2).map(tuple),
     accepted=st.lists(st.builds(Accepted, names, shares, names, st.just("2031-01-31")), max_size=2).map(tuple),
     metrics=st.just(OWN),
     peaks=st.dictionaries(st.sampled_from(list(METRICS)), st.floats(0, 1e12), max_size=2),
@@ -79,10 +98,10 @@ def test_the_most_literal_glob_wins_key_by_key() -> None:
     found = Criteria(
         thresholds=Thresholds(0.05, 0.10, 0.02),
         per_glob={
-            "core/decode": {"action": 0.3},
-            "**": {"action": 0.2, "floor": 0.01},
-            "core/*": {"action": 0.25, "concern": 0.04},
-            "other/*": {"action": 0.9},
+            "core/decode": OwnThresholds({"action": 0.3}),
+            "**": OwnThresholds({"action": 0.2, "floor": 0.01}),
+            "core/*": OwnThresholds({"action": 0.25, "concern": 0.04}),
+            "other/*": OwnThresholds({"action": 0.9}),
         },
     )
     assert found.thresholds_of("core/decode") == Thresholds(0.04, 0.3, 0.01)
@@ -93,10 +112,34 @@ def test_the_most_literal_glob_wins_key_by_key() -> None:
 
 
 def test_the_order_of_globs_in_the_file_does_not_matter() -> None:
-    globs: dict[str, dict[str, float]] = {"a*": {"action": 0.1}, "*b": {"action": 0.2}, "ab": {"action": 0.3}}
+    globs = {glob: OwnThresholds({"action": share}) for glob, share in (("a*", 0.1), ("*b", 0.2), ("ab", 0.3))}
     turned = dict(reversed(globs.items()))
     for name in ("ab", "axb", "ac", "cb"):
         assert Criteria(per_glob=globs).thresholds_of(name) == Criteria(per_glob=turned).thresholds_of(name)
+
+
+def test_memory_of_some_benchmarks_has_its_own_thresholds_or_none() -> None:
+    own = {
+        "core/*": OwnThresholds(memory={"action": 0.5}),
+        "core/free": OwnThresholds({"action": 0.3}, memory=None),
+    }
+    found = Criteria(per_glob=own)
+    assert found.memory_of("core/x") == MemoryThresholds(0.05, 0.5)
+    assert found.thresholds_of("core/x", "rss") == Thresholds(0.05, 0.5)
+    assert (found.memory_of("core/free"), found.thresholds_of("core/free", "rss")) == (None, Thresholds(0.05, 0.3))
+    off = Criteria(per_glob=own, memory=None)
+    assert (off.memory_of("x"), off.memory_of("core/x")) == (None, MemoryThresholds(0.05, 0.5))
+
+
+def test_a_name_with_wildcards_stands_for_itself_only() -> None:
+    names = ["mul(a*b)", "mul(a+b)", "test[?]", "test[1]"]
+    found = Criteria(
+        ignore=("mul(a*b)",),
+        per_glob={"test[?]": OwnThresholds({"action": 0.3}), "*": OwnThresholds({"action": 0.2})},
+    ).knowing(names)
+    assert [name for name in names if found.ignores(name)] == ["mul(a*b)"]
+    assert [found.thresholds_of(name).action for name in names] == [0.2, 0.2, 0.3, 0.2]
+    assert Criteria(ignore=("mul(a*b)",)).knowing(["mul(a+b)"]).ignores("mul(a+b)")
 
 
 def test_a_metric_is_the_workflows_else_built_in_else_a_plain_number() -> None:

@@ -200,7 +200,9 @@ def test_a_matrix_knows_nothing_but_parameters(tmp_path: Path) -> None:
     assert (problem.hint, problem.place and problem.place.line) == ("a matrix can use only `params`", 2)
 
 
-@pytest.mark.parametrize("text", ["{concern: 0%}", "{action: 0, concern: 0.0%}", "{'b*': {action: 0%, concern: 0%}}"])
+@pytest.mark.parametrize(
+    "text", ["{concern: 0%}", "{action: 0, concern: 0.0%}", "{for: {'b*': {action: 0%, concern: 0%}}}"]
+)
 def test_thresholds_that_nothing_could_keep_are_refused(text: str, tmp_path: Path) -> None:
     messages = said(opened(tmp_path, f"thresholds: {text}\nstages: {{build: [{{id: a, run: x}}]}}\n"))
     assert messages
@@ -214,7 +216,8 @@ def test_a_floor_of_nothing_is_allowed(tmp_path: Path) -> None:
 
 def test_thresholds_can_be_parameters(tmp_path: Path) -> None:
     text = (
-        "params: {limit: 8%}\nthresholds: {action: '${{ params.limit }}', 'core/*': {concern: '${{ params.limit }}'}}\n"
+        "params: {limit: 8%}\n"
+        "thresholds: {action: '${{ params.limit }}', for: {'core/*': {concern: '${{ params.limit }}'}}}\n"
         "stages: {build: [{id: a, run: x}]}\n"
     )
     criteria = opened(tmp_path, text, "limit=9%").plan.criteria
@@ -222,8 +225,8 @@ def test_thresholds_can_be_parameters(tmp_path: Path) -> None:
     assert criteria.thresholds_of("core/a").concern == pytest.approx(0.09)
     assert criteria.thresholds_of("core/a").action == pytest.approx(0.09)
     wrong = said(opened(tmp_path, text, "limit=soon"))
-    assert [message[:5] for message in wrong] == ["3:22 ", "3:65 "]
+    assert [message[:5] for message in wrong] == ["3:22 ", "3:71 "]
     assert all("'soon'" in message for message in wrong)
-    assert said(opened(tmp_path, text.replace("params.limit }}', 'core", "params.limti }}', 'core"))) == [
+    assert said(opened(tmp_path, text.replace("params.limit }}', for", "params.limti }}', for"))) == [
         "3:27 undefined `params.limti`"
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from perfflow.model.criteria import Accepted, Criteria, Thresholds
+from perfflow.model.criteria import Accepted, Criteria, OwnThresholds, Thresholds
 from perfflow.model.metrics import METRICS, Metric
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.targets import parse_target
@@ -101,7 +101,8 @@ def criteria(
         for name, wanted in (targets or {}).items()
         for key, requirement in wanted.items()
     ]
-    return Criteria(tuple(read), Thresholds(**thresholds), per_glob or {}, tuple(accepted), added, peaks or {})
+    own = {glob: OwnThresholds(shares) for glob, shares in (per_glob or {}).items()}
+    return Criteria(tuple(read), Thresholds(**thresholds), own, tuple(accepted), added, peaks or {})
 
 
 def judged(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.criteria import Criteria, OwnThresholds, Thresholds
 from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.result import Benchmark, Result
 from perfflow.report import summary
@@ -153,6 +153,6 @@ def test_all_rows_of_a_benchmark_that_gate_share_its_false_alarms() -> None:
 
 
 def test_a_regression_by_waiting_is_held_against_the_benchmarks_own_threshold() -> None:
-    criteria = Criteria(per_glob={"b": {"concern": 0.15, "action": 0.2}}, thresholds=Thresholds())
+    criteria = Criteria(per_glob={"b": OwnThresholds({"concern": 0.15, "action": 0.2})}, thresholds=Thresholds())
     result = judged(cpu=0.0, wait=0.105, criteria=criteria)
     assert [item.metric for item in result.benchmarks if item.gating] == ["cpu"]

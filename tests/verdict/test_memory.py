@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfflow.model.criteria import Criteria, MemoryThresholds, criteria_from_json
+from perfflow.model.criteria import Criteria, MemoryThresholds, OwnThresholds, criteria_from_json
 from perfflow.model.result import MEMORY_GREW, Result
 from perfflow.report import summary, terminal
 from perfflow.verdict.from_result import record_of_result
@@ -72,6 +72,8 @@ def test_memory_has_thresholds_of_its_own_and_can_be_left_alone() -> None:
     assert measured("rss", 40 * MIB, 56 * MIB, wide).verdict == "pass"
     assert measured("rss", 40 * MIB, 120 * MIB, wide).verdict == "fail"
     alone = replace(Criteria(), memory=None)
+    one = replace(Criteria(), per_glob={"b": OwnThresholds(memory=None)})
+    assert (measured("rss", 40 * MIB, 120 * MIB, one).verdict, measured("rss", 1e8, 3e8, one).reasons) == ("pass", [])
     assert (measured("rss", 40 * MIB, 120 * MIB, alone).verdict, measured("rss", 1e8, 3e8, alone).reasons) == (
         "pass",
         [],

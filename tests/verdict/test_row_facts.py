@@ -111,7 +111,7 @@ def test_an_accepted_regression_passes_to_the_end_of_its_day(until: str, action:
     wanted = Criteria(accepted=(item,))
     made = taken({"time": 1.0}, wanted=wanted)
     assert thresholds_for(made, wanted, ("b", "time"), "")[0].action == action
-    assert is_accepted(replace(item, benchmark="c"), ("b", "time"), "") is False
+    assert is_accepted(replace(item, benchmark="c"), wanted, ("b", "time"), "") is False
     failing = shown("regressed", "action", -0.5, -0.6, -0.4, better="higher")
     over = tradeoffs.lapsed(made, failing, wanted)
     assert list(over) == []  # 50% is more than accepted

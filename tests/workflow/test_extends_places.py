@@ -24,7 +24,7 @@ VALUES: Mapping[Key, tuple[str, str]] = {
     ("defaults", "timeout"): ("3m", "3"),
     ("defaults", "env", "D"): ("x", "[]"),
     ("thresholds", "concern"): ("4%", "four"),
-    ("thresholds", "core/**", "action"): ("9%", "9s"),
+    ("thresholds", "for", "core/**", "action"): ("9%", "9s"),
     ("targets", "program", "time"): ("<50ms", "<50KB"),
     ("targets", "program", "rss"): ("<64MiB", "<64ms"),
     ("params", "size", "default"): ("10", "many"),

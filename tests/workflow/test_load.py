@@ -145,5 +145,5 @@ def test_a_wrong_type_is_said_in_words(step: str, message: str, tmp_path: Path) 
 
 
 def test_where_text_is_wrong_in_a_union_of_maps(tmp_path: Path) -> None:
-    found = opened(tmp_path, f"thresholds: {{'a/*': {{action: [1]}}, 'b': [2]}}\n{BENCH}")
-    assert said(found) == ["2:30 `action` must be a string, not [1]", "2:41 `b` must be a string or a map, not [2]"]
+    found = opened(tmp_path, f"thresholds: {{memory: {{action: [1]}}, for: {{a: [2]}}}}\n{BENCH}")
+    assert said(found) == ["2:31 `action` must be a string, not [1]", "2:46 `a` must be a map, not [2]"]

@@ -324,7 +324,7 @@ def _criteria(first: Stored, second: Stored) -> Criteria:
     Targets apply to one run, and accepted regressions to its own change, so both are left out.
     """
     own, other = (side.criteria or Criteria() for side in (second, first))
-    return Criteria(thresholds=own.thresholds, per_glob=own.per_glob, metrics={**other.metrics, **own.metrics})
+    return replace(own, targets=(), accepted=(), peaks={}, routes=(), metrics={**other.metrics, **own.metrics})
 
 
 def _samples(name: Side, side: Stored) -> Iterator[dict[str, Any]]:

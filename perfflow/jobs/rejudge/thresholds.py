@@ -1,28 +1,45 @@
-"""Read thresholds for a stored run: ``concern=3%,action=5%``, ``core/**:action=5%``, or a file's ``thresholds:``."""
+"""Read thresholds for a stored run: ``concern=3%,memory.action=5%``, ``core/**:action=5%``, or those of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from perfflow.library.pinned import Library
-from perfflow.model.criteria import THRESHOLD_KEYS, Criteria, Thresholds, order_problem, read_threshold
+from perfflow.model.criteria import (
+    MEMORY_KEYS,
+    THRESHOLD_KEYS,
+    Criteria,
+    MemoryThresholds,
+    OwnThresholds,
+    Thresholds,
+    order_problem,
+    read_threshold,
+)
 from perfflow.model.errors import Place, Problem, Severity, UserError
 from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
 from perfflow.model.units import UnitError
 from perfflow.store.history.suggestions import nearest
 from perfflow.trees import project
+from perfflow.workflow.document import Loc
 from perfflow.workflow.extends import read_with_parents
 from perfflow.workflow.yaml_hints import for_unknown_key
 
+MEMORY = "memory"
+OFF = "off"
+KEYS = (*THRESHOLD_KEYS, MEMORY, *(f"{MEMORY}.{key}" for key in MEMORY_KEYS))
 FORM = "write concern=3%,action=5%,floor=1%, 'GLOB:action=5%', or a file with `thresholds:`"
 
 
 @dataclass(frozen=True)
 class GivenThreshold:
-    """One threshold as given; ``glob`` is '' for all benchmarks. ``source`` is the prefix of messages about it."""
+    """One threshold as given; ``glob`` is '' for all benchmarks. ``source`` is the prefix of messages about it.
+
+    ``key`` is one of ``KEYS``.
+    """
 
     glob: str
     key: str
@@ -41,17 +58,14 @@ def with_thresholds(
     Raises UserError.
     """
     given = [item for spec in specs for item in _read(spec)]
-    plain, globs = criteria.thresholds, {glob: dict(own) for glob, own in criteria.per_glob.items()}
     problems = []
     for item in given:
         share = _share(item)
         if isinstance(share, Problem):
             problems.append(share)
-        elif item.glob:
-            globs.setdefault(item.glob, {})[item.key] = share
         else:
-            plain = replace(plain, **{item.key: share})
-    problems = problems or list(_order(plain, globs, given))
+            criteria = _without_memory(criteria, item.glob) if share is None else _with(criteria, item, share)
+    problems = problems or list(_order(criteria, given))
     idle = {item.glob: item for item in given if item.glob and not any(matches(item.glob, name) for name in benchmarks)}
     problems += [
         Problem(f"{item.source}no benchmark matches {glob!r}", nearest(glob, sorted(benchmarks), "benchmarks"))
@@ -61,7 +75,32 @@ def with_thresholds(
     if problems:
         raise UserError(tuple(problems))
     notes = [f"{item.place}: no benchmark of this run matches {glob!r}" for glob, item in idle.items()]
-    return replace(criteria, thresholds=plain, per_glob=globs), notes
+    return criteria, notes
+
+
+def _with(criteria: Criteria, item: GivenThreshold, share: float) -> Criteria:
+    key = _memory_key(item)
+    if not item.glob:
+        if item.key in THRESHOLD_KEYS:
+            return replace(criteria, thresholds=replace(criteria.thresholds, **{key: share}))
+        return replace(criteria, memory=replace(criteria.memory or MemoryThresholds(), **{key: share}))
+    own = criteria.per_glob.get(item.glob, OwnThresholds())
+    if item.key in THRESHOLD_KEYS:
+        own = replace(own, shares={**own.shares, key: share})
+    else:
+        own = replace(own, memory={**(own.memory or {}), key: share})
+    return replace(criteria, per_glob={**criteria.per_glob, item.glob: own})
+
+
+def _without_memory(criteria: Criteria, glob: str) -> Criteria:
+    if not glob:
+        return replace(criteria, memory=None)
+    own = replace(criteria.per_glob.get(glob, OwnThresholds()), memory=None)
+    return replace(criteria, per_glob={**criteria.per_glob, glob: own})
+
+
+def _memory_key(item: GivenThreshold) -> str:
+    return item.key.rpartition(".")[2]
 
 
 def _read(spec: str) -> Iterator[GivenThreshold]:
@@ -87,30 +126,47 @@ def _of_file(path: Path) -> Iterator[GivenThreshold]:
     mapping = data.get("thresholds") if isinstance(data, dict) else None
     if not isinstance(mapping, dict) or not mapping:
         raise UserError.of(f"--thresholds {path}: the file has no `thresholds:` mapping", FORM)
-    for name, value in mapping.items():
-        shares = value if isinstance(value, dict) else {name: value}
-        for key, text in shares.items():
-            loc = ("thresholds", name, key) if isinstance(value, dict) else ("thresholds", name)
-            yield GivenThreshold(name if isinstance(value, dict) else "", key, str(text), place=document.place(loc))
+    for loc, text in _texts(mapping, ("thresholds",)):
+        glob, names = (str(loc[2]), loc[3:]) if loc[1] == "for" and len(loc) > 3 else ("", loc[1:])
+        yield GivenThreshold(glob, ".".join(map(str, names)), text, place=document.place(loc))
 
 
-def _share(item: GivenThreshold) -> float | Problem:
-    if item.key not in THRESHOLD_KEYS:
-        hint = for_unknown_key(item.key, THRESHOLD_KEYS)
+def _texts(value: Any, loc: Loc) -> Iterator[tuple[Loc, str]]:
+    """Yield the place and the text of every value in nested maps."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, (*loc, key))
+    else:
+        yield loc, str(value)
+
+
+def _share(item: GivenThreshold) -> float | Problem | None:
+    """Return the share of a threshold; None for `off`."""
+    if item.key not in KEYS:
+        hint = for_unknown_key(item.key, KEYS)
         return Problem(f"{item.source}unknown threshold `{item.key}`", hint, item.place)
+    if item.key == MEMORY:
+        hint = "write `memory.action=20%`, or `memory=off`"
+        return None if item.text == OFF else Problem(f"{item.source}`memory` cannot be {item.text!r}", hint, item.place)
     try:
         return read_threshold(item.key, item.text)
     except UnitError as error:
         return Problem(f"{item.source}{error}", error.hint, item.place)
 
 
-def _order(
-    plain: Thresholds, globs: Mapping[str, Mapping[str, float]], given: Sequence[GivenThreshold]
-) -> Iterator[Problem]:
+def _order(criteria: Criteria, given: Sequence[GivenThreshold]) -> Iterator[Problem]:
     """Yield an error for each glob whose concern is above its action. Missing ones are those of all benchmarks."""
     for glob in dict.fromkeys(item.glob for item in given):
-        own = [item for item in given if item.glob == glob]
-        found = order_problem(replace(plain, **globs.get(glob, {})), {item.key for item in own})
-        if found:
-            last = next(item for item in reversed(own) if item.key == found.key)
-            yield Problem(f"{last.source}{found.message}", found.hint, last.place)
+        own = criteria.per_glob.get(glob, OwnThresholds())
+        limits = replace(criteria.memory or MemoryThresholds(), **(own.memory or {}))
+        of_glob = [item for item in given if item.glob == glob]
+        plain = {item.key: item for item in of_glob}
+        of_memory = {_memory_key(item): item for item in of_glob if "." in item.key}
+        for limit, keys in (
+            (replace(criteria.thresholds, **own.shares), plain),
+            (Thresholds(limits.concern, limits.action), of_memory),
+        ):
+            found = order_problem(limit, keys)
+            if found:
+                last = keys[found.key]
+                yield Problem(f"{last.source}{found.message}", found.hint, last.place)

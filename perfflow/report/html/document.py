@@ -49,7 +49,7 @@ def render(result: Result, order: TakingOrder, profiles: Sequence[StackProfile] 
     Equal arguments give equal bytes.
     """
     page = page_of(result, MOST_ROWS)
-    criteria = criteria_from_json(result.criteria)
+    criteria = criteria_from_json(result.criteria).knowing(row.name for row in result.benchmarks)
     head = Head(
         "Performance Analysis" if page.template == "analysis" else "Performance Report",
         page.component,

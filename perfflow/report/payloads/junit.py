@@ -62,7 +62,7 @@ def _settled(case: Case, unproven: str) -> Case:
 
 
 def _cases(result: Result) -> Iterator[Case]:
-    criteria = criteria_from_json(result.criteria)
+    criteria = criteria_from_json(result.criteria).knowing(row.name for row in result.benchmarks)
     reasons = [reason for reason in result.reasons if not reason.startswith(WARNED)]
     warned = [reason for reason in result.reasons if reason.startswith(WARNED)]
     headline = page_of(result).headline

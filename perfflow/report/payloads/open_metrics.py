@@ -35,7 +35,7 @@ def _lines(result: Result) -> Iterator[str]:
         for status in ("met", "not met", "unproven", "not measured"):
             count = sum(target.status == status for target in result.targets)
             yield _sample("perfflow_targets", {"workflow": result.run.workflow, "status": status}, str(count))
-    criteria = criteria_from_json(result.criteria)
+    criteria = criteria_from_json(result.criteria).knowing(row.name for row in result.benchmarks)
     values = []
     seen: set[tuple[str, ...]] = set()
     for row in result.benchmarks:

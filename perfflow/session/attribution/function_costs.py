@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from fnmatch import fnmatchcase
 
 from perfflow.execute.prepare import Ready
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Cost, Parsed, Side
+from perfflow.model.targets import matches
 from perfflow.session.attribution.function_owner import owner
 from perfflow.session.evidence import sources_of
 from perfflow.session.session import RunSession
@@ -126,13 +126,18 @@ class FunctionCosts:
             for side, place in zip(Side, pair, strict=True):
                 count = found[side].of(place) if place else 0.0
                 sides.append(SideCost(count, *found[side].share(place or shown, self._kind)))
-            yield FunctionCost(name, file, line, owner(root, name, file), self._region(name), *sides)
+            yield FunctionCost(name, file, line, owner(root, name, file), region_of(name, self._session.context.plan.workflow.regions), *sides)
 
-    def _region(self, function: str) -> str:
-        """Return the first region of the workflow whose glob matches the function."""
-        names = (function, function.partition("(")[0])
-        regions = self._session.context.plan.workflow.regions.items()
-        return next((name for name, glob in regions if any(fnmatchcase(each, glob) for each in names)), "")
+
+def region_of(function: str, regions: Mapping[str, str]) -> str:
+    """Return the region that names the function, else the first one whose glob matches it, else ''.
+
+    The function is known with and without its parameters. Unlike in names of benchmarks, ``*`` also matches ``/``.
+    """
+    names = (function, function.partition("(")[0])
+    exact = next((region for region, glob in regions.items() if glob in names), "")
+    globs = {region: glob.replace("*", "**") for region, glob in regions.items()}
+    return exact or next((region for region, glob in globs.items() if any(matches(glob, name) for name in names)), "")
 
 
 def _kind(tool: Adapter | None) -> str:
