@@ -126,7 +126,8 @@ class FunctionCosts:
             for side, place in zip(Side, pair, strict=True):
                 count = found[side].of(place) if place else 0.0
                 sides.append(SideCost(count, *found[side].share(place or shown, self._kind)))
-            yield FunctionCost(name, file, line, owner(root, name, file), region_of(name, self._session.context.plan.workflow.regions), *sides)
+            region = region_of(name, self._session.context.plan.workflow.regions)
+            yield FunctionCost(name, file, line, owner(root, name, file), region, *sides)
 
 
 def region_of(function: str, regions: Mapping[str, str]) -> str:
