@@ -186,8 +186,8 @@ def test_a_slower_function_is_named_with_its_place_and_commit(
     result = gate(clone, programs(tmp_path / "bin", perf.replace("REAL", real)))
     blamed = of_encode(result)
     assert blamed["tool"] == tool
-    # The compiler inlines functions this small.
-    assert blamed["function"] in ("codec::encode", "codec::checksum::fletcher")
+    # The compiler inlines functions this small, and so it does their closures.
+    assert blamed["function"].removesuffix("::{{closure}}") in ("codec::encode", "codec::checksum::fletcher")
     assert blamed["file"].startswith("codec/src/")
     assert blamed["line"] > 0
     assert blamed["crate"] == "codec"

@@ -130,9 +130,9 @@ def choices(session: RunSession, planned: Planned, subject: Subject) -> Iterator
 def _fitting(session: RunSession, subject: Subject) -> tuple[Adapter, ...]:
     if found := registry.profilers(subject.metric) if subject.metric not in TIMES else ():
         return found
-    prepared = ready(
-        session.tree_context_of(Side.BASELINE), subject.source, Side.BASELINE, session.folder.path, only=subject.only
-    )
+    # A suite that is built first knows its programs by the files in the folder of its step.
+    folder = session.folder_of(subject.source, Side.BASELINE)
+    prepared = ready(session.tree_context_of(Side.BASELINE), subject.source, Side.BASELINE, folder, only=subject.only)
     if not subject.only:
         return registry.profilers(_TIME, python=_is_python(prepared.argv))
     try:

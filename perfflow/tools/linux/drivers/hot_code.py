@@ -38,6 +38,8 @@ MACHINES = {3: "x86", 62: "x86", 183: "aarch64"}
 ELF = {b"\x7fELF\1\1": ("<18xH8xI10xHH", "<III4xI"), b"\x7fELF\2\1": ("<18xH12xQ14xHH", "<I4xQQ8xQ")}
 """Formats by the first bytes of a file, for 32 and 64 bits: of the header (machine, offset, entry size and number of
 entries of the segment table), and of a table entry (kind, offset, address and length)."""
+RECORD = "PERF_RECORD_"
+"""Beginning of a line, after the time, that is not a sample."""
 UNKNOWN = "places in files that are not known"
 _HEAD = re.compile(r"\s*(?P<pid>-?\d+)/-?\d+\s+\d+\.\d+:\s+(?P<rest>.*)")
 _MMAP = re.compile(
@@ -163,10 +165,8 @@ class Samples:
         if not line:
             return
         head = _HEAD.match(line)
-        if head and head["rest"].startswith("PERF_RECORD_"):
-            if mapped := _MMAP.match(head["rest"]):
-                start, size, offset = (int(mapped[key], 16) for key in ("start", "size", "offset"))
-                self.maps[mapped["file"]].append((mapped["pid"], start, size, offset))
+        if head and head["rest"].startswith(RECORD):
+            self.map(head["rest"])
             return
         sample = _SAMPLE.match(head["rest"]) if head else None
         if not head or not sample:
@@ -185,6 +185,17 @@ class Samples:
         begin = address - int(named["offset"], 16) if named else address // AROUND * AROUND
         where = Place(file, named["name"] if named else "", begin, bool(named), self.images[file].machine)
         self.places[where][address] += 1
+
+    def map(self, record: str) -> None:
+        """Remember where a process mapped a file, if the record of perf says so."""
+        if mapped := _MMAP.match(record):
+            start, size, offset = (int(mapped[key], 16) for key in ("start", "size", "offset"))
+            self.maps[mapped["file"]].append((mapped["pid"], start, size, offset))
+
+    def located_in(self, pid: str, ip: int, file: str) -> tuple[str, int] | None:
+        """Return a file and the address in it of an address of a process; None if its place is not known."""
+        address, _ = self._address(pid, ip, file)
+        return None if address is None else (file, address)
 
     def located(self, file: str, offset: int) -> tuple[str, int] | None:
         """Return a file and the address in it of the byte at an offset; None if the file cannot be read."""

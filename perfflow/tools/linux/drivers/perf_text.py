@@ -36,7 +36,12 @@ CALLERS = "inlined callers"
 SOURCES = ",srcline"
 MOST = 5000
 """Largest number of places for addr2line."""
-_FRAME = re.compile(r"\s+(?P<offset>[0-9a-f]{1,16}) .* \((?P<file>[^()]+)\)\Z")
+_FRAME = re.compile(r"\t\s*(?P<offset>[0-9a-f]{1,16}) .* \((?P<file>[^()]+)\)\Z")
+# Without call stacks, the only frame is on the sample's line, and perf prints its address in the process.
+_ALONE = re.compile(
+    r"(?P<head>.*\s(?P<pid>-?\d+)/-?\d+\s+\d+\.\d+:.*: )\s*(?P<frame>(?P<ip>[0-9a-f]{1,16}) .* \((?P<file>[^()]+)\))\Z"
+)
+_RECORD = re.compile(rf".*?\s-?\d+/-?\d+\s+\d+\.\d+: (?P<record>{hot_code.RECORD}.*)")
 
 
 def main() -> None:
@@ -95,7 +100,7 @@ def with_own_lines(argv: list[str], *, inlined: bool) -> int:
     inlined: also add the inlined frames at these places.
     """
     with tempfile.TemporaryFile() as spool:
-        status = subprocess.call([*argv, "--no-inline"], stdout=spool)
+        status = subprocess.call([*argv, "--no-inline", "--show-mmap-events"], stdout=spool)
         files = hot_code.Samples()
         found = Counter(place for _, place in frames(spool, files) if place)
         wanted: dict[str, list[int]] = {}
@@ -115,12 +120,19 @@ def with_own_lines(argv: list[str], *, inlined: bool) -> int:
 
 
 def frames(spool: BinaryIO, files: hot_code.Samples) -> Iterator[tuple[str, tuple[str, int] | None]]:
-    """Yield every line and, for a frame with an offset, the file and the address in it."""
+    """Yield every line and, for a frame with an address, the file and the address in it; a frame has its own line."""
     spool.seek(0)
     for raw in spool:
         line = raw.decode("utf-8", "surrogateescape").rstrip("\n")
-        frame = _FRAME.match(line)
-        yield line, files.located(frame["file"], int(frame["offset"], 16)) if frame else None
+        if frame := _FRAME.match(line):
+            yield line, files.located(frame["file"], int(frame["offset"], 16))
+        elif other := _RECORD.match(line):
+            files.map(other["record"])
+        elif alone := _ALONE.match(line):
+            yield alone["head"], None
+            yield f"\t{alone['frame']}", files.located_in(alone["pid"], int(alone["ip"], 16), alone["file"])
+        else:
+            yield line, None
 
 
 if __name__ == "__main__":
