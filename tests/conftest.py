@@ -84,6 +84,9 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PERFFLOW_LOCK_FILE"] = str(lock)
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
         del os.environ[name]
+    # Programs under test write for a person unless a test says otherwise.
+    for name in ("CI", "GITHUB_ACTIONS", "GITLAB_CI"):
+        os.environ.pop(name, None)
     # The pytest of suites under test needs none of these tests' own plugins, which take it a second to import. The
     # workers of pytest-xdist, which do need them, are started by a process that leaves this alone.
     if worker or not getattr(config.option, "numprocesses", None):

@@ -88,6 +88,12 @@ def dressing(environ: Mapping[str, str] = os.environ) -> Dressing:
     return GitLab() if environ.get("GITLAB_CI") == "true" else Bare()
 
 
+def in_ci(environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether this process runs in a CI service."""
+    names = ("CI", "GITHUB_ACTIONS", "GITLAB_CI")
+    return any(environ.get(name, "").lower() not in ("", "0", "false") for name in names)
+
+
 def in_github(environ: Mapping[str, str] = os.environ) -> bool:
     """Return whether this process runs in GitHub Actions."""
     return environ.get("GITHUB_ACTIONS") == "true"

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from perfflow.cli.ci import dressing
+from perfflow.cli.ci import dressing, in_ci
 from perfflow.cli.console import Lines, Silence
 from perfflow.cli.style import AUTO, size_of, style_of
 
@@ -35,8 +35,7 @@ def mode_of(asked: str | None, stream: _Stream | None, environ: Mapping[str, str
         return OFF
     if asked == PLAIN or not stream.isatty() or environ.get("TERM", "dumb") == "dumb":
         return PLAIN
-    in_ci = environ.get("CI", "").lower() not in ("", "0", "false")
-    lines_wanted = in_ci or bool(environ.get("NO_COLOR"))
+    lines_wanted = in_ci(environ) or bool(environ.get("NO_COLOR"))
     return PLAIN if lines_wanted and asked != LIVE else LIVE
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -67,7 +67,8 @@ def command(
         click.echo(f"note: {again.note}", err=True)
     if html or opened:
         return _page(again, opened=opened, unproven=unproven)
-    return print_verdict(again.result, again.report, as_json=as_json, color=color, unproven=unproven)
+    how: Any = {"as_json": as_json, "color": color, "unproven": unproven}
+    return print_verdict(again.result, again.report, asked=True, **how)
 
 
 def _page(again: Rejudged, *, opened: bool, unproven: str) -> int:

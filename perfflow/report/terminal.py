@@ -42,10 +42,15 @@ GROWTH = 6
 """Columns by which arrows and bounds written in ASCII may widen a row of figures."""
 
 
-def render(result: Result, *, width: int, color: bool, unicode: bool, where: str = "") -> str:
-    """Return the page as text, no line wider than ``width``. With NO_EDGE no text is cut, but rows are still folded."""
+def render(result: Result, *, width: int, color: bool, unicode: bool, where: str = "", evidence: bool = False) -> str:
+    """Return the page as text, no line wider than ``width``. With NO_EDGE no text is cut, but rows are still folded.
+
+    ``evidence``: with the gate line and the evidence lines, which are for programs.
+    """
     lines: list[str] = []
-    for line, paint in _lines(page_of(result), max(NARROWEST, width), where, 0 if unicode else GROWTH):
+    page = page_of(result)
+    page = page if evidence else replace(page, gate="", evidence=(), others={**page.others, "evidence": 0})
+    for line, paint in _lines(page, max(NARROWEST, width), where, 0 if unicode else GROWTH):
         shown = fitted(visible(line) if unicode else ascii_text(visible(line)), width, "…" if unicode else "...")
         lines.append(f"\x1b[{paint}m{shown}\x1b[0m" if color and paint and shown else shown)
     return "\n".join(lines) + "\n"

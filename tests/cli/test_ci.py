@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,6 +92,35 @@ def test_gitlab_gets_a_section_around_a_failure_and_none_from_the_program(tmp_pa
     marks = re.findall(r"\x1b\[0Ksection_(start|end):\d+:([\w.-]+)\n\x1b\[0K", done.stderr)
     assert [word for word, _ in marks] == ["start", "end"]
     assert marks[0][1] == marks[1][1]
+
+
+def evidence(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(("review:gate:perf", "perf: "))]
+
+
+def test_lines_for_programs_are_in_the_log_of_a_job_and_not_on_a_terminal(tmp_path: Path) -> None:
+    write(tmp_path, "stages:\n  baseline:\n    - {id: nap, uses: command, runs: 2, with: {command: 'true'}}\n")
+    plain = perfflow("run", "flow.yaml", "--progress", "off", cwd=tmp_path)
+    assert (plain.returncode, evidence(plain.stdout)) == (0, [])
+    # A stored run keeps them, and shows them to a program that asks for its report.
+    kept = json.loads((tmp_path / ".perfflow/runs/latest/result.json").read_text())["evidence"]
+    expected = ["review:gate:perf = pass", *kept]
+    assert kept
+    report = ["report", "latest"]
+    assert evidence(perfflow(*report, cwd=tmp_path).stdout) == expected
+    assert set(expected) <= {*(tmp_path / ".perfflow/runs/latest/report.md").read_text().splitlines()}
+    for variable in ("CI", "GITHUB_ACTIONS", "GITLAB_CI"):
+        done = perfflow("run", "flow.yaml", "--progress", "off", cwd=tmp_path, env={variable: "true"})
+        lines = evidence(done.stdout)
+        assert [line.partition(":")[0] for line in lines] == ["review", "perf"], variable
+    terminal, theirs = os.openpty()
+    run = [sys.executable, "-m", "perfflow", *report]
+    subprocess.run(run, cwd=tmp_path, env={**os.environ, "CI": "true"}, stdout=theirs, check=True, timeout=60)
+    os.close(theirs)
+    shown = os.read(terminal, 100_000).decode()
+    os.close(terminal)
+    assert "PASS" in shown
+    assert evidence(shown) == []
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, ATTACK, "##[error]x", "::stop-commands::x"], ids=ascii)

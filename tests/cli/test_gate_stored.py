@@ -76,7 +76,7 @@ def test_what_is_wrong_with_head_alone_fails_as_in_a_run(root: Path) -> None:
     (root / "costs").write_text("666\n")
     done = gate(root, "--base-results", "main")
     assert done.returncode == 1
-    assert "review:gate:perf = fail" in done.stdout
+    assert "✗ FAIL" in done.stdout
     assert "unpaired: 1 improved; nothing is judged" in done.stdout
     assert any("this run failed" in text for text in past.result_of(root)["run"]["warnings"])
     (root / "costs").write_text("none\n")

@@ -131,11 +131,11 @@ def test_a_runner_starts_the_gate_and_fails_with_it(name: str, project: Path) ->
         pytest.skip(f"{name} is not on PATH")
     same = run(words, project)
     assert same.returncode == 0, same.stdout + same.stderr
-    assert "review:gate:perf = pass" in same.stdout
+    assert "✓ PASS" in same.stdout
     (project / "costs").write_text("130\n")
     done = run(words, project)
     assert done.returncode == failed, done.stdout + done.stderr
-    assert "review:gate:perf = fail" in done.stdout
+    assert "✗ FAIL" in done.stdout
 
 
 @pytest.mark.parametrize(("name", "status"), [("just", 2), ("tox", 2), ("nox", 1), ("cargo", 2)])

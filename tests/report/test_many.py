@@ -31,7 +31,7 @@ def table(page: str, title: str) -> list[str]:
 
 
 def shown(result: Result) -> str:
-    return terminal.render(result, width=100, color=False, unicode=True)
+    return terminal.render(result, width=100, color=False, unicode=True, evidence=True)
 
 
 def test_the_tables_keep_what_matters_and_say_what_they_leave_out() -> None:

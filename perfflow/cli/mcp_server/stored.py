@@ -65,7 +65,8 @@ def run_answer(result: Result, folder: Path, notes: Sequence[str] = ()) -> RunAn
     notes = list(notes)
     if len(rows) > _MOST_ROWS:
         notes.append(f"{len(rows) - _MOST_ROWS} rows that do not decide the verdict are left out; result.json has them")
-    run, text = result.run, terminal.render(result, width=WIDTH, color=False, unicode=True, where=str(folder))
+    run = result.run
+    text = terminal.render(result, width=WIDTH, color=False, unicode=True, where=str(folder), evidence=True)
     return RunAnswer(
         id=folder.name,
         folder=str(folder),
