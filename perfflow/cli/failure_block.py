@@ -33,7 +33,7 @@ def failure_block(
     lines = [*_command(argv), *_ending(run), *_said(run.tail, width)]
     if run.log and (folder / run.log).exists():  # a program that was not found wrote none
         lines.append(_log(folder / run.log))
-    if typed:
+    if typed and run.planned.id in steps:
         only = [word for name in _with_sources(run.planned, steps) for word in ("--only", name)]
         lines.append(f"    repeat: {visible(shlex.join([*typed, *only]))}")
     return lines

@@ -136,7 +136,7 @@ class PlannedStep:
 
     ``benchmark`` is the name or glob that it measures, ``expect`` the globs of benchmarks that should appear.
     ``allowed``: it may fail. ``selected``: it should run. ``confirms`` are globs of the synthetic benchmarks that it
-    confirms.
+    confirms. ``automatic``: perfflow added it, so that it cannot be chosen with ``--only``.
     """
 
     id: str
@@ -156,6 +156,7 @@ class PlannedStep:
     confirms: tuple[str, ...] = field(default=(), metadata=SPARSE)
     precision: str = field(default="", metadata=SPARSE)
     in_one_tree: bool = field(default=False, metadata=SPARSE)
+    automatic: bool = field(default=False, metadata=SPARSE)
 
 
 @dataclass(frozen=True)

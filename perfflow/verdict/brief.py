@@ -119,12 +119,13 @@ def _only(found: Findings, steps: Iterable[str]) -> list[str]:
 
 
 def _profilers(found: Findings, names: set[str]) -> list[str]:
-    """Return the steps that profiled the benchmarks of the brief."""
+    """Return the steps of the workflow that profiled the benchmarks of the brief."""
     planned = found.record.planned
     return [
         step_id
         for step_id, step in found.record.ended_steps()
         if planned[step_id].role == "profile"
+        and not planned[step_id].automatic
         and step.status in ("done", "cached")
         and any(matches(planned[step_id].benchmark or "**", name) for name in names)
     ]

@@ -381,10 +381,10 @@ def test_a_failure_block_says_all_that_is_needed(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "runs" / "x"
     typed = ["perfflow", "run", "my flow.yaml", "--set=n=1"]
-    without_log = failure_block(failed(BENCH), folder, {}, typed)
+    without_log = failure_block(failed(BENCH), folder, {"bench": BENCH}, typed)
     (folder / "steps/x").mkdir(parents=True)
     (folder / "steps/x/stderr").touch()
-    block = failure_block(failed(BENCH), folder, {}, typed)
+    block = failure_block(failed(BENCH), folder, {"bench": BENCH}, typed)
     assert without_log == [line for line in block if "log:" not in line]
     assert block == [
         "    $ ./old 'a b'",

@@ -67,9 +67,14 @@ def test_a_folder_is_written_again_and_another_is_left_alone(tmp_path: Path) -> 
     with opened(tmp_path, _silent) as history:
         history.add([summary(1), summary(2)])
     assert site.build(tmp_path, tmp_path / "site", HistoryFilter(), _silent) == 3
-    (tmp_path / "site" / "benchmarks" / "gone.html").write_text("of a benchmark that is no more")
-    assert site.build(tmp_path, tmp_path / "site", HistoryFilter(), _silent) == 3
-    assert not (tmp_path / "site" / "benchmarks" / "gone.html").exists()
+    pages = tmp_path / "site" / "benchmarks"
+    (pages / "mine.html").write_text("x")
+    before = sorted(pages.iterdir())
+    assert site.build(tmp_path, tmp_path / "site", HistoryFilter(benchmark="b0"), _silent) == 2
+    assert len(before) == 3
+    (left,) = (path for path in pages.iterdir() if path.name != "mine.html")
+    assert left in before
+    assert (pages / "mine.html").read_text() == "x"
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.html").write_text("x")
     with pytest.raises(UserError, match="the folder has other files"):

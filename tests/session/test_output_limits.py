@@ -29,8 +29,8 @@ LONG = 30.0
         ("ln -sf /etc/hostname $PERFFLOW_OUTPUT", "a link, not a file"),
         ("mkfifo $PERFFLOW_OUTPUT", "not a regular file"),
         ("mkdir $PERFFLOW_OUTPUT", "Is a directory"),
-        ("head -c 2000000 /dev/zero > $PERFFLOW_OUTPUT", "larger than 1048576 bytes"),
-        ("truncate -s 1T $PERFFLOW_OUTPUT", "larger than 1048576 bytes"),
+        ("head -c 2000000 /dev/zero > $PERFFLOW_OUTPUT", "larger than 1,048,576 bytes"),
+        ("truncate -s 1T $PERFFLOW_OUTPUT", "larger than 1,048,576 bytes"),
     ],
 )
 @pytest.mark.parametrize("background", [False, True])
@@ -96,7 +96,7 @@ stages:
     - {{id: same, uses: same-output, with: {{command: "{command}", shell: true, runs: 2, files: [made]}}}}
 """
     result = project.run(flow.format(command="head -c 2000 /dev/zero; echo > made"))
-    assert "cannot compare stdout: the file is larger than 1000 bytes" in step(result, "same").reason
+    assert "cannot compare stdout: the file is larger than 1,000 bytes" in step(result, "same").reason
     result = project.run(flow.format(command="echo; rm -f made; mkfifo made"))
     assert step(result, "same").status == "failed"
     assert "not a regular file" in step(result, "same").reason

@@ -6,6 +6,7 @@ It is a step of its own, which the result shows only if it ran.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from perfflow.model.plain_data import to_json
 from perfflow.plan.plan import EVERY, Plan, Planned
@@ -28,7 +29,8 @@ def explain_failure(session: RunSession) -> None:
     if not failing(record, plan.criteria) or _is_asked(plan, record.steps):
         return
     planned = automatic_step(plan)
-    session.folder.append({"event": "planned", **to_json(planned_step(planned, plan.params, selected=True))})
+    added = replace(planned_step(planned, plan.params, selected=True), automatic=True)
+    session.folder.append({"event": "planned", **to_json(added)})
     run = perform(session, planned)
     session.folder.append(step_event(run))
     session.progress.ended(run)
