@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, Self
 from perfflow.execute import spawner
 from perfflow.execute.watchdog import Watchdog, is_stopped, let_go_on
 from perfflow.machine import orphans
-from perfflow.model.errors import UserError
+from perfflow.model.errors import StepError, UserError
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Usage
 
@@ -82,7 +82,7 @@ PIPE: Final = "pipe"
 """Value of ``stdout`` for a pipe that the spawner empties."""
 
 
-class StartError(Exception):
+class StartError(StepError):
     """The program could not be started: not found, not executable, or a file for its output could not be opened."""
 
 

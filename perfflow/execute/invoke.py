@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -17,7 +18,7 @@ from perfflow.execute.kept_output import PRINTED
 from perfflow.execute.prepare import Ready, missing_program
 from perfflow.execute.sampler import STDERR, Sampler
 from perfflow.execute.service import MOST_PRINTED
-from perfflow.model.errors import ToolOutputError
+from perfflow.model.errors import AdapterError, StepError, ToolOutputError
 from perfflow.model.readings import Parsed, Usage
 from perfflow.plan.plan import Planned
 from perfflow.tools import regular_files
@@ -41,7 +42,7 @@ LEFT_RUNNING = "left-running"
 
 
 @dataclass(eq=False)
-class Failure(Exception):  # noqa: N818 (a fact about a step that is passed on, not only raised)
+class Failure(StepError):  # noqa: N818 (a fact about a step that is passed on, not only raised)
     """A failed process: the reason, whether it reached the time limit, its exit code and its log.
 
     ``argv`` is its command line if another step ran it.
@@ -67,16 +68,29 @@ class Invoked:
     """Command lines of processes that it left running, as the step allows."""
 
 
+@contextmanager
+def adapter_failures(tool: Adapter | None, status: int | None = None, log: Path | None = None) -> Iterator[None]:
+    """Turn errors of an adapter's functions into a Failure. ``status``, ``log``: of the process they are about."""
+    try:
+        yield
+    except (AdapterError, ToolOutputError) as error:
+        # An AdapterError names the tool itself.
+        name = f"{tool.name}: " if tool and isinstance(error, ToolOutputError) else ""
+        raise Failure(f"{name}{error}", isinstance(error, PatternTimeoutError), exit_code=status, log=log) from error
+
+
 def run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
     """Run all processes of one call and parse their files in ``folder``, which must exist. Raises Failure."""
+    with adapter_failures(ready.tool):
+        return _run(spawner, ready, folder)
+
+
+def _run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
     tool, call = ready.tool, ready.call
     if tool and call and tool.wants_python(call):
         call = replace(call, command=(_real_python(spawner, ready, folder), *call.command[1:]))
         ready = replace(ready, call=call)
-    try:
-        invocations = ready.invocations()
-    except ToolOutputError as error:
-        raise Failure(str(error)) from error
+    invocations = ready.invocations()
     if not tool or not call:
         done = _start(spawner, ready, invocations[0], folder, _left_policy(ready))
         _require_success(done, ready, invocations[0], folder)
@@ -95,11 +109,8 @@ def run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
     for path in tool.outputs(call):
         require_fresh(path, started, folder / "stderr")
     paused, left = any(done.paused > 0 for done in ended), tuple(name for done in ended for name in done.left)
-    try:
+    with adapter_failures(tool, status, folder / "stderr"):
         return Invoked(tool.parse(call, usage), usage, status, paused, left)
-    except ToolOutputError as error:
-        late = isinstance(error, PatternTimeoutError)
-        raise Failure(f"{tool.name}: {error}", late, exit_code=status, log=folder / "stderr") from error
 
 
 def _invoke(
@@ -129,7 +140,11 @@ def _invoke(
 def prepare(spawner: Spawner, ready: Ready) -> None:
     """Run the adapter's preparations, such as a build, once per side before listing and timing. Raises Failure."""
     tool, call = ready.tool, ready.call
-    if not tool or not call or not (steps := tool.preparations(call)):
+    if not tool or not call:
+        return
+    with adapter_failures(tool):
+        steps = tool.preparations(call)
+    if not steps:
         return
     call.place.mkdir(parents=True, exist_ok=True)
     for step in steps:
@@ -141,7 +156,8 @@ def prepare(spawner: Spawner, ready: Ready) -> None:
 
 def benchmarks(spawner: Spawner, ready: Ready, folder: Path) -> tuple[str, ...]:
     """Return the ids of a suite's benchmarks, () for a tool of one command. Raises Failure, also for an empty list."""
-    listing = ready.tool.listing(ready.call) if ready.tool and ready.call else None
+    with adapter_failures(ready.tool):
+        listing = ready.tool.listing(ready.call) if ready.tool and ready.call else None
     if listing is None:
         return ()
     folder.mkdir(parents=True, exist_ok=True)
@@ -180,6 +196,8 @@ def _raise_tool_error(tool: Adapter, call: Call, status: int, folder: Path) -> N
     except ToolOutputError as error:
         reason = f"{tool.name}: {error} (exit status {status})"
         raise Failure(reason, exit_code=status, log=folder / "stderr") from error
+    except AdapterError:
+        return  # the exit status says more than an adapter that cannot read what a failed tool left
 
 
 def _left_policy(ready: Ready) -> Left:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 from perfflow.execute import programs
 from perfflow.execute.child import PIPE, find_program
 from perfflow.execute.context import TreeContext, note_lock, variables_of
-from perfflow.model.errors import ToolOutputError
+from perfflow.model.errors import StepError
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.units import UnitError, duration
@@ -33,7 +34,7 @@ DISCARD = "discard"
 """Value of a step's ``stdout`` for /dev/null, the default."""
 
 
-class PreparationError(Exception):
+class PreparationError(StepError):
     """A step cannot be started as written: for example, a template fails or an option has the wrong type."""
 
 
@@ -64,11 +65,13 @@ class Ready:
         """The argv to show in results and dry runs."""
         try:
             return self.invocations()[0].argv
-        except ToolOutputError:
+        except StepError:
             # A command that the tool cannot run is an error only when it is started. Until then, show the command that
             # builds it, or else the command as written.
-            first = self.tool.preparations(self.call) if self.tool and self.call else ()
-            return first[0].argv if first else self.argv
+            with suppress(StepError):
+                first = self.tool.preparations(self.call) if self.tool and self.call else ()
+                return first[0].argv if first else self.argv
+            return self.argv
 
     def invocations(self) -> tuple[Invocation, ...]:
         """The processes to start, in order."""
@@ -194,10 +197,12 @@ def _call(
     # Split the command into words before rendering, so that a rendered value stays one word.
     command_text = values.pop("command", None)
     try:
-        options = tool.options.model_validate(render(values, variables))
+        options = tool.read_options(render(values, variables))
     except ValidationError as error:
         first = error.errors()[0]
-        raise PreparationError(f"with.{'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from error
+        raise PreparationError(
+            f"with.{'.'.join(str(part) for part in first['loc'])}: {first['msg'].removeprefix('Value error, ')}"
+        ) from error
     command: tuple[str, ...] = ()
     shell_text = ""
     if command_text is None and watched:
@@ -275,7 +280,7 @@ def rendered(value: Any, variables: Mapping[str, Any]) -> Any:
 def whole(key: str, value: object, *, least: int) -> int:
     """Return a rendered value of a key as a whole number of at least ``least``. Raises PreparationError."""
     try:
-        number = int(str(value))
+        number = value if isinstance(value, int) else int(str(value))
     except ValueError as error:
         raise PreparationError(f"`{key}` is {value!r}, not a whole number") from error
     if number < least:
@@ -286,7 +291,10 @@ def whole(key: str, value: object, *, least: int) -> int:
 def missing_program(planned: Planned, env_path: str) -> str:
     """Return a message with the install command if a step's tool is not installed, else ''."""
     tool = planned.tool
-    program = tool.program if tool and tool.starts_program(planned.step.with_) else THE_COMMAND
+    try:
+        program = tool.program if tool and tool.starts_program(planned.step.with_) else THE_COMMAND
+    except StepError as error:
+        return str(error)
     if not program or programs.located(program, env_path):
         return ""
     text = f"{program.name} is not on PATH; install it: {program.install}"

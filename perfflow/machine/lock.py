@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from perfflow.model.errors import StepError
 from perfflow.model.lazy import dataclass, lazy_pattern
 
 HELD = "PERFFLOW_LOCK_HELD"
@@ -51,7 +52,7 @@ _UNUSABLE = (errno.ENOENT, errno.ELOOP, errno.EACCES, errno.ENXIO, errno.ENODEV,
 """Errors when opening a listed ticket: it was removed, is a link, is just being made, or is not a file."""
 
 
-class LockError(Exception):
+class LockError(StepError):
     """The machine's lock cannot be used, for the reason in the text."""
 
 

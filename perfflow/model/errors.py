@@ -114,7 +114,19 @@ def in_file_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(dict.fromkeys(problems), key=key))
 
 
-class ToolOutputError(Exception):
+class StepError(Exception):
+    """A step failed; the text says why.
+
+    Every error that belongs to one step is a subclass, so that ``perform`` ends the step with it, the run continues,
+    and result.json is written. All other exceptions are defects in perfflow.
+    """
+
+
+class AdapterError(StepError):
+    """A function of an adapter raised an exception that its interface does not allow: a mistake in the adapter."""
+
+
+class ToolOutputError(StepError):
     """A tool's output is missing, empty or truncated, or reports that the measured program failed.
 
     The text describes the problem; the runner adds the step, the tool and the path of the log. Always exit 3.

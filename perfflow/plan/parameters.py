@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perfflow.model.errors import Problem
+from perfflow.workflow import written_numbers
 from perfflow.workflow.model import Param
 from perfflow.workflow.yaml_hints import did_you_mean
 
@@ -14,6 +15,8 @@ MISSING = "missing-parameter"
 """Rule of the problem that a required parameter has no value: fatal for a run, but no error in the file."""
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "list"}
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_PREFIXED = r"0x[0-9a-fA-F]{1,200}|0o[0-7]{1,300}"
+"""Whole numbers with a prefix, as in YAML."""
 
 
 def values(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[str, Any], list[Problem]]:
@@ -61,7 +64,12 @@ def _placeholder(name: str, param: Param) -> str | list[str]:
 
 def kind_of(param: Param) -> str:
     """Return the type of a parameter: as written, else the type of its default, else ``string``."""
-    return param.type or _TYPES.get(type(param.default), "string")
+    return param.type or _type_of(param.default)
+
+
+def _type_of(value: object) -> str:
+    """Return the name of a value's type; a number that keeps its text is a subclass of its type."""
+    return next((_TYPES[kind] for kind in type(value).__mro__ if kind in _TYPES), "string")
 
 
 def _read(param: Param, text: str) -> Any:
@@ -76,7 +84,7 @@ def _read(param: Param, text: str) -> Any:
 def _read_list(param: Param, text: str) -> list[Any]:
     """Return the comma-separated items, with the type of the first item of the default."""
     first = param.default[0] if isinstance(param.default, list) and param.default else ""
-    return [_read_scalar(_TYPES[type(first)], item.strip()) for item in text.split(",") if item.strip()]
+    return [_read_scalar(_type_of(first), item.strip()) for item in text.split(",") if item.strip()]
 
 
 def _read_scalar(kind: str, text: str) -> Any:
@@ -86,12 +94,14 @@ def _read_scalar(kind: str, text: str) -> Any:
                 raise ValueError("not true or false")
             return _BOOLEANS[text.lower()]
         case "integer":
-            if not re.fullmatch(r"[+-]?[0-9]{1,300}", text):
+            if not re.fullmatch(rf"[+-]?[0-9]{{1,300}}|{_PREFIXED}", text):
                 raise ValueError("not a whole number")
-            return int(text)
+            return written_numbers.whole(text)
         case "number":
+            if re.fullmatch(_PREFIXED, text):
+                return written_numbers.whole(text)
             if not re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", text):
                 raise ValueError("not a number")
-            return float(text)
+            return written_numbers.real(text)
         case _:
             return text

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from perfflow.execute.context import TreeContext
-from perfflow.execute.prepare import BASH, PreparationError, first_count, ready
-from perfflow.model.errors import Problem, Severity, ToolOutputError, UserError, in_file_order
+from perfflow.execute.prepare import BASH, first_count, ready
+from perfflow.model.errors import Problem, Severity, StepError, UserError, in_file_order
 from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.readings import Side
 from perfflow.plan.build_steps import building_steps
@@ -23,7 +23,6 @@ from perfflow.session.open_workflow import Opened
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.trees.build_folders import ENVIRONMENTS, is_build_folder
 from perfflow.trees.ignored import tops
-from perfflow.workflow.expression_text import ExpressionError
 
 _OPERATORS = lazy_pattern(r"[;&|\n(){}]+")
 _ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*=")
@@ -153,7 +152,7 @@ def _text_of(opened: Opened, item: Planned) -> tuple[str, ...]:
     try:
         ops = first_count(context, item)
         return ready(context, item, Side.BASELINE, Path("<folder>"), ops).shown
-    except (PreparationError, ToolOutputError, ExpressionError, OSError):
+    except (StepError, OSError):
         return ()
 
 

@@ -24,6 +24,7 @@ from perfflow.tools.adapter import Role
 from perfflow.trees import project
 from perfflow.workflow.model import as_data
 from perfflow.workflow.roles import CANDIDATES_STAGE
+from perfflow.workflow.written_numbers import as_stored
 
 
 def opening_event(
@@ -46,7 +47,7 @@ def opening_event(
             "started": now(),
             "seed": context.seed,
             "file": _shown(opened),
-            "params": dict(opened.plan.params),
+            "params": as_stored(dict(opened.plan.params)),
             "digest": digest(opened),
             "version": VERSION,
             "budget": budget,

@@ -17,7 +17,7 @@ from perfflow.execute.kept_output import trim_and_mask
 from perfflow.execute.prepare import PreparationError, missing_program
 from perfflow.execute.schedule import Schedule, StepRun
 from perfflow.execute.states import StepStatus
-from perfflow.machine.lock import LockError
+from perfflow.model.errors import StepError
 from perfflow.model.readings import Side
 from perfflow.model.secrets import masked
 from perfflow.plan.plan import Planned
@@ -65,13 +65,13 @@ def schedule(session: RunSession, selected: Collection[str], *, jobs: int = 1, k
 
 def perform(session: RunSession, planned: Planned) -> StepRun:
     """Run one step to its end. Errors of the step are in the StepRun; ^C and defects are raised."""
-    without = _without_performing(session, planned)
-    if without:
-        return without
-    session.progress.started(planned)
     run = StepRun(planned, StepStatus.DONE)
     worked, before = session.waits.stopwatch(), session.waits.seconds
     try:
+        without = _without_performing(session, planned)
+        if without:
+            return without
+        session.progress.started(planned)
         if planned.step.if_ is None:  # a step with `if: always()` may only clean up
             _require_services(session, planned)
         where = session.trees.session_for(planned) if session.trees else session
@@ -84,9 +84,8 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
     except Failure as failure:
         _blame_service(session, planned, failure)
         _fail(run, failure, session.folder.path)
-    except (PreparationError, LockError, ExpressionError) as error:
-        run.status, run.reason = StepStatus.FAILED, str(error)
-        run.not_started = True
+    except StepError as error:
+        _fail(run, Failure(str(error)), session.folder.path)
     except OSError as error:
         # A file of this step: a full disk or a removed folder. Errors in the run's own files are FolderErrors.
         place = error.filename or session.folder.path

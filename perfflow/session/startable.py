@@ -12,7 +12,7 @@ from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import Ready, first_count, missing_program
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
-from perfflow.model.errors import ToolOutputError
+from perfflow.model.errors import StepError
 from perfflow.plan.plan import Planned, profiles_several
 from perfflow.plan.requirements import requires_of
 from perfflow.session.session import RunSession
@@ -46,7 +46,7 @@ def _not_startable(prepared: Ready) -> str:
     """Return why the first process of a call cannot start, '' if no reason is known."""
     try:
         first = prepared.invocations()[0]
-    except (ToolOutputError, IndexError):
+    except (StepError, IndexError):
         return ""
     path = {**prepared.env, **first.env}.get("PATH", os.defpath)
     if find_program(first.argv[0], path, prepared.cwd / first.cwd):

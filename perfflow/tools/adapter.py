@@ -8,17 +8,18 @@ needs, and ``parse`` raises ToolOutputError if one of them has invalid contents,
 from __future__ import annotations
 
 import shlex
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, field
 from enum import StrEnum
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_origin, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from perfflow.model.errors import ToolOutputError
+from perfflow.model.errors import AdapterError, StepError, ToolOutputError
 from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.metrics import Metric
 from perfflow.model.readings import Parsed, Usage
@@ -74,7 +75,15 @@ class Options(BaseModel):
 
 
 def _text_or_words(value: object) -> object:
-    """Accept numbers inside an argv list, since YAML turns ``[./x, 10]`` into a number."""
+    """Accept numbers inside an argv list, since YAML turns ``[./x, 10]`` into a number.
+
+    Raises ValueError for a text with a quote that is not closed; users see only the message.
+    """
+    if isinstance(value, str):
+        try:
+            shlex.split(value)
+        except ValueError as error:
+            raise ValueError(f"{value[:80]!r} cannot be split into words: {error}") from error
     if isinstance(value, list):
         return [str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item for item in value]
     return value
@@ -355,11 +364,16 @@ class Adapter:
     """It is defined by a tool file, so its texts about a program may come from a stranger."""
 
     def __post_init__(self) -> None:
-        """Check the types of all fields, since third-party adapters are often written without mypy."""
+        """Check the types of all fields, since third-party adapters are often written without mypy.
+
+        Guard its functions, so that a mistake in one of them ends a step and not perfflow.
+        """
         for name, kind in _kinds().items():
             if not isinstance(getattr(self, name), kind):
                 what = "a function" if kind is Callable else getattr(kind, "__name__", str(kind))
                 raise TypeError(f"Adapter {self.name!r}: {name} must be {what}, not {getattr(self, name)!r}")
+            if kind is Callable:
+                object.__setattr__(self, name, _guarded(self.name, name, getattr(self, name)))
         if not _NAME.match(self.name):
             raise TypeError(f"Adapter {self.name!r}: name must be lower-case words joined by -")
         if not issubclass(self.options, Options):
@@ -384,6 +398,15 @@ class Adapter:
         """Whether its steps have the key ``command``."""
         return "command" in self.options.model_fields
 
+    def read_options(self, values: object) -> Options:
+        """Return the ``with`` of a step. Raises ValidationError, and AdapterError for a mistake in the model."""
+        try:
+            return self.options.model_validate(values)
+        except (ValidationError, StepError):
+            raise
+        except Exception as error:
+            raise AdapterError(f"the adapter of {self.name} failed in options: {_told(error)}") from error
+
     def is_attached(self, values: Mapping[str, object]) -> bool:
         """Whether a step's ``with`` has all keys of ``attaches``, so that it needs no command."""
         return bool(self.attaches) and all(values.get(key) is not None for key in self.attaches)
@@ -395,6 +418,34 @@ class Adapter:
     def wants_python(self, call: Call) -> bool:
         """Whether a call's command must start with a Python interpreter."""
         return self.python and bool(call.command) and not self.is_attached(call.options.model_dump(by_alias=True))
+
+
+def _guarded(tool: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of an adapter that raises only StepErrors. One that is guarded already is returned as it is."""
+    if function in (_lists_nothing, _no_processes) or hasattr(function, _GUARDED):
+        return function
+
+    @wraps(function)
+    def guarded(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except StepError:
+            raise
+        except Exception as error:
+            raise AdapterError(f"the adapter of {tool} failed in {name}: {_told(error)}") from error
+
+    setattr(guarded, _GUARDED, True)
+    return guarded
+
+
+_GUARDED = "is_guarded"
+
+
+def _told(error: Exception) -> str:
+    """Return an exception in one line, with the place where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})"
 
 
 @cache

@@ -24,12 +24,25 @@ def check(draft: Draft, params: Mapping[str, Any]) -> None:
     for _, step, loc in checks.each_step(draft):
         if draft.full:
             return
+        _check_shell(draft, step, loc)
         # A literal command is the same on both sides, so check it once; a parameter may differ between them.
         seen: set[Loc] = set()
         for text, place, values in _commands(step, loc):
             if place not in draft.wrong and (place not in seen or _parameter(text)):
                 seen.add(place)
                 _check(draft, text, place, {**params, **values}, tool_of(step))
+
+
+def _check_shell(draft: Draft, step: Step, loc: Loc) -> None:
+    """Report ``shell: true`` with a tool that cannot run a shell command."""
+    sides = [
+        (step.with_, (*loc, "with")),
+        (step.candidate.with_ if step.candidate else {}, (*loc, "candidate", "with")),
+    ]
+    for values, place in sides:
+        if values.get("shell") is True and not _takes_shell(tool_of(step)):
+            message = f"`{step.uses}` adds arguments to the program, so it cannot run a shell command"
+            draft.complain((*place, "shell"), message, "remove `shell: true`, and write the program and its arguments")
 
 
 def _commands(step: Step, loc: Loc) -> Iterator[tuple[str, Loc, Mapping[str, Any]]]:

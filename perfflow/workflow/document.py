@@ -14,6 +14,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from perfflow.model.errors import Place, Problem, UserError
 from perfflow.model.lazy import dataclass
 from perfflow.workflow import yaml_hints
+from perfflow.workflow.written_numbers import real, whole
 
 MAX_DEPTH = 40
 MAX_NODES = 50_000
@@ -157,13 +158,13 @@ class _Construction:
         text: str = node.value
         kind = node.tag.rpartition(":")[2]
         if kind == "bool":
-            return text.lower() == "true"
+            return text if _is_for_programs(loc) else text.lower() == "true"
         if kind == "null":
             return None
         if kind == "int":
             return _whole(text)
         if kind == "float":
-            return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+            return real(text)
         if kind != "str":
             hint = "remove the tag, or quote strings that start with `!`"
             self.complain(node, loc, f"the tag {node.tag!r} is not supported", hint)
@@ -174,11 +175,17 @@ class _Construction:
         self.document.wrong.append(loc)
 
 
+def _is_for_programs(loc: Loc) -> bool:
+    """Return whether a value is passed to a program as it is written: an item of ``argv``, a variable of ``env``."""
+    parent = loc[-2:-1]
+    return loc[:1] != ("params",) and loc[-3:-2] != ("matrix",) and parent in (("argv",), ("env",))
+
+
 def _whole(text: str) -> int | str:
     """Return an int; a number of more than 300 characters stays a string, since no key accepts one that large."""
     if len(text) > 300:
         return text
-    return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+    return whole(text)
 
 
 def _refuse(document: Document, node: Node, message: str, hint: str) -> UserError:

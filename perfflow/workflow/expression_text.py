@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from perfflow.model.errors import StepError
+
 OPEN, CLOSE = "${{", "}}"
 LONGEST_EXPRESSION = 4000
 QUOTED = re.compile(r"""("(?:\\.|[^"\\])*+(?:"|\\?\Z)|'(?:\\.|[^'\\])*+(?:'|\\?\Z))""", re.DOTALL)
 """A quoted string; an unclosed one extends to the end of the text, so that matching takes linear time."""
 
 
-class ExpressionError(ValueError):
+class ExpressionError(StepError, ValueError):
     """An expression that does not parse, uses an unknown name, or fails when it is rendered.
 
     ``near`` is the part of its text that is searched in the file to show its place.

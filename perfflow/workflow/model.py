@@ -18,11 +18,13 @@ from pydantic import (
     Strict,
     StringConstraints,
     WithJsonSchema,
+    WrapValidator,
     model_validator,
 )
 
 from perfflow.model.metrics import Better
 from perfflow.model.peaks import Precision
+from perfflow.workflow import written_numbers
 
 STAGES = ("setup", "build", "baseline", "profile", "optimize", "verify")
 """Stages with a predefined meaning, in their usual order."""
@@ -30,7 +32,7 @@ DOING = ("uses", "run", "argv")
 """Keys that define the action of a step; each step has exactly one of them."""
 MAX_CELLS = 256
 """Most cells of one matrix; GitHub Actions has the same limit."""
-Scalar = str | int | float | bool
+Scalar = Annotated[str | int | float | bool, WrapValidator(written_numbers.keep)]
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
 StageName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=100)]
 StepId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]

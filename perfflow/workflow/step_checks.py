@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from perfflow.model.metrics import METRICS, Metric
 from perfflow.model.units import Dimension, UnitError, duration, parse_quantity, parse_requirement, unit_of
@@ -59,10 +60,10 @@ def default_mistake(param: Param) -> str:
     value = param.default
     if value is None:
         return ""
-    kinds = {"string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "list": (list,)}
+    kinds: Mapping[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "list": list}
     # A boolean is an int in Python.
-    kind = bool if isinstance(value, bool) else type(value)
-    if param.type and kind not in kinds[param.type]:
+    is_other = isinstance(value, bool) and param.type != "boolean"
+    if param.type and (is_other or not isinstance(value, kinds[param.type])):
         return f"but its type is {param.type}"
     return f"but `enum` allows {', '.join(map(str, param.enum))}" if param.enum and value not in param.enum else ""
 
@@ -200,8 +201,12 @@ def _check_matrix(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
             draft.complain((*loc, "matrix", key), f"invalid name {key!r}", "use letters, digits and _", key=True)
         if not values:
             draft.complain((*loc, "matrix", key), f"matrix key `{key}` has no values", f"{key}: [10, 100]")
-        if len({str(value) for value in values}) < len(values):
-            draft.complain((*loc, "matrix", key), f"matrix key `{key}` has a duplicate value", "keep one of them")
+        texts = {str(value) for value in values}
+        # 1.10 and 1.1 are one number. A boolean equals a number in Python, but not here.
+        numbers = {(isinstance(value, bool), value) for value in values}
+        if len(texts) < len(values) or len(numbers) < len(values):
+            hint = "keep one of them" if len(texts) < len(values) else "keep one of them, or quote them as texts"
+            draft.complain((*loc, "matrix", key), f"matrix key `{key}` has a duplicate value", hint)
     if not axes and not step.matrix.include and not draft.wrong_keys((*loc, "matrix")):
         draft.complain((*loc, "matrix"), "the matrix has no keys", "matrix: {size: [10, 100]}")
     if cells > MAX_CELLS:

@@ -7,6 +7,7 @@ from typing import Any
 
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import lazy_pattern
+from perfflow.workflow.written_numbers import WrittenFloat, WrittenInt
 from perfflow.workflow.yaml_text import read_text
 
 _PLAIN = lazy_pattern(r"[\w./+=-][\w ./+=%-]*(?<! )")
@@ -14,6 +15,8 @@ _PLAIN = lazy_pattern(r"[\w./+=-][\w ./+=%-]*(?<! )")
 
 def scalar(value: Any, old: str = "") -> str:
     """Return a value as YAML, in the same quotes as ``old``; other scalars are written as JSON, which is valid YAML."""
+    if isinstance(value, WrittenInt | WrittenFloat):
+        return value.text
     if not isinstance(value, str):
         return json.dumps(value)
     if old.startswith("'") and value.isprintable():

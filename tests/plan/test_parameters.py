@@ -41,7 +41,7 @@ def test_a_setting_has_the_type_of_its_parameter(param: object, text: str, value
     found, problems = values(params(p=param), [f"p={text}"])
     assert problems == []
     assert found == {"p": value}
-    assert type(found["p"]) is type(value)
+    assert isinstance(found["p"], type(value))
 
 
 @pytest.mark.parametrize(

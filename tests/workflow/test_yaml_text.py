@@ -74,7 +74,7 @@ def value_of(scalar: str) -> Any:
 def test_a_scalar_is_read_as_in_yaml_1_2(written: str, value: object) -> None:
     read = value_of(written)
     assert read == value
-    assert type(read) is type(value)
+    assert isinstance(read, type(value))
 
 
 def test_not_a_number_is_a_float() -> None:

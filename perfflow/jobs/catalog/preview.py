@@ -9,10 +9,10 @@ from typing import Any
 
 from perfflow.execute import programs
 from perfflow.execute.context import PORT_VARIABLE, TreeContext, looking, search_path
-from perfflow.execute.prepare import PreparationError, first_count, missing_program, ready, sides_of
+from perfflow.execute.prepare import first_count, missing_program, ready, sides_of
 from perfflow.execute.this_machine import why_elsewhere
 from perfflow.jobs.catalog.candidate_preview import changes
-from perfflow.model.errors import ToolOutputError, UserError
+from perfflow.model.errors import StepError, UserError
 from perfflow.model.secrets import masked
 from perfflow.plan.plan import Planned, profiles_several
 from perfflow.plan.requirements import requires_of
@@ -140,5 +140,5 @@ def _argv(context: TreeContext, item: Planned, side: Any) -> list[str]:
     try:
         ops = first_count(context, item)
         return list(ready(context, item, side, Path("<folder>"), ops).shown)
-    except (PreparationError, ToolOutputError) as error:
+    except StepError as error:
         return [f"<{error}>"]

@@ -10,10 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfflow.execute import invoke
-from perfflow.execute.invoke import Failure
+from perfflow.execute.invoke import Failure, adapter_failures
 from perfflow.execute.prepare import Ready, ready
 from perfflow.execute.schedule import StepRun
-from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
 from perfflow.session.session import RunSession
@@ -44,10 +43,8 @@ class ProfiledBuilds:
             if tool is None or prepared.call is None:
                 raise Failure(f"step `{source.id}` uses no tool")
             places[side] = prepared.call.place
-            try:
+            with adapter_failures(tool):
                 lacking = tool.lacks_lines(prepared.call) or lacking
-            except ToolOutputError as error:
-                raise Failure(str(error)) from error
         return self._again(source, measured, places) if lacking else places
 
     def _again(

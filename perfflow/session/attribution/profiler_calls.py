@@ -18,7 +18,6 @@ from perfflow.execute import invoke
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import Ready, operations, ready
 from perfflow.execute.schedule import StepRun
-from perfflow.model.errors import ToolOutputError
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Cost, Parsed, Side, Usage
 from perfflow.plan.plan import Planned, has_command
@@ -281,10 +280,8 @@ class ProfilerCalls:
         prepared = replace(
             ready(self._session.tree_context_of(side), source, side, folder, only=self._subject.only), call=call
         )
-        try:
+        with invoke.adapter_failures(source.tool):
             first = prepared.invocations()[0]
-        except ToolOutputError as error:
-            raise Failure(str(error)) from error
         return replace(first, env={**prepared.env, **first.env}, cwd=str(prepared.cwd / first.cwd))
 
     def _together(self, prepared: Ready, parsed: Parsed, texts: Sequence[str]) -> Parsed:

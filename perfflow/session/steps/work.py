@@ -14,7 +14,6 @@ from perfflow.execute.invoke import Failure, require_there
 from perfflow.execute.prepare import Ready, ready
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import UNABLE, StepStatus
-from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
 from perfflow.session.own_code import run_check
@@ -78,12 +77,10 @@ def _results(prepared: Ready, folder: Path) -> Mapping[str, str]:
     """Return the outputs of a step's tool for later steps. Raises Failure if one of its files is missing."""
     if not prepared.tool or not prepared.call:
         return {}
-    try:
+    with invoke.adapter_failures(prepared.tool, 0, folder / "stderr"):
         for path in prepared.tool.made(prepared.call):
             require_there(path, folder / "stderr", prepared.tool.name)
         return prepared.tool.results(prepared.call)
-    except ToolOutputError as error:
-        raise Failure(f"{prepared.tool.name}: {error}", exit_code=0, log=folder / "stderr") from error
 
 
 def read_outputs(path: str) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,99 @@
+"""An exception of any function of any adapter ends its step, and never the run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Reading, Usage
+from perfflow.tools import registry
+from perfflow.tools.adapter import OPTIONAL_ROLES, Adapter, Call, CommandOptions, Invocation, Program, Role, _kinds
+from tests.session.project import Project
+
+FUNCTIONS = tuple(name for name, kind in _kinds().items() if kind is Callable)
+STAGES = {Role.MEASURE: "baseline", Role.PROFILE: "profile", Role.MACHINE: "profile", Role.CHECK: "verify"}
+ALWAYS = {"invocations", "parse", "outputs", "needs_program"}
+"""Functions that every run of a step calls."""
+
+
+def _one(call: Call) -> tuple[Invocation, ...]:
+    return (Invocation(call.command),)
+
+
+def _reading(_call: Call, usage: Usage) -> Parsed:
+    return Parsed((Reading("time", max(usage.wall, 1e-9)),))
+
+
+def _readings(_call: Call, _usage: Usage) -> Parsed:
+    return Parsed((Reading("time", 1.0, "one"),))
+
+
+def _ids(_call: Call) -> Invocation:
+    return Invocation(("echo", "one"), stdout="ids")
+
+
+def _working(own: Adapter) -> Adapter:
+    """Return an adapter with the name, the role and the flags of ``own`` that times a command."""
+    listing: dict[str, Any] = {"listing": _ids} if own.can_list else {}
+    return replace(
+        own,
+        invocations=_one,
+        parse=_readings if own.can_list else _reading,
+        outputs=lambda _call: (),
+        options=own.options if own.role is Role.CHECK else CommandOptions,
+        program=Program("true"),
+        needs_program=lambda _values: True,
+        preparations=(lambda _call: (Invocation(("true",)),)) if own.is_built_first else own.preparations,
+        attaches=(),
+        executed=lambda _call: (),
+        made=lambda _call: (),
+        results=lambda _call: {},
+        lacks_lines=lambda _call: False,
+        iteration_counts=lambda _call, _seconds: (),
+        iterated=lambda _call: "",
+        good_statuses=frozenset({0}),
+        **listing,
+    )
+
+
+def _wrong(calls: list[str], error: Exception, *_args: object) -> None:
+    calls.append("called")
+    raise error
+
+
+@pytest.mark.parametrize("name", registry.MODULES)
+def test_every_function_of_an_adapter_may_raise(name: str, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = registry.find(name)
+    assert own is not None
+    working, find = _working(own), registry.find
+    raised = set()
+    for error, function in zip(cycle([KeyError("results"), ToolOutputError("nothing to read")]), FUNCTIONS):
+        calls: list[str] = []
+        change: dict[str, Any] = {function: partial(_wrong, calls, error)}
+        broken = replace(working, **change)
+        monkeypatch.setattr(registry, "find", lambda asked, broken=broken: broken if asked == name else find(asked))
+        keys = ", runs: 1, warmup: 0" if own.role is Role.MEASURE else ""
+        stage, known = STAGES.get(own.role, "build"), Path(".perfflow/runs/latest/result.json")
+        result = project.run(f"""
+stages:
+  {stage}:
+    - {{id: broken, uses: {name}, with: {{command: {sys.executable} -c pass}}{keys}}}
+""")
+        assert known.read_text()
+        (ended,) = result.steps
+        if calls:
+            raised.add(function)
+            is_optional = own.role in OPTIONAL_ROLES and function == "needs_program"
+            assert ended.status == ("skipped" if is_optional else "failed"), function
+            assert str(error) in (ended.reason or ""), function
+            if not isinstance(error, ToolOutputError):
+                assert f"adapter of {name} failed in {function}" in (ended.reason or "")
+    assert raised >= (ALWAYS - {"parse"} if own.role is Role.CHECK else ALWAYS)
