@@ -340,11 +340,15 @@ def _headline(result: Result, criteria: Criteria) -> str:
 
 
 def _shown_only(rows: Sequence[Benchmark], criteria: Criteria) -> Iterator[str]:
-    """Yield the number of rows that got worse but do not decide, and of those that changed in an unknown direction."""
+    """Yield the number of rows that got worse but do not decide, and of those that changed in an unknown direction.
+
+    A change below `concern` has its row in the table, and is not worth a word beside the verdict.
+    """
     grown = {(row.name, row.metric) for row in memory.concerns(rows, criteria)}
     timed = {row.name for row in rows if row.gating and row.metric in TIMES and row.decision == "regressed"}
     worse = sum(
         row.decision == "regressed"
+        and row.level != "ok"
         and not (row.gating or row.leading or (row.name, row.metric) in grown)
         and not (row.metric in TIMES and row.name in timed)
         for row in rows
