@@ -163,7 +163,7 @@ def _are_stored(words: tuple[str, str]) -> bool:
 
 def _require_quoted(words: tuple[str, str]) -> None:
     """Raise UserError if the second word is no program: the words of one command were meant, as in `sleep 0.01`."""
-    from perfflow.jobs.compare.compare_commands import needs_shell
+    from perfflow.workflow.shell_syntax import needs_shell
 
     second = words[1]
     if any(len(word.split()) != 1 or needs_shell(word) for word in words) or not shutil.which(words[0]):

@@ -141,7 +141,7 @@ def mark_text(mark: str, color: str, *, unicode: bool, colored: bool) -> str:
 
 def step_line(planned: Planned, mark: str, note: str, name: str = "") -> str:
     """Return a line in columns. ``mark``: one column wide without its colour. ``name``: replaces the id of the step."""
-    stage, name, tool = visible(planned.stage), name or visible(planned.id), planned.step.uses or "run"
+    stage, name, tool = visible(planned.stage), name or visible(planned.id), planned.step.tool_name
     return f"{mark} {padded(stage, 9)} {padded(name, _NAME)} {padded(tool, 12)} {note}".rstrip()
 
 

@@ -37,6 +37,7 @@ _CLOSE_TIMEOUT = 0.5
 
 
 _SPAWNER_GONE = "the process that starts and watches children ended unexpectedly (was it killed?)"
+_BASH_START = str(Path(spawner.__file__).with_name("bash_start.sh"))
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from perfflow.execute import spawner; spawner.main()"
 
 
@@ -157,6 +158,7 @@ class Spawner:
         left: Left = Left.END,
         started: Callable[[int], None] | None = None,
         limits: Mapping[Path, int] | None = None,
+        in_bash: bool = False,
     ) -> ChildExit:
         """Run ``argv`` to its end and return its status and resource usage. ``env`` must hold MARK.
 
@@ -165,6 +167,7 @@ class Spawner:
         account: whether to read the memory floor and the time it queued for a core.
         started: called with the process id as soon as the child runs.
         limits: size limit in bytes of files that the child prints to; a larger file ends it within about a second.
+        in_bash: whether it is bash, whose own start is not part of the times.
 
         Raises StartError if it cannot be started, and KeyboardInterrupt after ``stop``. On KeyboardInterrupt the child
         and its descendants are stopped before the exception propagates.
@@ -176,7 +179,7 @@ class Spawner:
         request: dict[str, Any] = {
             "program": program,
             "argv": list(argv),
-            "env": {**env, MARK: mark},
+            "env": {**env, MARK: mark, **(_starting_bash(env) if in_bash else {})},
             "cwd": str(cwd),
             "stdin": "",
             "stdout": "" if stdout == PIPE else str(stdout or ""),
@@ -187,6 +190,7 @@ class Spawner:
             "mark": f"{MARK}={mark}",
             "account": account,
             "left": left.value,
+            "in_bash": in_bash,
             "announce": started is not None,
         }
         self._watchdog = Watchdog(self._process.pid, limits or {})
@@ -297,6 +301,12 @@ class Spawner:
         if len(found) < least:
             raise ConnectionResetError
         return found
+
+
+def _starting_bash(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that let bash say when it has started, before it runs its text."""
+    own = {"PERFFLOW_BASH_ENV": env["BASH_ENV"]} if "BASH_ENV" in env else {}
+    return {**own, "BASH_ENV": _BASH_START}
 
 
 def _framed(message: dict[str, Any] | bytes) -> bytes:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from perfflow.execute.child import PIPE, ChildExit, Ended, Left, Spawner, StartError, ending, find_program
 from perfflow.execute.kept_output import PRINTED
-from perfflow.execute.prepare import Ready, missing_program
+from perfflow.execute.prepare import PREPARE, Ready, is_bash, missing_program
 from perfflow.execute.sampler import STDERR, Sampler
 from perfflow.execute.service import MOST_PRINTED
 from perfflow.model.errors import AdapterError, StepError, ToolOutputError
@@ -82,6 +82,7 @@ def adapter_failures(tool: Adapter | None, status: int | None = None, log: Path 
 def run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
     """Run all processes of one call and parse their files in ``folder``, which must exist. Raises Failure."""
     with adapter_failures(ready.tool):
+        _prepare_sample(spawner, ready, folder)
         return _run(spawner, ready, folder)
 
 
@@ -111,6 +112,16 @@ def _run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
     paused, left = any(done.paused > 0 for done in ended), tuple(name for done in ended for name in done.left)
     with adapter_failures(tool, status, folder / "stderr"):
         return Invoked(tool.parse(call, usage), usage, status, paused, left)
+
+
+def _prepare_sample(spawner: Spawner, ready: Ready, folder: Path) -> None:
+    """Run the commands of the step's ``prepare``. Raises Failure."""
+    for invocation in ready.first:
+        done = _start(spawner, ready, invocation, folder)
+        if done.status:
+            reason = f"`{PREPARE}` {ending(done.status)}"
+            log = _failure_log(folder, invocation)
+            raise Failure(reason, exit_code=done.status, log=log, argv=invocation.argv)
 
 
 def _invoke(
@@ -233,6 +244,7 @@ def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path,
             account=ready.planned.role is not Role.WORK,
             left=left,
             limits=limits,
+            in_bash=invocation.in_bash and is_bash(invocation.argv),
         )
     except StartError as error:
         if not cwd.is_dir():

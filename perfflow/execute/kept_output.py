@@ -17,7 +17,7 @@ from perfflow.model.secrets import Secrets, without
 
 KEPT = 16 * 2**20
 """Bytes of output to keep. Of longer output, half of this is kept from each end."""
-PRINTED = ("stdout", "stderr", STDERR, "outputs")
+PRINTED = ("stdout", "stderr", STDERR, "outputs", "prepare.stdout", "prepare.stderr")
 """Files with the printed output of programs, or with outputs for later steps; all others are files of a tool."""
 _UNCHANGED_FOLDERS = frozenset({"artifacts"})
 """Folders that the workflow asks to keep unchanged."""

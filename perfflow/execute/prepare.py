@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,8 @@ from perfflow.model.units import UnitError, duration
 from perfflow.plan.plan import Planned
 from perfflow.tools.adapter import THE_COMMAND, Adapter, Call, Effort, Invocation
 from perfflow.workflow.expression_text import ExpressionError
-from perfflow.workflow.expressions import render, render_shell, render_words
+from perfflow.workflow.expressions import needs_shell, render, render_shell, render_words
+from perfflow.workflow.model import Step
 
 if TYPE_CHECKING:
     from perfflow.trees.slots import Slot
@@ -30,6 +31,8 @@ HASH_SEED = "PYTHONHASHSEED"
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
 
 
+PREPARE = "prepare"
+"""The key of a step with commands that run before every sample."""
 DISCARD = "discard"
 """Value of a step's ``stdout`` for /dev/null, the default."""
 
@@ -59,6 +62,8 @@ class Ready:
     """The slot whose tree it runs in; None for the user's own tree."""
     shell_text: str = ""
     """The text that a shell runs; '' for a command without a shell."""
+    first: tuple[Invocation, ...] = ()
+    """The processes of ``prepare``, which run before the others and are not timed."""
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -117,20 +122,24 @@ def _ready(
     if planned.tool and planned.tool.deterministic:
         # Counts of Python programs, such as instructions, repeat only with a fixed hash seed.
         env = {HASH_SEED: "0", **env}
+    first = tuple(_preparations(context, planned, variables))
     if planned.tool is None:
         argv, text = _script(context, planned, side, variables)
-        return Ready(planned, side, argv, env, cwd, timeout, ops=ops, slot=context.slot, shell_text=text)
+        return Ready(planned, side, argv, env, cwd, timeout, ops=ops, slot=context.slot, shell_text=text, first=first)
     watched = _watched(context, planned, side, folder)
     if watched:
         env = {**watched.env, **{name: env[name] for name in planned.step.env}}
         note_lock(env, context, planned)
         cwd = cwd if planned.step.working_directory else watched.cwd
+        first = first or watched.first
     call = _call(context, planned, side, folder, {**variables, "env": env}, cwd, watched)
     call = replace(call, timeout=timeout)
     if planned.tool.passes_stdout:
         own = _stdout(planned, side, variables, cwd)
         call = replace(call, stdout=watched.call.stdout if own is None and watched and watched.call else own or "")
-    return Ready(planned, side, call.command, env, cwd, timeout, planned.tool, call, ops, context.slot, call.shell_text)
+    return Ready(
+        planned, side, call.command, env, cwd, timeout, planned.tool, call, ops, context.slot, call.shell_text, first
+    )
 
 
 def _cwd(context: TreeContext, planned: Planned, variables: Mapping[str, Any]) -> Path:
@@ -152,16 +161,46 @@ def _script(
     context: TreeContext, planned: Planned, side: Side, variables: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], str]:
     """Return the argv of a ``run`` or ``argv`` step, and its shell text. A candidate's command replaces it."""
-    step = planned.step
-    candidate = step.candidate if side is Side.CANDIDATE else None
-    text: str | list[str] | None = candidate.command if candidate and candidate.command else step.argv or step.run
+    text = _written(planned.step, side)
     if isinstance(text, list):
         return tuple(_not_empty(render_words(text, variables))), ""
     if text is None:
         return ("true",), ""
-    shell = step.shell or context.plan.stage(planned.stage).shell or context.plan.workflow.defaults.shell
     text = render_shell(text, variables)
-    return (*_shell(shell), text), text
+    return (*_shell(context, planned), text), text
+
+
+def _written(step: Step, side: Side) -> str | list[str] | None:
+    """Return the text or words of a ``run`` or ``argv`` step. A candidate's command replaces it."""
+    candidate = step.candidate if side is Side.CANDIDATE else None
+    return candidate.command if candidate and candidate.command else step.argv or step.run
+
+
+def _timed_command(
+    context: TreeContext, planned: Planned, side: Side, variables: Mapping[str, Any]
+) -> tuple[tuple[str, ...], str]:
+    """Return the argv of a timed ``run`` or ``argv`` step, and its shell text.
+
+    Text without shell syntax needs no shell, unless the author chose one that is not bash.
+    """
+    text, shell = _written(planned.step, side), _shell(context, planned)
+    if isinstance(text, list) or (is_bash(shell) and not needs_shell(text or "")):
+        return tuple(_not_empty(render_words(text or [], variables))), ""
+    text = render_shell(text or "", variables)
+    return (*shell, text), text
+
+
+def _preparations(context: TreeContext, planned: Planned, variables: Mapping[str, Any]) -> Iterator[Invocation]:
+    """Yield the processes of ``prepare``."""
+    given = planned.step.prepare or []
+    for text in [given] if isinstance(given, str) else given:
+        argv = (*_shell(context, planned), render_shell(text, variables))
+        yield Invocation(argv, stdout=f"{PREPARE}.stdout", stderr=f"{PREPARE}.stderr")
+
+
+def is_bash(argv: Sequence[str]) -> bool:
+    """Return whether a command starts bash."""
+    return os.path.basename(argv[0]) == BASH[0]  # noqa: PTH119 (called for each sample)
 
 
 def _not_empty(words: list[str]) -> list[str]:
@@ -170,8 +209,10 @@ def _not_empty(words: list[str]) -> list[str]:
     return words
 
 
-def _shell(shell: str | None) -> list[str]:
-    """Return the words of a shell, with ``-c`` added if missing. Default: ``bash -eo pipefail``."""
+def _shell(context: TreeContext, planned: Planned) -> list[str]:
+    """Return the words of a step's shell, with ``-c`` added if missing. Default: ``bash -eo pipefail``."""
+    defaults = context.plan.workflow.defaults
+    shell = planned.step.shell or context.plan.stage(planned.stage).shell or defaults.shell
     if not shell:
         return list(BASH)
     words = _not_empty(render_words(shell, {}))
@@ -205,7 +246,9 @@ def _call(
         ) from error
     command: tuple[str, ...] = ()
     shell_text = ""
-    if command_text is None and watched:
+    if step.timed:
+        command, shell_text = _timed_command(context, planned, side, variables)
+    elif command_text is None and watched:
         command = watched.argv
         shell_text = watched.call.shell_text if watched.call else ""
     elif isinstance(command_text, list) and getattr(options, "shell", False):

@@ -14,8 +14,9 @@ Run by a bare interpreter (``python -I -S``), for these reasons:
 Protocol: length-prefixed marshal messages on stdin (a socket). A request is a dict with program, argv, env, cwd, stdin,
 stdout, stderr (paths or ''), piped (whether stdout is a pipe whose content this process discards), timeout, grace (s),
 mark, account (whether to read memory and queueing), left (for processes that the child leaves running: ``end`` them,
-``name`` and end them, or ``allow`` and name them) and announce (whether to send a dict with the ``pid`` as soon as the
-child runs). The answer is a dict with either ``error`` or ``status``, ``ended``, ``left`` (command lines) and ``usage``
+``name`` and end them, or ``allow`` and name them), in_bash (whether the child is a bash that reads ``bash_start.sh``,
+whose own start is then not counted) and announce (whether to send a dict with the ``pid`` as soon as the child runs).
+The answer is a dict with either ``error`` or ``status``, ``ended``, ``left`` (command lines) and ``usage``
 (the fields of ``Usage``). While a child runs, the message ``b"stop"`` ends it, and ``b"pause"`` stops its process group
 until ``b"continue"``. ``paused`` in the answer gives the seconds of the pause, which do not count towards the time
 limit.
@@ -49,6 +50,10 @@ ORPHANED_GRACE = 0.4
 # poll(2) takes milliseconds as an int, so a limit of more than 24 days is ignored.
 LONGEST_POLL = 2**31 - 1
 _AT_ONCE = 2**20
+# File descriptors of bash_start.sh: bash writes to the first when it is ready, then reads from the second.
+_READY, _GO = 60, 61
+# Seconds after which a bash that is not ready is timed from its start.
+_LONGEST_START = 10.0
 
 
 def receive() -> Any:
@@ -86,21 +91,27 @@ def send(message: dict[str, Any]) -> None:
 
 def attend(request: dict[str, Any]) -> dict[str, Any]:
     """Run the requested child until its end, its time limit or a stop, and return the answer."""
-    if not request["piped"]:
-        return _attend(request, NO_PIPE, [])
-    reader, writer = os.pipe()
+    output = os.pipe() if request["piped"] else ()
+    gate = (*os.pipe(), *os.pipe()) if request["in_bash"] else ()
     try:
-        return _attend(request, reader, [writer])
+        return _attend(request, output, gate)
     finally:
-        os.close(reader)
+        for number in (*output[:1], *gate[::3]):
+            os.close(number)
 
 
-def _attend(request: dict[str, Any], pipe: int, files: list[int]) -> dict[str, Any]:
-    """Run a child. ``files`` (the write end of ``pipe``, if any) are closed once the child has them."""
+def _attend(request: dict[str, Any], output: tuple[int, ...], gate: tuple[int, ...]) -> dict[str, Any]:
+    """Run a child.
+
+    output: the ends of a pipe for its output, or (). gate: the ends of two pipes for ``bash_start.sh``, or (). The
+    child's ends are closed once it has them.
+    """
     known = [] if request["left"] == END else children()
+    files = [*output[1:], *gate[1:3]]
     try:
         os.chdir(request["cwd"])
-        actions = _redirections(request, files)
+        actions = _redirections(request, output[1:], files)
+        actions += [(os.POSIX_SPAWN_DUP2, number, own) for number, own in zip(gate[1:3], (_READY, _GO), strict=False)]
         floor = _high_water_mark() if request["account"] else 0
         started = time.monotonic_ns()
         pid = os.posix_spawn(
@@ -123,12 +134,15 @@ def _attend(request: dict[str, Any], pipe: int, files: list[int]) -> dict[str, A
             os.close(number)
     if request["announce"]:
         send({"pid": pid})
-    return _watch(pid, request, started, floor, pipe, known)
+    return _watch(pid, request, started, floor, output[0] if output else NO_PIPE, known, gate[::3])
 
 
-def _redirections(request: dict[str, Any], files: list[int]) -> list[tuple[Any, ...]]:
-    """Open the child's standard streams, so that an error names the path, and return the actions to dup them."""
-    create, piped = os.O_WRONLY | os.O_CREAT | os.O_TRUNC, tuple(files)
+def _redirections(request: dict[str, Any], piped: tuple[int, ...], files: list[int]) -> list[tuple[Any, ...]]:
+    """Open the child's standard streams, so that an error names the path, and return the actions to dup them.
+
+    piped: the file for its output, or (). files: where the opened files are added.
+    """
+    create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     for name, flags in (("stdin", os.O_RDONLY), ("stdout", create), ("stderr", create)):
         files.append(
             os.open(request[name] or os.devnull, (flags if request[name] else os.O_RDWR) | os.O_CLOEXEC, 0o666)
@@ -138,11 +152,15 @@ def _redirections(request: dict[str, Any], files: list[int]) -> list[tuple[Any, 
     return [(os.POSIX_SPAWN_DUP2, number, target) for target, number in enumerate(streams)]
 
 
-def _watch(pid: int, request: dict[str, Any], started: int, floor: int, pipe: int, known: list[int]) -> dict[str, Any]:
-    # Own queueing before this point overlaps with the running child, so it is not counted.
-    before = _own_schedstat() if request["account"] else None
+def _watch(
+    pid: int, request: dict[str, Any], started: int, floor: int, pipe: int, known: list[int], gate: tuple[int, ...]
+) -> dict[str, Any]:
     handle = os.pidfd_open(pid)
     try:
+        shell = _let_bash_go(pid, handle, *gate) if gate else None
+        spawned, started = started, shell[0] if shell else started
+        # Own queueing before this point overlaps with the running child, so it is not counted.
+        before = _own_schedstat() if request["account"] else None
         ended, paused = _wait(pid, handle, request["timeout"], pipe)
         if ended != "exited":
             _stop(pid, handle, ended == "orphaned", request["grace"], pipe)
@@ -175,8 +193,40 @@ def _watch(pid: int, request: dict[str, Any], started: int, floor: int, pipe: in
         figures["main_cpu"] = child[0] / 1e9
         # The wake-up of this process is part of the wall time, so its own queueing is counted too.
         figures["queued"] = (child[1] + own[1] - before[1]) / 1e9
+    if shell:
+        _leave_out_start(figures, shell, (started - spawned) / 1e9)
     exit_status = os.waitstatus_to_exitcode(status)
     return {"ended": ended, "paused": paused, "left": left, "status": exit_status, "usage": figures}
+
+
+def _let_bash_go(pid: int, handle: int, ready: int, go: int) -> tuple[int, int, int] | None:
+    """Wait until bash has started, then let it run its text.
+
+    Returns the time of that (ns), and its ns on a core and waiting for one until then; None if bash does not say that
+    it is ready, or the kernel does not report them.
+    """
+    poller = _poller(ready, handle)
+    begun = any(number == ready for number, _ in poller.poll(_LONGEST_START * 1000)) and bool(os.read(ready, 1))
+    used = _schedstat(pid) if begun else None
+    now = time.monotonic_ns()
+    try:
+        os.write(go, b"\n")
+    except BrokenPipeError:
+        return None
+    return (now, *used) if used else None
+
+
+def _leave_out_start(figures: dict[str, Any], shell: tuple[int, int, int], seconds: float) -> None:
+    """Subtract what bash used until it was ready, which is ``seconds`` after its start."""
+    figures["shell_start"] = seconds
+    used = shell[1] / 1e9
+    total = figures["user"] + figures["system"]
+    # The kernel divides CPU time into user and system time by its ticks, so there is no better share of the start.
+    rest = max(0.0, total - used) / total if total else 0.0
+    figures["user"], figures["system"] = figures["user"] * rest, figures["system"] * rest
+    if "main_cpu" in figures:
+        figures["main_cpu"] = max(0.0, figures["main_cpu"] - used)
+        figures["queued"] = max(0.0, figures["queued"] - shell[2] / 1e9)
 
 
 def _left(request: dict[str, Any], known: list[int], wall: float) -> list[str]:

@@ -106,6 +106,8 @@ HOTSPOT = 0.05
 
 UNREAD_OUTPUT = "behaves differently when its output goes to /dev/null"
 """Part of the warning about a program that does less work if its output is not read."""
+BASH_START = "the start of bash itself"
+"""Part of the note that says how long bash took to start, which no figure contains."""
 
 
 FEW_SAMPLES = "samples are few"
@@ -236,7 +238,8 @@ class Usage:
     ``queued`` is the time that its main thread was runnable but waited for a core (schedstat), None if the kernel does
     not report it. ``main_cpu`` is the CPU time of the main thread alone: less than user + system if the program has
     threads or children. ``rss_floor`` is the spawner's own high-water mark, which exec passes on: a ``max_rss`` near it
-    is only an upper bound.
+    is only an upper bound. ``shell_start`` is how long bash took to start, which the other times do not contain; None
+    if they contain it, or the program is not bash.
     """
 
     wall: float
@@ -248,3 +251,4 @@ class Usage:
     context_switches: int = 0
     queued: float | None = None
     main_cpu: float | None = None
+    shell_start: float | None = None

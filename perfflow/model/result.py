@@ -28,8 +28,7 @@ PARSED = "the workflow reads it"
 BESIDE_WHAT_DECIDES = (HAS_TARGET, GUARDED, MEMORY_GREW, PARSED)
 """Reasons of rows that gate in addition to the one that decides about their benchmark."""
 CONCERN, ACCEPTED, ALLOWED = "concern: ", "accepted until ", "failed (allowed): "
-UNMEASURED = "nothing was measured: "
-WARNED = (CONCERN, ACCEPTED, ALLOWED, UNMEASURED)
+WARNED = (CONCERN, ACCEPTED, ALLOWED)
 """Prefixes of reasons that accompany a verdict but did not cause it."""
 
 

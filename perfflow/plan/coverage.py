@@ -29,6 +29,7 @@ LINTS = (
     "optimize-without-correctness",
     COMPUTE_FIRST,
     ORDER,
+    "nothing-measured",
     "synthetic-only",
     "left-running",
 )
@@ -53,6 +54,7 @@ def check(draft: Draft, plan: Plan) -> None:
         if not _allowed(draft, "target") and not is_in_doubt(draft, target.benchmark):
             _check_target(draft, plan, target)
     _check_optimize(draft)
+    _check_something_measured(draft, plan)
     _check_expected(draft, plan)
     requirements.check(draft, plan)
     runs_on.check(draft, plan)
@@ -217,6 +219,17 @@ _MISSING = {
         "optimize-without-correctness",
     ),
 }
+
+
+def _check_something_measured(draft: Draft, plan: Plan) -> None:
+    """Warn of a workflow without a step that measures, whose runs have no verdict to give."""
+    measuring = (Role.MEASURE, Role.PROFILE, Role.MACHINE)
+    if draft.errors or any(item.role in measuring for item in plan.steps) or _allowed(draft, "nothing-measured"):
+        return
+    hint = "write the program to time into the stage `baseline`, or into a stage with `role: measure`: "
+    hint += "baseline: [{id: NAME, run: COMMAND}]"
+    message = "no step measures anything, so `perfflow run` ends with exit status 3"
+    draft.warn(("stages",), message, hint, key=True, rule="nothing-measured")
 
 
 def _check_scenarios(draft: Draft, plan: Plan) -> None:

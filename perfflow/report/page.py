@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, TIMES
-from perfflow.model.readings import UNREAD_OUTPUT
+from perfflow.model.readings import BASH_START, UNREAD_OUTPUT
 from perfflow.model.result import WARNED, Benchmark, HotspotResult, Result, TargetResult
 from perfflow.report.bars import requirement_bar
 from perfflow.report.counters import Counted, counted
@@ -157,7 +157,7 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         reasons=reasons.shown,
         warned=warned.shown,
         sides=sides,
-        cautions=(*result.run.warnings, *(text for text in noted if UNREAD_OUTPUT in text)),
+        cautions=(*result.run.warnings, *(text for text in noted if _is_caution(text))),
         compared=any(row.decision for row in rows) or bool(result.across_gpus),
         comparisons=tuple(comparison_of(row, criteria, _marks(result)) for row in compared.shown),
         figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
@@ -176,7 +176,7 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         checks=tuple((CHECK_SYMBOLS[item.status], item.id, item.status, item.detail) for item in result.verification),
         troubles=tuple(_troubles(result)),
         failed=tuple(failed_steps(result)),
-        notes=tuple(text for text in noted if UNREAD_OUTPUT not in text),
+        notes=tuple(text for text in noted if not _is_caution(text)),
         median_note=median_note(result),
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),
@@ -192,6 +192,11 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
 
 
 # Modules of tables that few runs have are imported only when needed.
+
+
+def _is_caution(note: str) -> bool:
+    """Return whether a note says how to read the figures, so that it is shown beside them."""
+    return UNREAD_OUTPUT in note or BASH_START in note
 
 
 def _growth(result: Result) -> tuple[GrowthLine, ...]:
@@ -335,6 +340,8 @@ def _headline(result: Result, criteria: Criteria) -> str:
     if result.run.interrupted:
         texts.append("interrupted")
     count = len(result.benchmarks)
+    if result.profiles and not count:
+        texts.append(f"{len(result.profiles)} {'profiles' if len(result.profiles) > 1 else 'profile'}")
     figures = f"{count} {'figures' if count > 1 else 'figure'}" if count else "nothing"
     return "; ".join(texts) or f"{figures} measured"
 

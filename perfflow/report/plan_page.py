@@ -42,6 +42,8 @@ def lines(steps: Steps, width: int, expected: str = "") -> Iterator[str]:
             yield from _block(f"{_INDENT}{visible(text)}", width)
         if step.get("hotspot"):
             yield from _block(f"{_INDENT}works on: {visible(step['hotspot'])}", width)
+        for text in _prepared(step):
+            yield from _block(f"{_INDENT}{visible(text)}", width)
         for side, argv in step["argv"].items():
             yield from _block(
                 f"{_INDENT}{side + ': ' if len(step['argv']) > 1 else ''}{visible(shlex.join(argv))}", width
@@ -54,6 +56,15 @@ def lines(steps: Steps, width: int, expected: str = "") -> Iterator[str]:
         yield from _time(step, width)
     yield from wrapped(f"total time: {visible(expected)}", width, _FURTHER) if expected else ()
     yield from _here(steps, width)
+
+
+def _prepared(step: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the commands before every sample, once if both sides have the same."""
+    sides = step.get("prepare", {})
+    differ = len({*map(tuple, sides.values())}) > 1
+    for side, texts in [*sides.items()][: None if differ else 1]:
+        for text in texts:
+            yield f"{f'{side}, ' if differ else ''}before every sample: {text}"
 
 
 def _here(steps: Steps, width: int) -> Iterator[str]:

@@ -73,7 +73,7 @@ class StopRule:
         """
         self._goal = goal
         self._criteria, self._budget, self._identical, self._clock = criteria, budget, identical, clock
-        tool, role = planned.step.uses or "run", planned.role.value
+        tool, role = planned.step.tool_name, planned.role.value
         step = PlannedStep(
             planned.id, planned.stage, tool, role, benchmark=planned.benchmark, metric=planned.step.metric
         )

@@ -74,6 +74,8 @@ class Bench:
         self.warnings: dict[str, None] = {}
         self.evidence = Evidence(session, planned)
         self.unread = UnreadOutput()
+        self.shell_starts: list[float] = []
+        """Seconds that bash took to start, of each timed process that it ran."""
         self._parse = planned.step.parse if planned.tool is None else None
         self.drawn: Drawn | None = None
         """Code layouts that replace the built executables, while layouts are measured."""
@@ -270,6 +272,8 @@ class Bench:
                         self.unread.note_read(prepared, invoked)
                     elif not self.warming:
                         self.unread.note(prepared, invoked)
+                        if invoked.usage.shell_start is not None:
+                            self.shell_starts.append(invoked.usage.shell_start)
                     found.append(self._figures(prepared, invoked, before, only))
                     paused = paused or invoked.paused
             except Failure as failure:

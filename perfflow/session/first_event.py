@@ -108,7 +108,7 @@ def planned_step(item: Planned, params: Mapping[str, Any], *, selected: bool) ->
     return PlannedStep(
         id=item.id,
         stage=item.stage,
-        tool=step.uses or "run",
+        tool=step.tool_name,
         role=item.role.value,
         compare=item.role is Role.COMPARE,
         benchmark=item.benchmark,

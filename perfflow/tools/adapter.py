@@ -173,6 +173,8 @@ class Invocation:
     With ``beside`` the process is a sampler. It runs in parallel with the next process and gets SIGINT when that has
     ended. The next process starts as soon as the sampler has written to ``stdout``, or after ``beside`` seconds. The
     sampler's stderr goes to ``sampler.stderr``.
+
+    With ``in_bash`` it is bash, whose own start is not part of its wall time and CPU time.
     """
 
     argv: tuple[str, ...]
@@ -181,6 +183,7 @@ class Invocation:
     cwd: str = ""
     beside: float = 0.0
     stderr: str = "stderr"
+    in_bash: bool = False
 
 
 def leaves(*files: str) -> Callable[[Call], tuple[Path, ...]]:

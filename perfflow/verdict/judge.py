@@ -32,7 +32,7 @@ from perfflow.model.units import format_threshold
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import TWICE, Record, Series, reading_to_json
 from perfflow.store.run_facts import PlannedStep, StepRecord
-from perfflow.tools.adapter import OPTIONAL_ROLES
+from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.verdict import evidence, expectation, optional_parts, roofs, row_text, scenarios, targets, tradeoffs
 from perfflow.verdict.comparison import Comparison, Summary, speedup
 from perfflow.verdict.decide import Ruling, rule
@@ -43,8 +43,14 @@ from perfflow.verdict.one_measurement import without_inverse_rates
 from perfflow.verdict.remaining import by_cpu, not_settled, remaining
 from perfflow.verdict.routing import routes_taken
 from perfflow.verdict.sharing import compared
-from perfflow.verdict.warnings import NOTHING, found_nothing_out, warned
+from perfflow.verdict.warnings import warned
 
+NOTHING = "nothing was measured"
+"""Reason of a run without figures."""
+NO_STEP_MEASURES = (
+    "no step of the workflow measures; write the program to time into the stage `baseline`, or into a stage with "
+    "`role: measure`"
+)
 _ACROSS = "across machines: the two sides were measured on different machines"
 _SPENT = {"budget": "its budget ran out", "total budget": "the run's total budget ran out"}
 """Warning for an unproven row, by the limit that ended its measuring."""
@@ -448,11 +454,22 @@ def _missing(record: Record, rows: list[Benchmark]) -> Iterator[str]:
     for row in rows:
         if row.gating and row.decision == "removed":
             yield f"not measured on the candidate: {row.name} {row.metric}"
-    ran = {step_id for step_id, step in record.steps.items() if step.status != "skipped"}
-    measuring = {step_id for step_id, planned in record.planned.items() if planned.role == "measure"}
-    selected = any(record.planned[step_id].selected for step_id in measuring)
-    if not rows and (selected or measuring & ran or found_nothing_out(record)):
+    if not rows:
+        yield from _nothing(record)
+
+
+def _nothing(record: Record) -> Iterator[str]:
+    """Yield the error of a run without figures, with the stages that could measure if it chose none of their steps."""
+    ran = {record.planned[step_id].role for step_id, step in record.ended_steps() if step.status != "skipped"}
+    measuring = [planned for planned in record.planned.values() if planned.role == Role.MEASURE]
+    # A profile alone is an answer, but it compares no trees.
+    profiles = set() if record.trees.get("candidate") else {*OPTIONAL_ROLES}
+    meant = {planned.role for planned in record.planned.values() if planned.selected}
+    if Role.MEASURE in meant | ran or (record.ended and meant & profiles and not ran & profiles):
         yield NOTHING
+    elif record.ended and not ran & {Role.CANDIDATE, Role.COMPARE, *profiles}:
+        stages = ", ".join(f"`{name}`" for name in dict.fromkeys(planned.stage for planned in measuring))
+        yield f"{NOTHING}: {f'the steps that measure are in the stage {stages}' if stages else NO_STEP_MEASURES}"
 
 
 def _unproven(rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:

@@ -8,17 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.result import ACCEPTED, ALLOWED, CONCERN, UNMEASURED, Benchmark
+from perfflow.model.result import ACCEPTED, ALLOWED, CONCERN, Benchmark
 from perfflow.model.units import format_change, format_threshold
 from perfflow.store.record import Record
-from perfflow.tools.adapter import OPTIONAL_ROLES
 from perfflow.verdict import memory
 from perfflow.verdict.row_text import judged
 from perfflow.verdict.tradeoffs import trade_off, worst
-
-_MEASURING = ("measure", "candidate", "compare")
-NOTHING = UNMEASURED.removesuffix(": ")
-"""The reason given for a run that should have measured something and did not."""
 
 
 def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterator[str]:
@@ -32,27 +27,6 @@ def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterato
         if planned.allowed and step.status in ("failed", "timeout"):
             detail = step.detail if planned.role == "check" else ""
             yield f"{ALLOWED}{step_id}: {detail or step.reason}"
-    meant = any(planned.selected and planned.role in _MEASURING for planned in record.planned.values())
-    if record.ended and not (rows or meant or _ran(record, OPTIONAL_ROLES) or found_nothing_out(record)):
-        of_what = "the workflow has no step that measures" if _whole(record) else "no selected step measures anything"
-        yield f"{UNMEASURED}{of_what}"
-
-
-def found_nothing_out(record: Record) -> bool:
-    """Return whether a complete run skipped every step that measures, checks or profiles."""
-    meant = any(planned.role != "work" for planned in record.planned.values())
-    return record.ended and _whole(record) and meant and not _ran(record, ("check", *OPTIONAL_ROLES, *_MEASURING))
-
-
-def _whole(record: Record) -> bool:
-    return all(planned.selected for planned in record.planned.values())
-
-
-def _ran(record: Record, roles: tuple[str, ...]) -> bool:
-    """Return whether a step with one of these roles ran, whether or not it succeeded."""
-    return any(
-        step.status != "skipped" and record.planned[step_id].role in roles for step_id, step in record.ended_steps()
-    )
 
 
 def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +12,7 @@ from perfflow.tools.adapter import Adapter
 from perfflow.workflow import checks, shell_syntax
 from perfflow.workflow.document import Loc
 from perfflow.workflow.expression_text import ExpressionError
-from perfflow.workflow.expressions import Expression, masked, pieces, render_words
+from perfflow.workflow.expressions import Expression, masked, needs_shell, pieces, render_words
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Step
 from perfflow.workflow.roles import tool_of
@@ -30,7 +31,7 @@ def check(draft: Draft, params: Mapping[str, Any]) -> None:
         for text, place, values in _commands(step, loc):
             if place not in draft.wrong and (place not in seen or _parameter(text)):
                 seen.add(place)
-                _check(draft, text, place, {**params, **values}, tool_of(step))
+                _check(draft, text, place, {**params, **values}, step)
 
 
 def _check_shell(draft: Draft, step: Step, loc: Loc) -> None:
@@ -47,6 +48,8 @@ def _check_shell(draft: Draft, step: Step, loc: Loc) -> None:
 
 def _commands(step: Step, loc: Loc) -> Iterator[tuple[str, Loc, Mapping[str, Any]]]:
     """Yield the text of each command, its location, and the parameters that only its side has."""
+    if step.timed:
+        yield from _timed(step, loc)
     if not step.uses:
         return
     shell = step.with_.get("shell", False)
@@ -67,21 +70,34 @@ def _commands(step: Step, loc: Loc) -> Iterator[tuple[str, Loc, Mapping[str, Any
         yield own, (*loc, "with", "command"), other.params
 
 
-def _check(draft: Draft, text: str, loc: Loc, params: Mapping[str, Any], tool: Adapter | None) -> None:
+def _timed(step: Step, loc: Loc) -> Iterator[tuple[str, Loc, Mapping[str, Any]]]:
+    """Yield the texts of a timed ``run`` step that need no shell."""
+    other = step.candidate
+    texts: list[tuple[object, Loc, Mapping[str, Any]]] = [(step.run, (*loc, "run"), {})]
+    if other:
+        texts.append((other.command, (*loc, "candidate", "command"), other.params))
+        texts += [(step.run, (*loc, "run"), other.params)] if other.command is None and other.params else []
+    for text, place, values in texts:
+        with contextlib.suppress(ExpressionError):  # reported by expression_checks
+            if isinstance(text, str) and not needs_shell(text):
+                yield text, place, values
+
+
+def _check(draft: Draft, text: str, loc: Loc, params: Mapping[str, Any], step: Step) -> None:
     try:
         name, shown = _parameter(text), masked(text)
     except ExpressionError:
         return  # reported by expression_checks
     value = params.get(name)
     if isinstance(value, str):
-        _check_value(draft, value, name, loc, tool)
+        _check_value(draft, value, name, loc, step)
         return
     found = shell_syntax.first(shown)
     if found and found.is_pattern:
-        draft.warn(loc, found.message, found.hint(takes_shell=_takes_shell(tool)))
+        draft.warn(loc, found.message, found.hint(takes_shell=_takes_shell(tool_of(step))))
     elif found:
         find = _findable(draft, loc, text[found.offset :], found.text)
-        draft.complain(loc, found.message, found.hint(takes_shell=_takes_shell(tool)), find=find)
+        draft.complain(loc, found.message, found.hint(takes_shell=_takes_shell(tool_of(step))), find=find)
     elif "${{" not in text:
         try:
             render_words(text, {})
@@ -96,12 +112,15 @@ def _parameter(text: str) -> str:
     return found[1] if found else ""
 
 
-def _check_value(draft: Draft, value: str, name: str, loc: Loc, tool: Adapter | None) -> None:
+def _check_value(draft: Draft, value: str, name: str, loc: Loc, step: Step) -> None:
     """Check the value of a parameter that is used as a command; it is split into words like a literal command."""
     found = shell_syntax.first(value)
     if found and not found.is_pattern:
         message = f"`params.{name}` is {value.strip()!r}: {found.message}"
-        draft.complain(loc, message, found.hint(takes_shell=_takes_shell(tool)))
+        hint = found.hint(takes_shell=_takes_shell(tool_of(step)))
+        if step.timed:
+            hint = f"write ${{{{ params.{name} | raw }}}}, so that bash reads it"
+        draft.complain(loc, message, hint)
 
 
 def _takes_shell(tool: Adapter | None) -> bool:

@@ -27,8 +27,11 @@ def check_step(draft: Draft, step: Step, loc: Loc) -> None:
     data: dict[str, Any] = as_data(step, by_alias=True)
     _check_texts(draft, {key: value for key, value in data.items() if key not in ("if", "id")}, loc, step)
     uses_shell = bool(step.uses and step.with_.get("shell") is True)
-    texts = {(*loc, "run"): step.run}
+    texts: dict[Loc, object] = {(*loc, "run"): step.run}
     texts[*loc, "with", "command"] = step.with_.get("command") if uses_shell else None
+    prepared = step.prepare if isinstance(step.prepare, list) else []
+    texts |= {(*loc, "prepare"): step.prepare} | {(*loc, "prepare", n): text for n, text in enumerate(prepared)}
+    texts[*loc, "candidate", "command"] = step.candidate.command if step.timed and step.candidate else None
     for place, text in texts.items():
         if isinstance(text, str) and not _is_shell_of_other_kind(step):
             _refuse(draft, place, partial(check_shell, text))

@@ -233,6 +233,16 @@ def _split_words(text: str) -> list[str]:
     return words
 
 
+def needs_shell(text: str) -> bool:
+    """Return whether a command has shell syntax outside of the values of its expressions, or a raw value.
+
+    Raises ExpressionError for an invalid expression.
+    """
+    parts = split(text) if OPEN in text else [text]
+    raw = any(isinstance(part, Expression) and part.opts_out for part in parts)
+    return raw or shell_syntax.needs_shell("".join(part if isinstance(part, str) else "x" for part in parts))
+
+
 def masked(text: str) -> str:
     """Return the text with each character of its expressions replaced by a dot: their values are never syntax.
 

@@ -11,10 +11,12 @@ from pydantic import BaseModel
 
 from perfflow.model.errors import Problem, Severity
 from perfflow.model.lazy import dataclass, lazy_pattern
+from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Document, Loc
 from perfflow.workflow.extends import Resolve, read_with_parents
 from perfflow.workflow.model import STAGES, Header, Param, Stage, Step, Workflow
 from perfflow.workflow.readable import Readable
+from perfflow.workflow.roles import role_of_stage
 from perfflow.workflow.shape import MAX_PROBLEMS, read_shape
 
 _STAGE_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
@@ -162,6 +164,9 @@ def _stage(draft: Draft, name: str, content: Any) -> Stage | None:
     steps_data = data.get("steps", [])
     stage = _shaped(draft, Stage, {key: value for key, value in data.items() if key != "steps"}, loc) or Stage()
     steps = list(_steps(draft, name, steps_data))
+    if role_of_stage(name, stage) is Role.MEASURE:
+        for step, written in zip(steps, steps_data, strict=False):
+            _mark_timed(step, written)
     return Stage.model_construct(**{**dict(stage), "steps": steps})
 
 
@@ -180,6 +185,20 @@ def _steps(draft: Draft, stage: str, data: Any) -> Iterator[Step]:
         name = step.id or str(written or "") or f"{stage}-{index + 1}"
         own = _registered(draft, name, loc, given=bool(written))
         yield step if step.id == own else step.model_copy(update={"id": own})
+
+
+_NOT_TIMED = frozenset({"uses", "parse", "assert", "compare"})
+"""Keys of a step of a measuring stage whose ``run`` or ``argv`` is not timed."""
+
+
+def _mark_timed(step: Step, written: object) -> None:
+    """Mark a step of a measuring stage if its ``run`` or ``argv`` is to be timed; a service is not.
+
+    written: the step's data, since keys with mistakes are missing in ``step``.
+    """
+    does = step.run is not None or step.argv is not None
+    if does and isinstance(written, dict) and not written.keys() & _NOT_TIMED and not step.background:
+        step.time()
 
 
 def _registered(draft: Draft, name: str, loc: Loc, *, given: bool) -> str:

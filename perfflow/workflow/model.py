@@ -26,6 +26,8 @@ from perfflow.model.metrics import Better
 from perfflow.model.peaks import Precision
 from perfflow.workflow import written_numbers
 
+COMMAND = "command"
+"""The tool that times a command."""
 STAGES = ("setup", "build", "baseline", "profile", "optimize", "verify")
 """Stages with a predefined meaning, in their usual order."""
 DOING = ("uses", "run", "argv")
@@ -226,7 +228,9 @@ class Step(WorkflowPart):
     name: str = Field("", description="longer name for readers")
     uses: str | None = Field(None, description="name of a tool (see `perfflow list`) or path of a tool file")
     with_: dict[str, Any] = Field(default_factory=dict, description="options of the tool")
-    run: str | None = Field(None, description="shell script to run")
+    run: str | None = Field(
+        None, description="command to run; a stage that measures times it, other stages run it as a shell script"
+    )
     argv: list[Text] | None = Field(None, description="program and its arguments, run without a shell")
     shell: str | None = Field(None, description="shell for `run`; default: bash -eo pipefail")
     env: Env = Field(default_factory=dict, description="environment variables of the step")
@@ -269,6 +273,9 @@ class Step(WorkflowPart):
     warmup: Annotated[int, Field(ge=0, le=1000)] | Template | None = Field(
         None, description="number of warm-up runs, whose results are discarded"
     )
+    prepare: str | list[str] | None = Field(
+        None, description="command, or list of commands, to run before every sample; not timed"
+    )
     budget: Duration | None = Field(None, description="longest time to measure one benchmark; default: 20s")
     metric: str | None = Field(
         None, description="timing metric that decides the verdict: auto (the default), time, cpu or uncontended"
@@ -306,6 +313,21 @@ class Step(WorkflowPart):
     params: dict[str, Scalar] | None = Field(None, description="parameters that this candidate changes")
     propose: str | None = Field(None, description="program that receives a brief and edits the tree")
     _declared: Any = PrivateAttr(None)
+    _timed: bool = PrivateAttr(False)
+
+    @property
+    def timed(self) -> bool:
+        """Whether `run` or `argv` is a program to time, because its stage measures. Then it is as `uses: command`."""
+        return self._timed
+
+    def time(self) -> None:
+        """Mark ``run`` or ``argv`` as a program to time."""
+        self._timed = True
+
+    @property
+    def tool_name(self) -> str:
+        """The name of its tool to show; ``run`` for a command without a tool."""
+        return self.uses or (COMMAND if self._timed else "run")
 
     @property
     def declared(self) -> Any:

@@ -9,13 +9,13 @@ from perfflow.model.readings import Reading
 from perfflow.model.units import Dimension, unit_of
 from perfflow.tools import registry
 from perfflow.tools.adapter import Adapter, Role
-from perfflow.workflow.model import Parse, Step, Workflow
+from perfflow.workflow.model import COMMAND, Parse, Stage, Step, Workflow
 
-CANDIDATES_STAGE = "optimize"
+CANDIDATES_STAGE, MEASURED = "optimize", "baseline"
 STAGE_ROLES: Mapping[str, Role] = {
     "setup": Role.WORK,
     "build": Role.WORK,
-    "baseline": Role.MEASURE,
+    MEASURED: Role.MEASURE,
     "profile": Role.PROFILE,
     CANDIDATES_STAGE: Role.CANDIDATE,
     "verify": Role.CHECK,
@@ -28,7 +28,9 @@ BENCHMARK = "benchmark"
 
 
 def tool_of(step: Step) -> Adapter | None:
-    """Return the adapter of a step, or None for ``run``, ``argv`` and unknown tools."""
+    """Return the adapter of a step, or None for unknown tools, and for ``run`` and ``argv`` that are not timed."""
+    if step.timed:
+        return registry.find(COMMAND)
     if step.declared:
         declared: Adapter = step.declared.adapter
         return declared
@@ -42,8 +44,12 @@ def is_suite(step: Step) -> bool:
 
 
 def stage_role(workflow: Workflow, name: str) -> Role:
+    """Return the role of a stage of a workflow."""
+    return role_of_stage(name, workflow.stages.get(name))
+
+
+def role_of_stage(name: str, stage: Stage | None) -> Role:
     """Return the role of a stage: of a predefined one by its name, else its ``role``, else work."""
-    stage = workflow.stages.get(name)
     return STAGE_ROLES.get(name) or Role(stage.role if stage and stage.role else Role.WORK)
 
 

@@ -344,10 +344,12 @@ def _thresholds_hint(loc: Loc, value: Any) -> str:
 _STEP_HINT = "a stage is a list of steps: start each step with `- `"
 _STAGE_HINT = "write stages under `stages:`"
 _WITH_HINT = "write the options of a tool under `with`; without a tool, use `run` or `argv`"
+_COMMAND_HINT = "write `run: COMMAND`, or with a tool `with: {command: COMMAND}`"
 _ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "Header": dict.fromkeys(STAGES, _STAGE_HINT),
     "Stage": dict.fromkeys((*DOING, "id", "with", "needs", "benchmark"), _STEP_HINT),
-    "Step": dict.fromkeys(("command", "expected", "relative", "absolute", "frequency", "rate", "event"), _WITH_HINT),
+    "Step": {"command": _COMMAND_HINT}
+    | dict.fromkeys(("expected", "relative", "absolute", "frequency", "rate", "event"), _WITH_HINT),
 }
 """Keys that belong in another place of the file."""
 

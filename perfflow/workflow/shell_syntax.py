@@ -60,6 +60,47 @@ class SyntaxPiece:
         return "quote it; or write a script, or `run:` with `parse`"
 
 
+_SHELL_WORDS = frozenset(
+    {"!", ".", ":", "[[", "{", "alias", "builtin", "case", "cd", "command", "coproc", "declare", "do", "eval", "exec"}
+    | {"exit", "export", "for", "function", "if", "let", "local", "popd", "pushd", "read", "readonly", "return"}
+    | {"select", "set", "shift", "shopt", "source", "time", "trap", "type", "typeset", "ulimit", "umask", "unset"}
+    | {"until", "wait", "while"}
+)
+"""First words of a command that only a shell understands."""
+
+
+def needs_shell(text: str) -> bool:
+    """Return whether bash reads a command in another way than ``shlex.split``: operators, expansions, several lines.
+
+    If in doubt, the answer is yes. A quote that is not closed needs no shell: it is an error in both.
+    """
+    text = text.strip()
+    word = text.split(None, 1)[0] if text else ""
+    return word in _SHELL_WORDS or bool(_ASSIGNMENT.match(text)) or any(_is_syntax(text))
+
+
+def _is_syntax(text: str) -> Iterator[bool]:
+    """Yield for each character outside single quotes whether it is shell syntax."""
+    position, quote = 0, ""
+    while position < len(text):
+        letter = text[position]
+        if quote == "'":
+            quote = "" if letter == "'" else quote
+        elif letter == "\\":
+            position += 1
+            # Before these, bash removes the backslash in double quotes and shlex does not, and a line continues.
+            yield text[position : position + 1] in (("$", "`", "\n") if quote else ("\n",))
+        elif quote:
+            quote = "" if letter == '"' else quote
+            yield letter in "$`"
+        elif letter in "'\"":
+            quote = letter
+        else:
+            starts_word = position == 0 or text[position - 1] in " \t=:"
+            yield letter in "|&;<>()$`*?[]{}\n" or (letter in "~#" and starts_word)
+        position += 1
+
+
 def first(text: str) -> SyntaxPiece | None:
     """Return the first piece of shell syntax in a command; a glob only if there is nothing else; None without any."""
     leading = _ASSIGNMENT.match(text)

@@ -9,11 +9,16 @@ from __future__ import annotations
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import STAGES, Stage, Step
-from perfflow.workflow.roles import CANDIDATES_STAGE, STAGE_ROLES
+from perfflow.workflow.roles import CANDIDATES_STAGE, MEASURED, STAGE_ROLES
 
 _OF_CANDIDATES = ("technique", "patch", "ref", "propose", "params")
 """Keys of a step that make it a candidate; ``why`` and ``hotspot`` are harmless elsewhere."""
 _OF_OPTIMIZE = ("objective", "guard", "accept", "diminishing", "attempts", "forbid", "max_diff", "check", "ruled_out")
+_MEASURING = frozenset(
+    {"bench", "benches", "benchmark", "benchmarks", "benchmarking", "measure", "measures", "measurement"}
+    | {"measurements", "measuring", "timing", "timings", "perf", "performance"}
+)
+"""Names that mean the stage `baseline`, unless the stage has a role."""
 _LONG = 8
 """Fewest letters of a name for which two wrong letters still count as misspelt."""
 
@@ -21,10 +26,12 @@ _LONG = 8
 def check(draft: Draft, stage: Stage, loc: Loc) -> None:
     """Check the name and role of a stage, and report candidates outside the optimize stage."""
     name = str(loc[1])
-    near = near_stage(name)
+    near = near_stage(name) or (MEASURED if name.lower() in _MEASURING and not stage.role else "")
     known = STAGE_ROLES.get(name)
     if near:
         hint = f"write `{near}`, or choose a name that differs more and add a `role`"
+        if name.lower() in _MEASURING:
+            hint = f"write `{near}`, or keep the name and add its role: {name}: {{role: measure, steps: [...]}}"
         draft.complain(loc, f"unknown stage `{name}`; did you mean `{near}`?", hint, key=True)
     elif known is not None and stage.role not in (None, known):
         hint = "remove `role`, or rename the stage"

@@ -25,6 +25,7 @@ from perfflow.workflow.roles import AUTO, BENCHMARK, CANDIDATES_STAGE, metrics_a
 from perfflow.workflow.shape import keys_of, read_options
 from perfflow.workflow.yaml_hints import did_you_mean, nearest
 
+_MOVE = "a stage that measures times `run`; if the step prepares something, move it to the stage `build`"
 _STREAMS = ("discard", "pipe")
 _CHANGES = ("compare", "patch", "ref", "propose", "params")
 
@@ -92,6 +93,9 @@ def _check_action(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
         draft.complain(loc, f"step `{step.id}` does nothing", hint)
     if step.with_ and not step.uses and "uses" not in draft.wrong_keys(loc):
         draft.complain((*loc, "with"), "`with` needs `uses`", "name a tool: `uses: command`", key=True)
+    if step.timed and step.candidate and step.candidate.with_:
+        hint = "write the command of the candidate: `candidate: COMMAND`, or `candidate: {command: COMMAND, env: ...}`"
+        draft.complain((*loc, "candidate", "with"), "`candidate.with` needs `uses`", hint, key=True)
     if step.argv == []:
         draft.complain((*loc, "argv"), "`argv` is empty", "name a program: argv: [./bench, --quick]")
     if step.run is not None and not step.run.strip():
@@ -154,6 +158,7 @@ def _check_limits(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
     check_duration(draft, step.budget, (*loc, "budget"))
     if step.retries and role_of(step, stage, draft.workflow) is Role.MEASURE:
         hint = "remove it: retries until success would bias the result; for more samples, use `runs`"
+        hint = _MOVE if step.timed else hint
         draft.complain((*loc, "retries"), "a step that measures cannot have `retries`", hint, key=True)
     if isinstance(step.ops, list) and (len(step.ops) != 2 or not 0 < step.ops[0] < step.ops[1]):
         message = "`ops` must be a number, or two increasing numbers for the slope"
@@ -189,6 +194,19 @@ def stream_mistake(text: str) -> tuple[str, str] | None:
     if text in _STREAMS or not near:
         return None
     return "is probably misspelt", f"did you mean {near}? write ./{text} if it is a file"
+
+
+def _check_prepare(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
+    """Report ``prepare`` on a step that takes no samples, and empty commands."""
+    if step.prepare is None:
+        return
+    place = (*loc, "prepare")
+    texts = [step.prepare] if isinstance(step.prepare, str) else step.prepare
+    if role_of(step, stage, draft.workflow) not in (Role.MEASURE, Role.PROFILE) and not draft.wrong_keys(loc):
+        hint = "use it on a step that measures; other preparations are steps of the stage `setup` or `build`"
+        draft.complain(place, "`prepare` has no effect on a step that takes no samples", hint, key=True)
+    elif not texts or not all(text.strip() for text in texts):
+        draft.complain(place, "`prepare` is empty", "write a command: prepare: make clean")
 
 
 def _check_matrix(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
@@ -315,6 +333,7 @@ _RULES: tuple[Callable[[Draft, str, Step, Loc], None], ...] = (
     _check_needs,
     _check_limits,
     _check_stdout,
+    _check_prepare,
     _check_matrix,
     check_parse,
     candidate_checks.check,

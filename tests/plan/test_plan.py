@@ -210,7 +210,7 @@ def test_thresholds_that_nothing_could_keep_are_refused(text: str, tmp_path: Pat
 
 
 def test_a_floor_of_nothing_is_allowed(tmp_path: Path) -> None:
-    found = opened(tmp_path, "thresholds: {floor: 0%}\nstages: {build: [{id: a, run: x}]}\n")
+    found = opened(tmp_path, "thresholds: {floor: 0%}\nstages: {baseline: [{id: a, run: x}]}\n")
     assert (said(found), found.plan.criteria.thresholds.floor) == ([], 0)
 
 

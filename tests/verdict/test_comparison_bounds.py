@@ -18,7 +18,7 @@ from perfflow.store.record import Series
 from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict import comparison, judge
 from perfflow.verdict.comparison import Comparison, compare, p_of_no_change, sure_change
-from perfflow.verdict.warnings import NOTHING
+from perfflow.verdict.judge import NOTHING
 from tests.verdict.records import ended, judged, pairs, planned
 
 OLD, NEW = Side

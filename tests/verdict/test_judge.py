@@ -358,7 +358,7 @@ def test_a_failed_profile_is_an_error_where_a_run_found_out_nothing_else() -> No
 
 def test_nothing_measured_where_something_should_have_been_is_an_error() -> None:
     assert judged(ended("b")).reasons == ["nothing was measured"]
-    assert judged(steps=[planned("b", selected=False)]).verdict == "pass"
+    assert judged(steps=[planned("b", selected=False)]).verdict == "error"
     result = judged(*pairs("b", FLAT, None), ended("b"), steps=[planned("b", expect=["b", "c*"])])
     assert result.reasons == ["expected benchmark did not appear: c* (step b)"]
 

@@ -17,10 +17,9 @@ from perfflow.store.record import Record
 from perfflow.verdict import tradeoffs
 from perfflow.verdict.gating import choose_rows, guarded_rows, is_accepted, memory_rows, thresholds_for, two_stored
 from perfflow.verdict.gating import two_trees as compares_trees
-from perfflow.verdict.judge import judge
+from perfflow.verdict.judge import NOTHING, judge
 from perfflow.verdict.sharing import compared
 from perfflow.verdict.targets import judge as judge_targets
-from perfflow.verdict.warnings import NOTHING
 from tests.report import optimized
 from tests.verdict.records import END, criteria, ended, judged, pairs, planned, reading, record, row
 from tests.verdict.test_bounds import row as shown

@@ -12,6 +12,7 @@ import pytest
 from perfflow.model.criteria import Accepted
 from perfflow.model.result import Gate, Result
 from perfflow.report import markdown, terminal
+from perfflow.verdict.judge import NO_STEP_MEASURES
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading, row
 
 
@@ -110,22 +111,16 @@ LEFT_OUT = {"selected": False}
 @pytest.mark.parametrize(
     ("steps", "events", "verdict", "reasons"),
     [
-        ([WORK], [ended("w")], "pass", ["nothing was measured: the workflow has no step that measures"]),
-        ([CHECK], [ended("c")], "pass", ["nothing was measured: the workflow has no step that measures"]),
-        ([WORK, CHECK], [ended("w"), ended("c", "skipped")], "error", ["nothing was measured"]),
+        ([WORK], [ended("w")], "error", [f"nothing was measured: {NO_STEP_MEASURES}"]),
+        ([CHECK], [ended("c")], "error", [f"nothing was measured: {NO_STEP_MEASURES}"]),
+        ([WORK, CHECK], [ended("w"), ended("c", "skipped")], "error", [f"nothing was measured: {NO_STEP_MEASURES}"]),
         ([PROFILE], [ended("p", "skipped")], "error", ["nothing was measured"]),
         ([PROFILE], [ended("p")], "pass", []),
         (
             [WORK, CHECK, MEASURE | LEFT_OUT],
             [ended("w"), ended("c")],
-            "pass",
-            ["nothing was measured: no selected step measures anything"],
-        ),
-        (
-            [WORK, CHECK | LEFT_OUT, MEASURE | LEFT_OUT],
-            [ended("w")],
-            "pass",
-            ["nothing was measured: no selected step measures anything"],
+            "error",
+            ["nothing was measured: the steps that measure are in the stage `baseline`"],
         ),
         ([WORK, MEASURE], [ended("w"), ended("b", "skipped")], "error", ["nothing was measured"]),
         ([MEASURE, WORK], [*pairs("b", BASE, None), ended("b"), ended("w")], "pass", []),

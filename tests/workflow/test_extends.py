@@ -51,7 +51,7 @@ def test_steps_merge_by_id_and_new_ones_follow(tmp_path: Path) -> None:
     found = opened(
         tmp_path,
         "stages:\n  build: [{id: install, retries: 2}, {id: last, run: x}]\n"
-        "  verify: [{run: no id}, {id: tests, name: T}]\n",
+        "  verify: [{run: no id}, {id: tests, name: T}]\n  baseline: [{run: x}]\n",
     )
     build, verify = (found.draft.workflow.stages[name].steps for name in ("build", "verify"))
     assert [(step.id, step.run, step.retries) for step in build] == [

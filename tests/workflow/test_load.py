@@ -96,9 +96,9 @@ def test_a_stage_that_cannot_be_read_causes_no_second_complaint(tmp_path: Path) 
 
 
 def test_the_name_and_the_ids_have_defaults(tmp_path: Path) -> None:
-    found = opened(tmp_path, "stages: {build: [{run: a}, {id: x, run: b}, {run: c}]}\n")
+    found = opened(tmp_path, "stages: {baseline: [{run: a}, {id: x, run: b}, {run: c}]}\n")
     assert found.draft.workflow.name == "flow"
-    assert [item.id for item in found.plan.steps] == ["build-1", "x", "build-3"]
+    assert [item.id for item in found.plan.steps] == ["baseline-1", "x", "baseline-3"]
     assert said(found) == []
 
 
@@ -139,7 +139,7 @@ def test_numbers_are_texts_where_texts_are_meant(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_type_is_said_in_words(step: str, message: str, tmp_path: Path) -> None:
-    found = opened(tmp_path, f"stages: {{build: [{{id: x, run: make, {step}}}]}}\n")
+    found = opened(tmp_path, f"stages: {{build: [{{id: x, run: make, {step}}}], baseline: [run: x]}}\n")
     expected = [message] if message else []
     assert [text.partition(" ")[2] for text in said(found)] == expected
 

@@ -24,8 +24,8 @@ MISSPELT = {
     "verify": "verfy verfiy verifiy vrify",
 }
 OWN = """
-bench benchmark benchmarks warmup warm-up test tests check checks prepare restore teardown cleanup install fetch
-download data dataset measure compare deploy publish upload report lint package release smoke prefill decode rebuild
+warmup warm-up test tests check checks prepare restore teardown cleanup install fetch
+download data dataset compare deploy publish upload report lint package release smoke prefill decode rebuild
 prebuild build2 build-a build-base baseline-b profile-gpu validate start stop load step base seed pipeline verification
 """
 ONE = "{id: one, uses: command, with: {command: ./one}}"
@@ -50,18 +50,31 @@ def test_known_stages_are_what_they_are(name: str) -> None:
 
 
 def test_a_stage_of_ones_own_is_work_and_a_warning_asks_for_its_role(tmp_path: Path) -> None:
-    found = opened(tmp_path, "stages:\n  tidy:\n    - {id: one, run: make}\n")
+    found = opened(tmp_path, "stages:\n  tidy:\n    - {id: one, run: make}\n  baseline: [{run: x}]\n")
     assert said(found) == ["3:3 `tidy` is a stage of your own without a `role`, so its role is work"]
     assert found.problems[0].severity is Severity.WARNING
     assert found.problems[0].hint == "tidy: {role: work, steps: [...]}; other roles are measure, profile and check"
-    assert [item.role for item in found.plan.steps] == [Role.WORK]
+    assert [item.role for item in found.plan.steps] == [Role.WORK, Role.MEASURE]
 
 
-@pytest.mark.parametrize(("role", "becomes"), [("work", Role.WORK), ("check", Role.CHECK), ("measure", Role.WORK)])
-def test_the_role_says_what_a_plain_command_is(role: str, becomes: Role, tmp_path: Path) -> None:
-    found = opened(tmp_path, f"stages:\n  mine: {{role: {role}, steps: [{{id: one, run: make}}]}}\n")
+@pytest.mark.parametrize("name", ["bench", "benchmark", "benchmarks", "measure", "Benchmarks", "perf"])
+def test_a_stage_with_a_word_for_measuring_is_baseline_or_needs_a_role(name: str, tmp_path: Path) -> None:
+    found = opened(tmp_path, f"stages:\n  {name}: [{ONE}]\n")
+    assert said(found) == [f"3:3 unknown stage `{name}`; did you mean `baseline`?"]
+    assert found.problems[0].severity is Severity.ERROR
+    assert f"{name}: {{role: measure, steps: [...]}}" in found.problems[0].hint
+    found = opened(tmp_path, f"stages:\n  {name}: {{role: measure, steps: [{ONE}]}}\n")
     assert said(found) == []
-    assert [item.role for item in found.plan.steps] == [becomes]
+    assert [item.role for item in found.plan.steps] == [Role.MEASURE]
+
+
+@pytest.mark.parametrize(("role", "becomes"), [("work", Role.WORK), ("check", Role.CHECK), ("measure", Role.MEASURE)])
+def test_the_role_says_what_a_plain_command_is(role: str, becomes: Role, tmp_path: Path) -> None:
+    found = opened(
+        tmp_path, f"stages:\n  mine: {{role: {role}, steps: [{{id: one, run: make}}]}}\n  baseline: [run: x]\n"
+    )
+    assert said(found) == []
+    assert [item.role for item in found.plan.steps] == [becomes, Role.MEASURE]
 
 
 def test_a_failing_check_in_a_stage_for_checks_is_a_failed_check(tmp_path: Path) -> None:
@@ -75,9 +88,8 @@ def test_a_failing_check_in_a_stage_for_checks_is_a_failed_check(tmp_path: Path)
 def test_a_gate_builds_what_stands_before_a_stage_that_measures(tmp_path: Path) -> None:
     from perfflow.plan.build_steps import building_steps
 
-    text = (
-        f"stages:\n  build: [{{id: make, run: make}}]\n  race: {{role: measure, steps: [{{id: get, run: x}}, {ONE}]}}\n"
-    )
+    steps = f"[{{id: get, uses: cargo-build}}, {ONE}, {{run: x}}]"
+    text = f"stages:\n  build: [{{id: make, run: make}}]\n  race: {{role: measure, steps: {steps}}}\n"
     assert building_steps(opened(tmp_path, text).plan) == ("make", "get")
 
 

@@ -56,7 +56,10 @@ class Listing(Answer):
 
 
 class PlannedStep(Answer):
-    """A step as it would run: its commands by side, and what it needs but is missing."""
+    """A step as it would run: its commands by side, and what it needs but is missing.
+
+    ``prepare``: commands before every sample, by side.
+    """
 
     id: str
     stage: str
@@ -65,6 +68,7 @@ class PlannedStep(Answer):
     benchmark: str
     needs: list[str]
     argv: dict[str, list[str]]
+    prepare: dict[str, list[str]] = {}
     missing: str
     outcome: str
     technique: str | None = None

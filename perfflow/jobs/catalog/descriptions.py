@@ -128,7 +128,7 @@ def _requirement(text: Any) -> str:
 
 def _tools(opened: Opened) -> Iterator[dict[str, Any]]:
     """Yield each tool once, in the order of the steps, with the availability of its program."""
-    used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool}
+    used = {item.step.tool_name: item.tool for item in opened.plan.steps if item.tool}
     for name, adapter in used.items():
         yield {"name": name, **_program(adapter, opened.root)}
 

@@ -43,8 +43,9 @@ def preview(
 ) -> list[dict[str, Any]]:
     """Return one dictionary for each selected step: id, stage, tool, order, commands of each side, what is missing.
 
-    With ``expected``, also the expected time. ``outcome`` is one of ``RUNS``, ``LEFT_OUT``, ``SKIPPED``, ``FAILS`` and
-    ``STOPS``. A candidate also has a ``technique`` and its ``changes``.
+    A step with ``prepare`` has its commands by side. With ``expected``, also the expected time. ``outcome`` is one
+    of ``RUNS``, ``LEFT_OUT``, ``SKIPPED``, ``FAILS`` and ``STOPS``. A candidate also has a ``technique`` and its
+    ``changes``.
     """
     git = project.describe(opened.root, inspecting=True)
     context = TreeContext(opened.plan, opened.root, "<run>", 0, Path("<run>"), git=git, dry=True, inherited=looking())
@@ -54,7 +55,8 @@ def preview(
         for item in opened.plan.steps:
             if item.id in selected:
                 found.append(_step(context, item, opened.draft, inspection))
-                length += sum(len(word) for argv in found[-1]["argv"].values() for word in argv)
+                commands = (*found[-1]["argv"].values(), *found[-1].get("prepare", {}).values())
+                length += sum(len(word) for words in commands for word in words)
             if length > LONGEST:
                 text = f"the commands of {opened.path} have more than {LONGEST:,} characters in all"
                 raise UserError.of(text, "show fewer steps with --only STEP")
@@ -74,14 +76,14 @@ def _step(context: TreeContext, item: Planned, draft: Draft, inspection: program
     return {
         "id": item.id,
         "stage": item.stage,
-        "tool": item.step.uses or "run",
+        "tool": item.step.tool_name,
         "role": item.role.value,
         "benchmark": item.benchmark,
         "needs": sorted({*item.needs, *item.after, *([item.watches] if item.watches else [])}),
         "alone": item.alone,
         "background": _ready_when(item),
         "condition": str(item.step.if_ or ""),
-        "argv": {side.value: _argv(context, item, side) for side in sides_of(context, item)} if _has_argv(item) else {},
+        **_commands(context, item),
         "missing": "; ".join(lacks),
         "lacks": lacks,
         "outcome": _outcome(context, item, bool(lacks), required=bool(required)),
@@ -134,11 +136,19 @@ def _candidate(context: TreeContext, item: Planned, draft: Draft) -> dict[str, A
     return {"technique": item.step.technique, "hotspot": item.step.hotspot, "changes": changed}
 
 
-def _argv(context: TreeContext, item: Planned, side: Any) -> list[str]:
+def _commands(context: TreeContext, item: Planned) -> dict[str, dict[str, list[str]]]:
+    """Return the ``argv`` of each side, and the texts of its ``prepare`` if there are any."""
+    if not _has_argv(item):
+        return {"argv": {}}
     if item.step.background:
         context = replace(context, inherited={**context.inherited, PORT_VARIABLE: "<free port>"})
-    try:
-        ops = first_count(context, item)
-        return list(ready(context, item, side, Path("<folder>"), ops).shown)
-    except StepError as error:
-        return [f"<{error}>"]
+    argv: dict[str, list[str]] = {}
+    first: dict[str, list[str]] = {}
+    for side in sides_of(context, item):
+        try:
+            prepared = ready(context, item, side, Path("<folder>"), first_count(context, item))
+            argv[side.value] = list(prepared.shown)
+            first[side.value] = [invocation.argv[-1] for invocation in prepared.first]
+        except StepError as error:
+            argv[side.value] = [f"<{error}>"]
+    return {"argv": argv} | ({"prepare": first} if any(first.values()) else {})

@@ -14,7 +14,7 @@ from perfflow.execute.invoke import LEFT_RUNNING
 from perfflow.execute.prepare import DISCARD
 from perfflow.jobs.run.run import RunRequest
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass, lazy_pattern
+from perfflow.model.lazy import dataclass
 from perfflow.model.units import duration
 from perfflow.session.open_workflow import Opened, open_workflow
 
@@ -22,8 +22,6 @@ STEP = "compare"
 BUDGET = "20s"
 MOST_SEED = 2**63 - 1
 """The largest seed that a run accepts."""
-_BUILTINS = r":|alias|cd|command|eval|exec|exit|export|set|shopt|source|type|ulimit|umask|unset|wait"
-_SHELL = lazy_pattern(rf"[|&;<>()$`*?\[\]~#\n\\]|^\s*\w+=|^\s*(?:{_BUILTINS})(?=\s|$)")
 
 
 @dataclass(frozen=True)
@@ -87,13 +85,10 @@ def _typed(question: Question) -> list[str]:
 
 def workflow_of(question: Question) -> dict[str, Any]:
     """Return the workflow as data, which is written as JSON because JSON is also YAML."""
-    # Use bash only if the text needs it, so that its start-up is not measured with the program.
-    shell = any(map(needs_shell, (question.old, question.new)))
     step: dict[str, Any] = {
         "id": STEP,
         "benchmark": _literal(question.new),
-        "uses": "command",
-        "with": {"command": _literal(question.old), "shell": shell},
+        "run": _literal(question.old),
         "candidate": _literal(question.new),
         "metric": question.metric,
         "budget": question.budget or BUDGET,
@@ -106,11 +101,6 @@ def workflow_of(question: Question) -> dict[str, Any]:
         step["allow"] = {LEFT_RUNNING: _literal(question.allow_left_running)}
     component = f"{question.old} → {question.new}"
     return {"perfflow": 1, "name": STEP, "component": _literal(component), "stages": {"baseline": [step]}}
-
-
-def needs_shell(text: str) -> bool:
-    """Return whether only a shell understands the command."""
-    return _SHELL.search(text) is not None
 
 
 def _literal(text: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from statistics import median
 
 from perfflow.execute.schedule import StepRun
+from perfflow.model.readings import BASH_START
+from perfflow.model.units import Dimension, format_quantity
 from perfflow.plan.layouts import layouts_asked
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import Subject
@@ -34,13 +37,20 @@ def conclude(bench: Bench, subjects: Sequence[Subject]) -> None:
     session, planned, run = bench.session, bench.planned, bench.run
     bench.sampling.tell_why_stopped(subjects)
     bench.warnings.update(bench.unread.warnings(lambda prepared: session.start(prepared, run)))
-    run.warnings += bench.warnings
+    run.warnings += [*bench.warnings, *_about_bash(bench.shell_starts)]
     run.exit_code = 0
     run.found = bench.evidence.found()
     if len(bench.sides) == 2:
         run.identical = bench.identical
         if bench.same_code and differ_in_code_only(session, planned):
             run.warnings.append(SAME_CODE)
+
+
+def _about_bash(starts: Sequence[float]) -> Iterator[str]:
+    """Yield the note about the start of bash, which is not part of the figures. ``starts``: its duration (s)."""
+    if starts:
+        shown = format_quantity(median(starts), Dimension.TIME)
+        yield f"bash ran the text because of its shell syntax; {BASH_START} ({shown}) is not counted"
 
 
 def measure_over_layouts(bench: Bench, subjects: Sequence[Subject], ends: float) -> None:

@@ -16,7 +16,7 @@ _TICK = 0.001
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the command itself without a wrapper."""
-    return (Invocation(call.command),)
+    return (Invocation(call.command, in_bash=bool(call.shell_text)),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
