@@ -9,7 +9,7 @@ from typing import Any
 from perfflow.library import starter_templates
 from perfflow.library.detect_project import manifest
 from perfflow.library.project_files import ProjectFiles
-from perfflow.library.starter_text import Starter, command_text, is_plain, quoted_list
+from perfflow.library.starter_text import Starter, is_plain, quoted, quoted_list
 from perfflow.model.errors import UserError
 
 
@@ -75,7 +75,8 @@ def _program(files: ProjectFiles, data: dict[str, Any], name: str, command: str)
     measured = command or f"target/release/{programs[0]}"
     others = [f"target/release/{other}" for other in programs[1:]] if not command else []
     note = f"\n      # Also here: {', '.join(others)}" if others else ""
-    text = starter_templates.CARGO.replace("@COMMAND@", command_text(measured)).replace("@OTHERS@", note)
+    text = starter_templates.CARGO.replace("@COMMAND@", quoted(measured)).replace("@OTHERS@", note)
+    text = text.replace("@PROFILE@", starter_templates.NATIVE)
     about = f"the program {measured} of a Cargo project"
     return Starter(text.replace("@WHAT@", what), name or files.folder.name, about)
 

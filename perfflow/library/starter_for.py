@@ -12,7 +12,7 @@ from pathlib import Path
 from perfflow.library import cargo_starter, detect_project, search_path, starter_templates
 from perfflow.library.detect_project import LOOKED_FOR, Built, DetectedProject, ProjectKind
 from perfflow.library.project_files import ProjectFiles, can_be_named
-from perfflow.library.starter_text import Starter, command_text, comment, fit, quoted, quoted_list
+from perfflow.library.starter_text import Starter, comment, fit, quoted, quoted_list
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.tools.python_command import is_interpreter
@@ -156,9 +156,9 @@ def _measured(
     words = command.split()
     is_python = bool(words) and is_interpreter(words[0])
     text = starter_templates.COMMAND.replace("@PROFILE@", starter_templates.PYTHON if is_python else profile)
-    text = text.replace("@BUILD_STAGE@", _build_stage(build)).replace("@NOTE@", f"        # {note}\n" if note else "")
+    text = text.replace("@BUILD_STAGE@", _build_stage(build)).replace("@NOTE@", f"      # {note}\n" if note else "")
     about = about.replace("a command", "a Python command", 1) if is_python else about
-    return Starter(text.replace("@COMMAND@", command_text(command)), files.folder.name, about)
+    return Starter(text.replace("@COMMAND@", quoted(command)), files.folder.name, about)
 
 
 def _build_stage(command: str) -> str:
@@ -235,7 +235,7 @@ def _of_go(files: ProjectFiles, command: str) -> Starter:
     elif not command and files.text("main.go"):
         build, command = f"go build -o build/{fit(name)} .", f"build/{fit(name)}"
     command = command or "go test -count=1 ./..."
-    starter = _measured(files, command, build, "a command of a Go project", note, starter_templates.OTHER)
+    starter = _measured(files, command, build, "a command of a Go project", note, starter_templates.PROFILE)
     return replace(starter, name=name)
 
 

@@ -28,17 +28,22 @@ BUILD = """  build:
       run: @BUILD@
 """
 
-NATIVE = """\
+PROFILE = """\
   profile:
-    # CPU time by function, and the heap at its peak. Skipped if perf or valgrind is missing.
-    - {id: cpu, uses: perf, benchmark: program}
-    - {id: heap, uses: massif, benchmark: program}
+    # The functions that take the time, found by the profiler that fits the program and is installed.
+    - {id: where, uses: auto, benchmark: program}
 """
 
-OTHER = """\
-  profile:
-    # CPU time by function. Skipped if perf is missing.
-    - {id: cpu, uses: perf, benchmark: program}
+NATIVE = f"""\
+{PROFILE}\
+    # The heap at its peak, by the place of allocation, if the program is linked dynamically:
+    #- {{id: heap, uses: massif, benchmark: program}}
+"""
+
+PYTHON = f"""\
+{PROFILE}\
+    # Memory at its peak, by line:
+    #- {{id: heap, uses: tracemalloc, benchmark: program}}
 """
 
 WITH_MAP = """\
@@ -57,16 +62,6 @@ NODE = WITH_MAP.replace("@RUNTIME@", "Node.js").replace("@MAPPED@", "NODE_OPTION
 _DUMP = "-XX:+UnlockDiagnosticVMOptions -XX:+IgnoreUnrecognizedVMOptions -XX:+DumpPerfMapAtExit"
 JAVA = WITH_MAP.replace("@RUNTIME@", "Java 17").replace("@MAPPED@", f"JAVA_TOOL_OPTIONS: {_DUMP}")
 
-PYTHON = """\
-  profile:
-    # All calls, samples of the running program (skipped if py-spy is missing), and memory at its peak.
-    - {id: calls, uses: cprofile, benchmark: program}
-    - {id: sampled, uses: py-spy, benchmark: program}
-    - {id: heap, uses: tracemalloc, benchmark: program}
-    # Also allocations of C code, if memray is in the program's environment:
-    #- {id: allocations, uses: memray, benchmark: program}
-"""
-
 COMMAND = """\
 perfflow: 1
 name: @NAME@
@@ -81,9 +76,7 @@ description: How much time and memory does the program use, and in which functio
 stages:
 @BUILD_STAGE@  baseline:
     - id: program
-      uses: command
-      with:
-@NOTE@        command: @COMMAND@
+@NOTE@      run: @COMMAND@
       # Compare with another command or setting, in pairs:
       #candidate: ./other-program
       #candidate: {env: {THREADS: "2"}}
@@ -111,17 +104,11 @@ stages:
       env: {CARGO_PROFILE_RELEASE_DEBUG: line-tables-only}
   baseline:
     - id: program
-      uses: command
-      with:
-        # Add its arguments, such as "target/release/program --size 10".
-        command: @COMMAND@@OTHERS@
+      # Add its arguments, such as "target/release/program --size 10".
+      run: @COMMAND@@OTHERS@
       # Compare with another command or setting, in pairs:
       #candidate: {env: {RAYON_NUM_THREADS: "2"}}
-  profile:
-    # CPU time by function, and the heap at its peak. Skipped if perf or valgrind is missing.
-    - {id: cpu, uses: perf, benchmark: program}
-    - {id: heap, uses: massif, benchmark: program}
-  verify:
+@PROFILE@  verify:
     - id: tests
       run: cargo test --release --target-dir target
       env: {CARGO_PROFILE_RELEASE_DEBUG: line-tables-only}

@@ -6,9 +6,6 @@ import json
 from collections.abc import Iterable
 
 from perfflow.model.lazy import dataclass, lazy_pattern
-from perfflow.workflow import shell_syntax
-from perfflow.workflow.expression_text import ExpressionError
-from perfflow.workflow.expressions import masked
 
 _PLAIN = lazy_pattern(r"[A-Za-z0-9_][\w.+-]*")
 _NO_NAME = lazy_pattern(r"[^A-Za-z0-9_.-]+")
@@ -48,12 +45,3 @@ def comment(text: str) -> str:
 def is_plain(name: str) -> bool:
     """Return whether a name from a project can be used in a command or an expression without quotes."""
     return bool(_PLAIN.fullmatch(name))
-
-
-def command_text(command: str) -> str:
-    """Return a command as YAML, with the key ``shell`` if it needs a shell."""
-    try:
-        needs_shell = shell_syntax.first(masked(command))
-    except ExpressionError:
-        needs_shell = None  # reading the workflow reports the mistake
-    return quoted(command) + ("\n        shell: true" if needs_shell else "")
