@@ -207,10 +207,10 @@ def profiles_several(planned: Planned) -> bool:
     """Return whether the benchmarks that a step profiles are known only when it runs."""
     if planned.step.uses == AUTO:
         return True
-    tool, values = planned.tool, planned.step.with_
+    tool = planned.tool
     if tool is None or not tool.takes_command or planned.watches:
         return False
-    return values.get("command") is None and not tool.is_attached(values)
+    return not has_command(planned.step) and not tool.is_attached(planned.step.with_)
 
 
 def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planned]]) -> Planned:

@@ -218,10 +218,13 @@ NODE_SUITE = {
 
 
 @pytest.mark.parametrize(
-    ("program", "files", "location"),
-    [("go", GO_SUITE, "bench.test"), pytest.param("node", NODE_SUITE, "bench.js", marks=pytest.mark.long)],
+    ("program", "files", "step", "location"),
+    [
+        ("go", GO_SUITE, "where", "bench.test"),
+        pytest.param("node", NODE_SUITE, "cpu", "bench.js", marks=pytest.mark.long),
+    ],
 )
-def test_a_first_workflow_runs_as_it_is(program: str, files: Files, location: str, tmp_path: Path) -> None:
+def test_a_first_workflow_runs_as_it_is(program: str, files: Files, step: str, location: str, tmp_path: Path) -> None:
     if not (shutil.which(program) and shutil.which("perf")):
         pytest.skip(f"{program} or perf is missing")
     git(tmp_path, "init", "-q")
@@ -230,7 +233,7 @@ def test_a_first_workflow_runs_as_it_is(program: str, files: Files, location: st
     done = perfflow("run", "first", "--progress", "off", "--budget", "1s", "--json", cwd=tmp_path, measured=True)
     result = json.loads(done.stdout)
     assert done.returncode == 0, result["reasons"]
-    assert {step["id"]: step["status"] for step in result["steps"]}["cpu"] == "done"
+    assert {item["id"]: item["status"] for item in result["steps"]}[step] == "done"
     assert any(location in f"{item['location']} {item['file']}" for item in result["hotspots"])
 
 
