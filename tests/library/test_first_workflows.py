@@ -108,12 +108,13 @@ def test_of_two_kinds_one_is_chosen_and_the_other_named(tmp_path: Path) -> None:
     assert "uses: pyperf" in begun(tmp_path, kind=ProjectKind.PYPERF).text
 
 
-def test_a_python_command_gets_the_profilers_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_gets_a_profiler_that_fits_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = begun(tmp_path, command="python3 main.py --size 10")
     opened = written(tmp_path, found, monkeypatch)
-    assert [item.step.uses for item in opened.plan.steps] == ["command", "cprofile", "py-spy", "tracemalloc"]
+    assert [item.step.tool_name for item in opened.plan.steps] == ["command", "auto"]
     assert found.about == "a Python command"
-    assert "uses: perf," in begun(tmp_path, command="./main").text
+    assert "#- {id: heap, uses: tracemalloc, benchmark: program}" in found.text
+    assert "#- {id: heap, uses: massif, benchmark: program}" in begun(tmp_path, command="./main").text
 
 
 @pytest.mark.parametrize("name", [".venv", "venv", "node_modules"])
@@ -197,9 +198,7 @@ def test_names_of_a_hostile_manifest_reach_no_shell(tmp_path: Path, monkeypatch:
     programs = "".join(f"[[bin]]\nname = {name}\n" for name in ('"a; touch owned"', "'x${{ env.HOME }}'", '"b\\nc"'))
     make(tmp_path, {"Cargo.toml": CARGO + programs, "src/main.rs": "fn main() {}\n"})
     opened = written(tmp_path, begun(tmp_path), monkeypatch)
-    assert [item.step.with_["command"] for item in opened.plan.steps if item.step.uses == "command"] == [
-        "target/release/quick"
-    ]
+    assert [item.step.run for item in opened.plan.steps if item.step.timed] == ["target/release/quick"]
     assert not [item for item in opened.problems if item.severity is Severity.ERROR]
 
 
@@ -262,5 +261,5 @@ def test_a_gradle_build_leaves_no_daemon_and_java_names_its_functions(
 ) -> None:
     make(tmp_path, {"build.gradle": "apply plugin: 'java'\n"})
     (program, cpu) = written(tmp_path, begun(tmp_path), monkeypatch).plan.steps
-    assert "--no-daemon" in str(program.step.with_["command"])
+    assert "--no-daemon" in str(program.step.run)
     assert "-XX:+DumpPerfMapAtExit" in str(cpu.step.env["JAVA_TOOL_OPTIONS"])
