@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -32,10 +31,8 @@ def test_the_status_tells(answer: bytes, *, holds: bool) -> None:
 @pytest.mark.parametrize(("endless", "pause"), [(b"x", 0.05), (b"x" * 2**16, 0.0)])
 def test_an_answer_without_end_is_none(monkeypatch: pytest.MonkeyPatch, endless: bytes, pause: float) -> None:
     monkeypatch.setattr(readiness, "_ANSWER", 0.3)
-    began = time.monotonic()
     with raw_server(endless=endless, pause=pause) as url:
         assert Address(url).holds() is False
-    assert time.monotonic() - began < 10
 
 
 def test_output_is_read_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +14,6 @@ from perfflow.execute.child import MARK, Ended, Spawner
 from perfflow.execute.watchdog import Watchdog, is_stopped
 from tests.execute.test_child import env, python, run, wait_for, wait_until, wait_until_gone
 
-LONG = 30.0
-
 
 @pytest.fixture
 def fresh() -> Iterator[Spawner]:
@@ -25,11 +22,9 @@ def fresh() -> Iterator[Spawner]:
 
 
 def test_a_stopped_spawner_goes_on_and_the_time_is_known_to_be_wrong(fresh: Spawner, tmp_path: Path) -> None:
-    started = time.monotonic()
     done = run(fresh, "bash", "-c", "kill -STOP $PPID; echo done", stdout=tmp_path / "out", timeout=60)
     assert (done.status, done.ended, done.stalled) == (0, Ended.EXITED, True)
     assert (tmp_path / "out").read_text() == "done\n"
-    assert time.monotonic() - started < LONG
     assert run(fresh, "true").stalled is False
 
 
@@ -39,19 +34,15 @@ def test_a_stop_that_is_over_before_anybody_looks_is_known_too(fresh: Spawner) -
 
 
 def test_the_time_limit_holds_for_what_stops_its_spawner(fresh: Spawner) -> None:
-    started = time.monotonic()
     done = run(fresh, "bash", "-c", "kill -STOP $PPID; sleep 300", mark="limited", timeout=0.5)
     assert (done.ended, done.stalled) == (Ended.TIMEOUT, True)
-    assert time.monotonic() - started < LONG
     wait_until_gone("limited")
 
 
 def test_what_stops_it_again_and_again_is_ended_and_the_spawner_lives(fresh: Spawner) -> None:
-    started = time.monotonic()
     script = "trap '' INT TERM; exec 2>&-; while :; do kill -STOP $PPID; done"
     done = run(fresh, "bash", "-c", script, mark="again")
     assert (done.status, done.stalled) == (-signal.SIGKILL, True)
-    assert time.monotonic() - started < LONG
     wait_until_gone("again")
     assert run(fresh, "true").status == 0
 
@@ -92,7 +83,6 @@ def test_closing_a_stopped_spawner_ends_it_and_its_children(tmp_path: Path) -> N
 def test_a_child_that_floods_its_output_is_ended(fresh: Spawner, tmp_path: Path) -> None:
     out = tmp_path / "out"
     for ignoring in ("", "trap '' INT TERM; "):
-        started = time.monotonic()
         script = f"{ignoring}yes xxxxxxxxxxxxxxxxxxxxxxxxx; :"
         done = fresh.run(
             ["bash", "-c", f"ulimit -f 4000000; {script}"],
@@ -102,7 +92,6 @@ def test_a_child_that_floods_its_output_is_ended(fresh: Spawner, tmp_path: Path)
             limits={out: 10**6},
         )
         assert done.ended is Ended.FLOODED
-        assert time.monotonic() - started < LONG
         wait_until_gone("flood")
     assert run(fresh, "true").ended is Ended.EXITED
 

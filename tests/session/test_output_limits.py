@@ -7,7 +7,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,6 @@ from perfflow.execute.kept_output import KEPT
 from perfflow.session import artifacts, bench, same_outputs
 from tests.cli.shell import perfflow, write
 from tests.session.project import Project, samples, step
-
-LONG = 30.0
 
 
 @pytest.mark.parametrize(
@@ -35,14 +32,12 @@ LONG = 30.0
 )
 @pytest.mark.parametrize("background", [False, True])
 def test_outputs_are_a_small_regular_file(project: Project, command: str, said: str, *, background: bool) -> None:
-    started = time.monotonic()
     more = "; echo ready; sleep 60" if background else ""
     ready = ", background: true, ready: {regex: ready}" if background else ""
     result = project.run(f"stages: {{build: [{{id: make, run: '{command}{more}', timeout: 20s{ready}}}]}}")
     assert step(result, "make").status == "failed"
     assert said in step(result, "make").reason
     assert "at most 1 MiB of name=value lines" in step(result, "make").reason
-    assert time.monotonic() - started < LONG
 
 
 def test_parse_reads_a_bounded_part_and_says_so(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,10 +99,8 @@ stages:
 
 def test_a_step_that_prints_without_end_is_ended(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(invoke, "MOST_PRINTED", 2**22)
-    started = time.monotonic()
     result = project.run("stages: {build: [{id: yes, run: 'ulimit -f 4000000; yes 0123456789'}]}")
     assert "printed more than" in step(result, "yes").reason
-    assert time.monotonic() - started < LONG
     kept = project.folder / ".perfflow/runs/latest/steps/yes/stdout"
     assert kept.stat().st_size <= KEPT + 200
 
@@ -125,15 +118,12 @@ stages:
 
 
 def test_a_step_that_stops_the_spawner_goes_on_with_a_warning(project: Project) -> None:
-    started = time.monotonic()
     result = project.run("stages: {build: [{id: stop, run: 'kill -STOP $PPID; echo on'}, {id: after, run: 'true'}]}")
     assert [item.status for item in result.steps] == ["done", "done"]
     assert step(result, "stop").warnings == [STALLED]
-    assert time.monotonic() - started < LONG
 
 
 def test_a_benchmark_that_stops_the_spawner_has_no_time(project: Project) -> None:
-    started = time.monotonic()
     project.write("stopper", "#!/bin/bash\n[ -e warm ] && kill -STOP $PPID\ntouch warm\n", executable=True)
     result = project.run(
         """
@@ -150,7 +140,6 @@ stages:
     assert STALLED in step(result, "stops").reason
     assert len(samples(result, "fine", "time")) == 3
     assert len(samples(result, "other", "time")) == 3
-    assert time.monotonic() - started < LONG
 
 
 def test_a_service_that_floods_its_output_is_ended(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
