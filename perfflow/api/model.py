@@ -102,7 +102,8 @@ class Benchmark:
 class Target:
     """One requirement on one benchmark. ``measured``, ``low`` and ``high`` are in the base unit ``unit``.
 
-    ``status``: ``met``, ``not met``, ``unproven`` or ``not measured``. ``detail``: the reason, or ''.
+    ``status``: ``met``, ``not met``, ``unproven``, ``not measured``, or ``not looked at`` if ``--benchmark`` chose
+    other benchmarks. ``detail``: the reason, or ''.
 
     >>> import perfflow
     >>> [(target.requirement, target.status) for target in perfflow.load("latest").targets]
@@ -117,5 +118,5 @@ class Target:
     low: float | None
     high: float | None
     unit: str
-    status: Literal["met", "not met", "unproven", "not measured"]
+    status: Literal["met", "not met", "unproven", "not measured", "not looked at"]
     detail: str = ""

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--only", multiple=True, metavar="STEP", help="Measure only this step; may be repeated.")
 @click.option(
-    "--benchmark", default="", metavar="NAME", help="The benchmark that regressed (default: the largest regression)."
+    "--benchmark",
+    "benchmarks",
+    multiple=True,
+    metavar="GLOB",
+    help="Measure only the benchmarks of this name or glob; may be repeated. The largest regression is looked for.",
 )
 @click.option("--metric", default="", help="The metric that regressed (default: the one that decides a verdict).")
 @click.option("--budget", metavar="TIME", help="Longest time to measure in all, such as 10m.")
@@ -57,7 +61,7 @@ def command(
     bad: str,
     settings: tuple[str, ...],
     only: tuple[str, ...],
-    benchmark: str,
+    benchmarks: tuple[str, ...],
     metric: str,
     budget: str | None,
     first_parent: bool,
@@ -90,7 +94,7 @@ def command(
         raise UserError.of("--resume continues in the folder of the run, with its seed", "leave out --out and --seed")
     words = ["perfflow", "bisect", workflow, *(f"--set={setting}" for setting in settings)]
     words += [f"--good={good}", f"--bad={bad}", *(f"--only={step}" for step in only)]
-    words += [f"--{name}={value}" for name, value in (("benchmark", benchmark), ("metric", metric)) if value]
+    words += [*(f"--benchmark={glob}" for glob in benchmarks), *([f"--metric={metric}"] if metric else [])]
     words += ["--first-parent"] if first_parent else []
     total = None if budget is None else seconds("--budget", budget)
     patience = seconds("--lock-timeout", lock_timeout)
@@ -107,7 +111,7 @@ def command(
         # Names of revisions are unknown there, so they are passed as commits.
         how = {"as_json": as_json, "unproven": unproven}
         return _placed(opened, placement, [*words[1:], *more], only, (good, bad), **how)
-    asked = BisectRequest(good, bad, only, benchmark, metric, total, first_parent, out, folder, seed, patience, words)
+    asked = BisectRequest(good, bad, only, benchmarks, metric, total, first_parent, out, folder, seed, patience, words)
     # Without ``typed``: commits that do not build are skipped, so a command to repeat the step here would mislead.
     with shown(progress, opened, ()) as told:
         finished = bisect(opened, asked, told, _print_nothing if progress == "off" else _print_trial)

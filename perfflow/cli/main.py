@@ -54,9 +54,16 @@ GROUPS = {
 }
 EXAMPLES = {
     "compare": ("perfflow compare -- './old data.json' './new data.json'", "perfflow compare old.json new.json"),
-    "run": ("perfflow run bench.yaml", "perfflow run bench.yaml --only parse --budget 2m"),
-    "gate": ("perfflow gate bench.yaml --base origin/main", "perfflow gate bench.yaml --base HEAD~1 --unproven pass"),
-    "bisect": ("perfflow bisect bench.yaml --good v1.2", "perfflow bisect bench.yaml --good v1.2 --budget 20m"),
+    "run": (
+        "perfflow run bench.yaml",
+        "perfflow run bench.yaml --only parse --budget 2m",
+        "perfflow run bench.yaml --benchmark 'decode/*'",
+    ),
+    "gate": ("perfflow gate bench.yaml --base origin/main", "perfflow gate bench.yaml --base HEAD~1 --benchmark parse"),
+    "bisect": (
+        "perfflow bisect bench.yaml --good v1.2",
+        "perfflow bisect bench.yaml --good v1.2 --benchmark parse --budget 20m",
+    ),
     "report": ("perfflow report", "perfflow report --open", "perfflow report latest --thresholds action=5%"),
     "history": ("perfflow history --since 90d", "perfflow history show parse"),
     "doctor": ("perfflow doctor", "sudo perfflow doctor --fix"),

@@ -23,6 +23,16 @@ UNPROVEN = click.option(
 """The option of every command that judges."""
 
 
+BENCHMARKS = click.option(
+    "--benchmark",
+    "benchmarks",
+    multiple=True,
+    metavar="GLOB",
+    help="Measure and judge only the benchmarks of this name or glob; may be repeated.",
+)
+"""The option of every command that measures a workflow."""
+
+
 def seconds(option: str, text: str, hint: str = "write 90s, 10m or 1h 30m") -> float:
     """Return the value of an option in seconds. Raises UserError for a text that is not a duration."""
     from perfflow.model.errors import UserError

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from perfflow.cli.options import BENCHMARKS
 from perfflow.cli.output import say, say_page
 from perfflow.model.errors import Exit, Severity
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option("--stage", "stages", multiple=True, metavar="STAGE", help="Show only this stage; may be repeated.")
 @click.option("--only", multiple=True, metavar="STEP", help="Show only this step; may be repeated.")
 @click.option("--from", "start", metavar="STEP", help="Show this step and all after it.")
+@BENCHMARKS
 @click.option(
     "--format",
     "form",
@@ -35,21 +36,20 @@ def command(
     stages: tuple[str, ...],
     only: tuple[str, ...],
     start: str | None,
+    benchmarks: tuple[str, ...],
     form: str,
 ) -> int:
     """Show the steps of WORKFLOW in order, with their commands and what is missing. Executes nothing."""
-    from perfflow.session.open_workflow import open_workflow
+    from perfflow.session.open_workflow import open_workflow, select
 
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=False)
-    return print_plan(opened, stages, only, start, form)
+    return print_plan(opened, select(opened.plan, stages, only, start, benchmarks), form)
 
 
 def print_plan(
     opened: Opened,
-    stages: Sequence[str],
-    only: Sequence[str],
-    start: str | None,
+    selected: frozenset[str],
     form: str = "text",
     *,
     in_trees: bool = False,
@@ -67,9 +67,7 @@ def print_plan(
     from perfflow.jobs.catalog.preview import LEFT_OUT, SKIPPED, preview
     from perfflow.report import plan_page
     from perfflow.session.compared_trees import problems_of
-    from perfflow.session.open_workflow import select
 
-    selected = select(opened.plan, stages, only, start)
     if in_trees:
         from perfflow.jobs.run.tree_jobs import with_builds
 

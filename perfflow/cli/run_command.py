@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfflow.cli.options import LOCK_TIMEOUT, UNPROVEN, seconds
+from perfflow.cli.options import BENCHMARKS, LOCK_TIMEOUT, UNPROVEN, seconds
 from perfflow.cli.placement import PLACE, PlacementOptions, detached
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit
@@ -31,6 +31,7 @@ the exit status is 0."""
 @click.option("--stage", "stages", multiple=True, metavar="STAGE", help="Run only this stage; may be repeated.")
 @click.option("--only", multiple=True, metavar="STEP", help="Run only this step; may be repeated.")
 @click.option("--from", "start", metavar="STEP", help="Run this step and all after it.")
+@BENCHMARKS
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would run. Executes nothing.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Steps to run at a time.")
 @click.option("-k", "--keep-going", is_flag=True, help="Also run steps that do not depend on a failed step.")
@@ -73,6 +74,7 @@ def command(
     stages: tuple[str, ...],
     only: tuple[str, ...],
     start: str | None,
+    benchmarks: tuple[str, ...],
     dry_run: bool,
     jobs: int,
     keep_going: bool,
@@ -108,18 +110,31 @@ def command(
     patience = seconds("--lock-timeout", lock_timeout)
     total = None if budget is None else seconds("--budget", budget)
     opened = usable(workflow, settings, to_run=not dry_run, trust=trust)
-    _require_appliable(opened, stages, only, start, apply=apply)
-    base, chosen = _base(opened, select(opened.plan, stages, only, start), base, against if not resume else "", head)
+    asked: Any = {"stages": stages, "only": only, "start": start, "benchmarks": benchmarks}
+    selected = select(opened.plan, **asked)
+    if apply:
+        _require_appliable(opened, selected)
+    base, chosen = _base(opened, selected, base, against if not resume else "", head)
     if dry_run:
-        return _dry_run(opened, stages, only, start, base, head, total)
-    if left_out and (why := _missing(opened, select(opened.plan, stages, only, start))):
+        return _dry_run(opened, selected, base, head, total)
+    if left_out and (why := _missing(opened, selected)):
         return _skip(opened, why, Path(left_out))
     click.echo("".join(f"{problem.render()}\n" for problem in opened.problems), nl=False, err=True)
-    words = _words(workflow, settings, base, head)
+    words = _words(workflow, settings, benchmarks, base, head)
     resumed = find(opened.root, resume) if resume else None
     chosen |= place.chosen(resumed, settings)
     chosen |= {} if base is None else {"base": base, "head": head, "command": words}
-    request = RunRequest(stages, only, start, jobs, keep_going, out, resumed, seed, patience, budget=total, **chosen)
+    request = RunRequest(
+        **asked,
+        jobs=jobs,
+        keep_going=keep_going,
+        out=out,
+        resume=resumed,
+        seed=seed,
+        lock_timeout=patience,
+        budget=total,
+        **chosen,
+    )
     with detached(words, place), shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
         finished = run(opened, request, told)
     if left_out and (why := _failed_for_lack(finished)):
@@ -139,32 +154,20 @@ def usable(workflow: str, settings: Sequence[str], *, to_run: bool, trust: bool)
     return opened
 
 
-def _require_appliable(
-    opened: Opened, stages: Sequence[str], only: Sequence[str], start: str | None, *, apply: bool
-) -> None:
-    if apply:
-        from perfflow.jobs.optimize.write_settings import require_appliable
-        from perfflow.session.open_workflow import select
+def _require_appliable(opened: Opened, selected: frozenset[str]) -> None:
+    from perfflow.jobs.optimize.write_settings import require_appliable
 
-        require_appliable(opened, select(opened.plan, stages, only, start))
+    require_appliable(opened, selected)
 
 
-def _dry_run(
-    opened: Opened,
-    stages: Sequence[str],
-    only: Sequence[str],
-    start: str | None,
-    base: str | None,
-    head: str | None,
-    budget: float | None,
-) -> int:
+def _dry_run(opened: Opened, selected: frozenset[str], base: str | None, head: str | None, budget: float | None) -> int:
     """Print the steps that would run, in two trees if there is a base. Raises UserError for unknown revisions."""
     from perfflow.cli.plan_command import print_plan
     from perfflow.jobs.run.tree_jobs import require_revisions
 
     if base:
         require_revisions(opened, base, head)
-    return print_plan(opened, stages, only, start, in_trees=base is not None, budget=budget)
+    return print_plan(opened, selected, in_trees=base is not None, budget=budget)
 
 
 def _base(
@@ -209,10 +212,13 @@ def _skip(opened: Opened, why: str, file: Path) -> int:
     return int(Exit.PASS)
 
 
-def _words(workflow: str, settings: Sequence[str], base: str | None, head: str | None) -> list[str]:
+def _words(
+    workflow: str, settings: Sequence[str], benchmarks: Sequence[str], base: str | None, head: str | None
+) -> list[str]:
     """Return the command line that runs the workflow again."""
     name = "run" if base is None else "gate"
     words = ["perfflow", name, workflow, *(f"--set={setting}" for setting in settings)]
+    words += [f"--benchmark={glob}" for glob in benchmarks]
     words += [f"--base={base}"] if base else []
     return [*words, *([f"--head={head}"] if head else [])]
 

@@ -44,16 +44,17 @@ def gate(asked: StoredBaseOptions, options: dict[str, Any]) -> int:
     workflow, settings = options["workflow"], options["settings"]
     opened = run_command.usable(workflow, settings, to_run=not options["dry_run"], trust=options["trust"])
     words = ["perfflow", "gate", workflow, *(f"--set={setting}" for setting in settings)]
+    words += [f"--benchmark={glob}" for glob in options["benchmarks"]]
     words += [f"--base-results={asked.base_results}", *(["--across-machines"] if asked.across_machines else [])]
     # The command line is stored in the result, with secrets masked.
     typed = list(masked(words, secrets_in(os.environ, opened.plan.params)))
     base = StoredBase(_stored(opened, asked.base_results), typed, options["out"], asked.across_machines)
     require_usable(opened, base)
-    chosen = options["stages"], options["only"], options["start"]
+    chosen = options["stages"], options["only"], options["start"], options["benchmarks"]
     steps = measured_steps(opened, select(opened.plan, *chosen))
     request = _request(opened, steps, options)
     if options["dry_run"]:
-        return print_plan(opened, (), steps, None, budget=request.budget)
+        return print_plan(opened, frozenset(steps), budget=request.budget)
     with shown(options["progress"], opened, words, color=options["color"], budget=request.budget) as told:
         head = run(opened, request, told)
     return _concluded(opened, head, base, asked, options)
@@ -79,6 +80,7 @@ def _request(opened: Opened, steps: list[str], options: dict[str, Any]) -> RunRe
     )
     return RunRequest(
         only=steps,
+        benchmarks=options["benchmarks"],
         jobs=options["jobs"],
         keep_going=True,
         resume=find(opened.root, options["resume"]) if options["resume"] else None,

@@ -64,6 +64,8 @@ class RunInfo(ResultPart):
     version: str = ""
     budget: float | None = None
     """Seconds for all measuring together, if there was a limit."""
+    chosen: list[str] = []
+    """Globs of the benchmarks that the run measures, given with `--benchmark`; empty for all."""
     judged_by: list[str] = []
     """Thresholds that replaced the run's own when it was rejudged, as they were given."""
     interrupted: bool = False
@@ -211,7 +213,8 @@ class TargetResult(ResultPart):
     low: Number
     high: Number
     unit: str
-    status: Literal["met", "not met", "unproven", "not measured"]
+    status: Literal["met", "not met", "unproven", "not measured", "not looked at"]
+    """``not looked at``: `--benchmark` chose only other benchmarks."""
     detail: str = ""
     peak: Number = None
     """The peak of a requirement ``of peak``, in base units; ``peak_source`` is its source."""

@@ -204,6 +204,11 @@ def specificity(glob: str, name: str) -> tuple[bool, int, str]:
     return is_named(glob, name), len(glob.replace("*", "").replace("?", "")), glob
 
 
+def is_chosen(globs: Sequence[str], name: str) -> bool:
+    """Return whether a benchmark is among those that globs choose; without globs, all are."""
+    return not globs or any(matches(glob, name) for glob in globs)
+
+
 def _whole(name: str) -> str:
     """Return the name without its cell: ``name`` for ``name[k=v]``."""
     return name.rpartition("[")[0] if name.endswith("]") and "[" in name else name

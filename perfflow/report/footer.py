@@ -95,6 +95,7 @@ def commands_of(result: Result) -> Iterator[str]:
         return
     words = [word for name, value in result.run.params.items() for word in ("--set", f"{name}={_setting(value)}")]
     if result.run.file:
+        words += [word for glob in result.run.chosen for word in ("--benchmark", glob)]
         words += ["--budget", f"{result.run.budget:g}s"] if result.run.budget is not None else []
         yield shlex.join(["perfflow", "run", result.run.file, *words, "--seed", str(result.run.seed)])
     judged = [word for spec in result.run.judged_by for word in ("--thresholds", spec)]

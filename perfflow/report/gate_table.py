@@ -167,6 +167,8 @@ def _targets(result: Result, criteria: Criteria) -> Iterator[GateLine]:
     """Yield one gate for each benchmark or glob with targets in the workflow."""
     groups: dict[str, list[TargetResult]] = {}
     for target in result.targets:
+        if target.status == "not looked at":
+            continue
         groups.setdefault(_owner(target, criteria), []).append(target)
     by_key = {(row.name, row.metric): row for row in result.benchmarks}
     for glob, targets in groups.items():

@@ -16,7 +16,7 @@ from perfflow.report.table import NOTHING, Bar, Tone
 
 LONG_REASON = 60
 """Characters of a reason above which a reason that several targets share is printed once."""
-STATUS_SYMBOLS = {"met": "✅", "not met": "❌", "unproven": "❔", "not measured": "❔"}
+STATUS_SYMBOLS = {"met": "✅", "not met": "❌", "unproven": "❔", "not measured": "❔", "not looked at": "–"}
 
 
 @dataclass(frozen=True)

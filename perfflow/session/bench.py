@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from perfflow.session.benchmark_durations import Paces
 from perfflow.session.benchmark_names import benchmark_name, named
 from perfflow.session.evidence import Evidence
 from perfflow.session.figures import per_operation, with_work
+from perfflow.session.list_benchmarks import learn
 from perfflow.session.missing_side import missing_side
 from perfflow.session.own_code import OwnCode
 from perfflow.session.python_random_state import runs_python, with_random_state
@@ -221,15 +223,21 @@ class Bench:
         if self.planned.step.variants:
             ids, name = self.session.benchmarks(self.planned), self.planned.benchmark
             suite = Suite(name, ids, self.planned.pattern, self._taker, self._say)
-            return subjects_of(self.planned.step.variants, suite)
-        listed = self._listed() if self.planned.step.runs is None else {}
+            found = subjects_of(self.planned.step.variants, suite)
+            if not ids:
+                return [replace(item, take=self._of_chosen(item.take)) for item in found]
+            return [item for item in found if self.session.names.is_chosen(item.name)]
+        as_a_whole = self.planned.step.runs is not None and not self.session.names.chosen
+        listed = {} if as_a_whole else self._listed()
         part = self.session.parts.get(self.planned.id)
         if part:
             own = {name: having for name, having in listed.items() if benchmark_name(self.planned, name) in part}
             self._elsewhere, listed = len(listed) - len(own), own
+        if not listed:
+            self.session.names.require_some(self.planned.id)
         if not listed and not part:
             alone = self.able != self.sides
-            return [Subject(self.planned.benchmark, self.able, self._taker(""), alone)]
+            return [Subject(self.planned.benchmark, self.able, self._of_chosen(self._taker("")), alone)]
         return [
             Subject(benchmark_name(self.planned, name), having, self._taker(name), having != self.sides)
             for name, having in listed.items()
@@ -244,6 +252,19 @@ class Bench:
             for name in self.session.benchmarks(self.planned, side):
                 having.setdefault(name, []).append(side)
         return {name: tuple(sides) for name, sides in having.items()}
+
+    def _of_chosen(self, take: Take) -> Take:
+        """Return a function that runs a suite as a whole, and returns the readings of the chosen benchmarks."""
+        names: dict[Side, list[str]] = {}
+
+        def taken(side: Side) -> tuple[Reading, ...]:
+            readings = take(side)
+            names.setdefault(side, [item.benchmark for item in readings])
+            if self.warming and len(names) == len(self.able):
+                learn(self.session, self.planned, dict.fromkeys(chain(*names.values())))
+            return tuple(item for item in readings if self.session.names.is_chosen(item.benchmark))
+
+        return taken
 
     def _say(self, text: str) -> None:
         self.warnings[text] = None

@@ -58,12 +58,22 @@ def earlier(path: Path, digest: str, selected: frozenset[str], *, elsewhere: boo
 
 def trees(path: Path) -> Mapping[str, Any]:
     """Return the trees in the first event of the run in a folder; empty if it has none."""
+    found = _opening(path).get("trees")
+    return found if isinstance(found, dict) else {}
+
+
+def chosen(path: Path) -> tuple[str, ...]:
+    """Return the globs of the benchmarks that the run in a folder measures; () for all."""
+    run = _opening(path).get("run")
+    found = run.get("chosen", ()) if isinstance(run, dict) else ()
+    return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
+def _opening(path: Path) -> Mapping[str, Any]:
     try:
-        opening = next((event for event in run_folder.events(path) if event.get("event") == "run"), {})
+        return next((event for event in run_folder.events(path) if event.get("event") == "run"), {})
     except UserError:
         return {}
-    found = opening.get("trees")
-    return found if isinstance(found, dict) else {}
 
 
 def _require_same(record: Record, digest: str, path: Path, *, elsewhere: bool) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perfflow.model.errors import Exit, UserError
-from perfflow.store.run_folder import EVENTS
+from perfflow.store.run_folder import EVENTS, RunFolder, events
 from perfflow.store.write_failure import FolderError
 
 
@@ -24,6 +24,18 @@ def explaining_folder_errors(folder: Path, *, can_resume: bool) -> Iterator[None
         raise _explained(error, can_resume=can_resume) from error
     except OSError as error:
         raise _explained(FolderError.of(folder, error), can_resume=can_resume) from error
+
+
+@contextmanager
+def discarding_unmeasured(folder: RunFolder) -> Iterator[None]:
+    """Remove the folder of a run that a wrong name stopped before it took a sample."""
+    try:
+        yield
+    except UserError as error:
+        taken = any(event.get("event") == "sample" for event in events(folder.path))
+        if error.exit is Exit.USAGE and not taken:
+            folder.discard()
+        raise
 
 
 @contextmanager

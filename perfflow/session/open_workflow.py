@@ -11,6 +11,7 @@ from perfflow.model.lazy import dataclass
 from perfflow.plan import coverage, duplicate_metrics, parameters
 from perfflow.plan import plan as planning
 from perfflow.plan.plan import Plan, Planned
+from perfflow.session import known_names
 from perfflow.session.reading_limit import within_time
 from perfflow.trees import project
 from perfflow.workflow import checks, command_checks, tool_definitions
@@ -79,11 +80,22 @@ def open_workflow(name: str, settings: Sequence[str] = (), text: str | None = No
         return Opened(path, root.resolve(), draft, plan, library)
 
 
-def select(plan: Plan, stages: Sequence[str], only: Sequence[str], start: str | None) -> frozenset[str]:
+def select(
+    plan: Plan, stages: Sequence[str], only: Sequence[str], start: str | None, benchmarks: Sequence[str] = ()
+) -> frozenset[str]:
     """Return the ids of the steps to run: all, those of some stages, single steps, or all from one step on.
 
-    Raises UserError for an unknown name, and for a selection without steps.
+    Steps that measure or profile other benchmarks than the globs ``benchmarks`` are left out, as far as their names are
+    known. Raises UserError for an unknown name, and for a selection without steps.
     """
+    found = _select(plan, stages, only, start)
+    if benchmarks:
+        known_names.require_choosable(plan, benchmarks, found)
+        found -= {item.id for item in plan.steps if not known_names.may_be_chosen(item, benchmarks)}
+    return found
+
+
+def _select(plan: Plan, stages: Sequence[str], only: Sequence[str], start: str | None) -> frozenset[str]:
     _require_known(stages, list(plan.workflow.stages), "stage")
     names = [item.id for item in plan.steps] + [item.step.id for item in plan.steps]
     _require_known([*only, *([start] if start else [])], names, "step")

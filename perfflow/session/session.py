@@ -21,7 +21,9 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.plan.groups import Benchmarks
 from perfflow.plan.plan import Planned
+from perfflow.session.benchmark_names import benchmark_name
 from perfflow.session.earlier_run import Earlier
+from perfflow.session.known_names import KnownNames
 from perfflow.session.progress import Progress
 from perfflow.session.recorded_links import with_links_recorded
 from perfflow.session.services import Services
@@ -93,6 +95,8 @@ class RunSession:
     """Whether to measure a step with `runs-on` only if this machine matches."""
     allow_skipped: bool = False
     """Whether the run may skip steps that are measured elsewhere."""
+    names: KnownNames = field(default_factory=KnownNames)
+    """The names of the benchmarks so far, and those that the user chose."""
     waits: Waits = field(default_factory=Waits)
     """Time that steps of any tree waited for the machine."""
     _spawners: list[Spawner] = field(default_factory=list)
@@ -223,6 +227,11 @@ class RunSession:
 
         ``seed``: number of the code layout, if the step builds several.
         """
+        places = {(planned.id, side, self.tree_context_of(side).root) for side in sides}
+        if not seed and places and places <= self.names.built:
+            # Built when the suite was listed. A later call builds again: the sources may have changed by then.
+            self.names.built -= places
+            return
         for side in sides if planned.tool and planned.tool.is_built_first else ():
             context = replace(self.tree_context_of(side), layout_seed=seed)
             if side is not sides[0]:
@@ -254,7 +263,21 @@ class RunSession:
         return ready(self.tree_context_of(side), planned, side, folder, ops).cwd / parse.file
 
     def benchmarks(self, planned: Planned, side: Side = Side.BASELINE) -> tuple[str, ...]:
-        """Return the ids of a suite's benchmarks, () if there is one command. Raises PreparationError and Failure."""
+        """Return the ids of a suite's chosen benchmarks, () if there is one command.
+
+        With ``variants`` these are all ids. Raises PreparationError and Failure.
+        """
+        place = (planned.id, side, self.tree_context_of(side).root)
+        ids = self.names.listed.pop(place, None) or self.list_ids(planned, side)
+        if planned.step.variants:
+            return ids
+        return tuple(name for name in ids if self.names.is_chosen(benchmark_name(planned, name)))
+
+    def list_ids(self, planned: Planned, side: Side) -> tuple[str, ...]:
+        """List a suite: return the ids of its benchmarks, () if there is one command.
+
+        Raises PreparationError and Failure.
+        """
         folder = self.folder.step(planned.id) / ("listing" if side is Side.BASELINE else "listing-of-candidate")
         prepared = ready(self.tree_context_of(side), planned, side, folder, first_count(self.context, planned))
         return invoke.benchmarks(self.spawner(), prepared, folder)

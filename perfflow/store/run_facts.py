@@ -16,10 +16,10 @@ from perfflow.model.source_place import NOWHERE, SourcePlace
 
 @dataclass(frozen=True)
 class BisectQuestion:
-    """The parameters of a bisection besides its revisions: steps, benchmark glob, metric, and which commits to try."""
+    """The parameters of a bisection besides its revisions: steps, benchmark globs, metric, and which commits to try."""
 
     only: tuple[str, ...]
-    benchmark: str
+    benchmarks: tuple[str, ...]
     metric: str
     first_parent: bool
 
@@ -38,7 +38,8 @@ class RunFacts:
     """The facts of a run. ``accept``, ``guard`` and ``ruled_out`` are those of the optimize stage, None without one.
 
     ``library`` is None if no file came from another repository. Times are RFC 3339 in UTC; ``finished`` is None until
-    the run has ended. ``budget`` is in s, and ``paused`` the s between interruptions and resumptions.
+    the run has ended. ``budget`` is in s, and ``paused`` the s between interruptions and resumptions. ``chosen`` are
+    the globs of the benchmarks that it measures, () for all.
     """
 
     id: str
@@ -51,6 +52,7 @@ class RunFacts:
     digest: str = ""
     version: str = ""
     budget: float | None = None
+    chosen: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     out: str = ""
     data_missing: tuple[str, ...] = ()

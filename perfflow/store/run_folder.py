@@ -7,10 +7,11 @@ import json
 import os
 import re
 import secrets
+import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -52,6 +53,8 @@ class RunFolder:
         self._files = path / "steps"
         self._steps: dict[str, Path] = {}
         self._unlisted: Path | None = None
+        self._before: tuple[Path, str] | None = None
+        """The folder of the project's runs, and the run that ``latest`` named before this one; '' for none."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._place = path / EVENTS
         self._events = os.open(self._place, flags, 0o666)
@@ -101,8 +104,24 @@ class RunFolder:
     def become_latest(self) -> None:
         """Let ``latest`` name this run, if it is one of the project's own."""
         if self._unlisted:
+            latest = self._unlisted / "latest"
+            self._before = self._unlisted, latest.readlink().name if latest.is_symlink() else ""
             _point_latest(self._unlisted, self.id)
             self._unlisted = None
+
+    def discard(self) -> None:
+        """Remove all files of the run, and let ``latest`` name the run before it again."""
+        shutil.rmtree(self._files, ignore_errors=True)
+        self._place.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
+        if self._before is not None:
+            runs, name = self._before
+            with suppress(OSError):
+                if name:
+                    _point_latest(runs, name)
+                else:
+                    (runs / "latest").unlink()
 
     def list_as_latest(self, runs: Path) -> None:
         """Let ``latest`` in a folder of runs name this run as soon as its first event is stored."""

@@ -7,12 +7,13 @@ and lacks it if the whole interval is below. The cut is at half, where both outc
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
 from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.lazy import dataclass
-from perfflow.model.targets import matches
+from perfflow.model.targets import is_chosen
 from perfflow.model.units import format_interval
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record
@@ -87,15 +88,15 @@ class JudgedRow:
         return self.comparison.benchmark, self.comparison.metric.name
 
 
-def judged_rows(record: Record, criteria: Criteria, benchmark: str, metric: str) -> list[JudgedRow]:
+def judged_rows(record: Record, criteria: Criteria, benchmarks: Sequence[str], metric: str) -> list[JudgedRow]:
     """Return the requested rows of good against bad: the gating rows of each benchmark, or those of ``metric``.
 
-    ``benchmark`` is a glob, '' for all.
+    ``benchmarks`` are globs, () for all.
     """
     rows = compared(record, criteria)
     gating = gating_rows(record, rows, criteria)
     wanted = [key for key in rows if (key[1] == metric if metric else key in gating)]
-    named = [key for key in wanted if not benchmark or key[0] == benchmark or matches(benchmark, key[0])]
+    named = [key for key in wanted if is_chosen(benchmarks, key[0])]
     return [
         JudgedRow(rows[key], rule(rows[key], criteria.thresholds_of(*key), identical=_identical(record, rows[key])))
         for key in named

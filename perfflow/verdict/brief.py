@@ -93,6 +93,7 @@ def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]
     if not run.file:
         return
     params = [word for name, value in run.params.items() for word in ("--set", f"{name}={_setting(value)}")]
+    params += [word for glob in run.chosen for word in ("--benchmark", glob)]
     measured = {(row.name, row.metric): row.step for row in found.rows}
     steps = [row.step for row in rows] + [measured.get((item.benchmark, item.metric), "") for item in missed]
     base, head = (tree_of(found.record.trees, side) for side in Side)

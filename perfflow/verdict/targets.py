@@ -13,7 +13,7 @@ from perfflow.model.metrics import COMPARED_STATISTICS, QUANTILES, statistic_dim
 from perfflow.model.peaks import key_of
 from perfflow.model.readings import BATCH, Reading, Side
 from perfflow.model.result import TargetResult
-from perfflow.model.targets import Names, Target, crossing_hint, matches
+from perfflow.model.targets import Names, Target, crossing_hint, is_chosen, matches
 from perfflow.model.units import Relation, Requirement
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record, Series
@@ -21,7 +21,7 @@ from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict.comparison import VALUE_CONFIDENCE, Comparison, Summary, speedup, summarise, sure_change
 from perfflow.verdict.device import RanOn, known_peaks
 
-Status = Literal["met", "not met", "unproven", "not measured"]
+Status = Literal["met", "not met", "unproven", "not measured", "not looked at"]
 
 
 def judge(
@@ -43,7 +43,7 @@ def judge(
         known = by_metric.get(target.metric.name)
         names = known.matching(target.benchmark) if known else []
         if not names:
-            yield _result(target, target.benchmark, None, "not measured", _why_not(target, record))
+            yield _unmeasured(target, record)
         for name in names:
             if criteria.ignores(name):
                 continue
@@ -70,6 +70,21 @@ def names_by_metric(keys: Iterable[tuple[str, str]]) -> dict[str, Names]:
     for name, metric in keys:
         found[metric].append(name)
     return {metric: Names(names) for metric, names in found.items()}
+
+
+def _unmeasured(target: Target, record: Record) -> TargetResult:
+    """Return the result of a target without figures: not measured, or not looked at if other benchmarks were chosen."""
+    if is_looked_at(target.benchmark, record):
+        return _result(target, target.benchmark, None, "not measured", _why_not(target, record))
+    return _result(target, target.benchmark, None, "not looked at", "--benchmark chose other benchmarks")
+
+
+def is_looked_at(glob: str, record: Record) -> bool:
+    """Return whether a glob may stand for a benchmark that the run measured, or that the user chose."""
+    chosen = record.run.chosen
+    # A benchmark that was chosen but could not be measured has no figures.
+    measured = (name for name, _ in record.series)
+    return is_chosen(chosen, glob) or any(matches(glob, name) for name in (*chosen, *measured))
 
 
 def _why_not(target: Target, record: Record) -> str:
@@ -203,7 +218,7 @@ def _judge_growth(target: Target, criteria: Criteria, record: Record, confidence
     found = scaled(record, target.metric.name)
     names = Names(found).matching(target.benchmark)
     if not names:
-        yield _result(target, target.benchmark, None, "not measured", _why_not(target, record))
+        yield _unmeasured(target, record)
     for name in names:
         if criteria.ignores(name):
             continue

@@ -42,6 +42,27 @@ def test_a_regression_fails_the_gate(project: Path) -> None:
     assert perfflow("run", "flow.yaml", "--base", "main", "--head", "main", cwd=project).returncode == 0
 
 
+def test_one_benchmark_of_a_gate_is_chosen(project: Path) -> None:
+    other = FLOW.splitlines()[-1].replace("id: cost", "id: other").replace("cat costs", "echo 1")
+    write(project, f"{FLOW}{other}\n")
+    words = ("flow.yaml", "--base", "main", "--benchmark", "other")
+    done = perfflow("gate", *words, "--json", cwd=project)
+    assert done.returncode == 0
+    assert [row["name"] for row in json.loads(done.stdout)["benchmarks"]] == ["other"]
+    page = (project / ".perfflow/runs/latest/report.md").read_text()
+    assert "perfflow gate flow.yaml --benchmark=other --base=main" in page
+    dry = perfflow("gate", *words, "--dry-run", cwd=project)
+    assert "other" in dry.stdout
+    assert "cat costs" not in dry.stdout
+    planned = perfflow("plan", "flow.yaml", "--benchmark", "other", cwd=project)
+    assert "echo 1" in planned.stdout
+    assert "cat costs" not in planned.stdout
+    for name in ("gate", "plan"):
+        refused = perfflow(name, "flow.yaml", "--benchmark", "othre", cwd=project)
+        assert refused.returncode == 2
+        assert "did you mean `other`? benchmarks: cost, other" in refused.stderr
+
+
 def test_the_default_base_is_named_where_there_is_none(project: Path) -> None:
     done = perfflow("gate", "flow.yaml", cwd=project)
     assert done.returncode == 2

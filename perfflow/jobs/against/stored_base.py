@@ -10,6 +10,7 @@ from perfflow.jobs.compare.compare_stored import CompareOptions, ComparisonNames
 from perfflow.jobs.run.run import FinishedRun
 from perfflow.machine.facts import facts
 from perfflow.model.lazy import dataclass
+from perfflow.model.targets import is_chosen
 from perfflow.model.version import VERSION
 from perfflow.session.open_workflow import Opened
 from perfflow.store.history.stored import OWN, Stored, ending_of, stored_of
@@ -54,4 +55,7 @@ def compare_head(opened: Opened, head: FinishedRun, asked: StoredBase) -> Finish
     found = replace(found, warnings=(*found.warnings, *([ended] if ended else ())))
     workflow = opened.plan.workflow
     names = ComparisonNames(workflow.name, workflow.component or workflow.name, tuple(asked.command))
-    return compare_stored(asked.base, found, CompareOptions(asked.out, asked.across_machines, opened.root, names))
+    chosen = head.result.run.chosen
+    series = {key: readings for key, readings in asked.base.series.items() if is_chosen(chosen, key[0])}
+    base = replace(asked.base, series=series)
+    return compare_stored(base, found, CompareOptions(asked.out, asked.across_machines, opened.root, names))

@@ -18,8 +18,9 @@ from perfflow.model.secrets import masked
 from perfflow.session.clock import now
 from perfflow.session.compared_trees import require_complete
 from perfflow.session.first_event import opening_event
-from perfflow.session.guard_run_folder import explaining_folder_errors
-from perfflow.session.open_workflow import Opened
+from perfflow.session.guard_run_folder import discarding_unmeasured, explaining_folder_errors
+from perfflow.session.known_names import KnownNames
+from perfflow.session.open_workflow import Opened, select
 from perfflow.session.pause import pausing
 from perfflow.session.perform import perform_all
 from perfflow.session.progress import Progress
@@ -83,7 +84,7 @@ def bisect(
     if asked.resume:
         resume.require_same(asked.resume, opened, ends, asked)
     folder = run_folder.reopen(asked.resume) if asked.resume else run_folder.create(opened.root, asked.out)
-    with folder, explaining_folder_errors(folder.path, can_resume=bool(asked.resume)):
+    with folder, explaining_folder_errors(folder.path, can_resume=bool(asked.resume)), discarding_unmeasured(folder):
         session = _begun(opened, asked, ends, steps, folder, progress)
         trials = Trials(folder, repository, opened.plan.criteria, tell, session.context.secrets)
         found = _Bisection(opened, asked, session, repository, ends, steps, trials).run()
@@ -117,9 +118,12 @@ def _begun(
             "baseline": {"kind": "revision", "revision": ends.good.revision, "name": asked.good},
             "candidate": {"kind": "revision", "revision": ends.bad.revision, "name": asked.bad, "dirty": False},
         }
+        opening["run"]["chosen"] = list(asked.benchmarks)
         opening["run"]["bisect"] = to_json(resume.question(asked))
         folder.append(opening | {"expected": []})
-    return RunSession(context, folder, progress, performer_of, asked.lock_timeout)
+    session = RunSession(context, folder, progress, performer_of, asked.lock_timeout)
+    session.names = KnownNames(tuple(asked.benchmarks), selected=select(opened.plan, (), asked.only, None))
+    return session
 
 
 def _write(found: Bisected, context: TreeContext, command: Sequence[str]) -> None:
@@ -194,16 +198,17 @@ class _Bisection:
         known = self.trials.of(bad.revision)
         if not known:
             context = trees.show(bad, folder)
-            trees.measuring.benchmark, trees.measuring.metric = self.asked.benchmark, self.asked.metric
+            trees.measuring.benchmarks, trees.measuring.metric = self.asked.benchmarks, self.asked.metric
             seconds = None if self.asked.budget is None else self.asked.budget * FOR_THE_ENDS
             trees.compare(context, bad, folder, self.steps.measuring, Limits(criteria, seconds=seconds))
         record = record_of(run_folder.events(folder.path))
-        rows = judged_rows(record, criteria, self.asked.benchmark, self.asked.metric)
-        proven = regressions(rows, any_level=bool(self.asked.benchmark))
+        rows = judged_rows(record, criteria, self.asked.benchmarks, self.asked.metric)
+        proven = regressions(rows, any_level=bool(self.asked.benchmarks))
         took = worked()
         lost = [f"{name} could not be measured: {why}" for name, why in trees.measuring.failures.items()]
         if not proven:
-            same, why = nothing_proven(record, rows, " ".join(filter(None, (self.asked.benchmark, self.asked.metric))))
+            wanted = " ".join(filter(None, (" and ".join(self.asked.benchmarks), self.asked.metric)))
+            same, why = nothing_proven(record, rows, wanted)
             outcome = Outcome(same)
             if lost and outcome is Outcome.SAME:
                 raise NotMeasuredError("; ".join(lost))
@@ -233,7 +238,7 @@ class _Bisection:
         for item in self.trials.done:
             if item.commit not in (found.good, found.bad):
                 search.learn(item.commit.revision, item.holds)
-        trees.measuring.benchmark, trees.measuring.metric = regression.benchmark, regression.metric
+        trees.measuring.benchmarks, trees.measuring.metric = (regression.benchmark,), regression.metric
         why = ""
         try:
             while (commit := search.next()) is not None:

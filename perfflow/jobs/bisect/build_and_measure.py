@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field, replace
 
 from perfflow.execute.context import Settings, TreeContext
+from perfflow.execute.invoke import Failure
 from perfflow.execute.schedule import StepRun
 from perfflow.model.criteria import Criteria
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
-from perfflow.model.targets import matches
+from perfflow.model.targets import is_chosen
 from perfflow.plan.plan import Planned
 from perfflow.report.sanitize import shortened
 from perfflow.session.bench import Bench
+from perfflow.session.known_names import NothingChosenError
+from perfflow.session.list_benchmarks import list_benchmarks
 from perfflow.session.perform import perform_all
 from perfflow.session.progress import Renamed
 from perfflow.session.session import Perform, RunSession
@@ -45,9 +48,9 @@ class NotMeasuredError(Exception):
 
 @dataclass
 class Measuring:
-    """Performs the measuring steps of a bisection, limited to one benchmark and metric if they are set."""
+    """Performs the measuring steps of a bisection, limited to some benchmarks and one metric if they are set."""
 
-    benchmark: str = ""
+    benchmarks: Sequence[str] = ()
     metric: str = ""
     attempt: int = 0
     """The number of the comparison. Each one has its own random order of sides."""
@@ -60,12 +63,19 @@ class Measuring:
         """Sample until every benchmark is decided. Raises Failure and PreparationError."""
         if self.metric:
             planned = replace(planned, step=planned.step.model_copy(update={"metric": self.metric}))
+        try:
+            list_benchmarks(session, planned, run)
+            self._measure(session, planned, run)
+        except NothingChosenError as error:
+            raise Failure("it has none of the benchmarks of --benchmark") from error
+
+    def _measure(self, session: RunSession, planned: Planned, run: StepRun) -> None:
         bench = Bench(session, planned, run)
         bench.start_over(session.context.seed + self.attempt)
         bench.note_files()
         subjects = bench.subjects()
-        if self.benchmark and len(subjects) > 1:
-            wanted = [item for item in subjects if self.benchmark == item.name or matches(self.benchmark, item.name)]
+        if len(subjects) > 1:
+            wanted = [item for item in subjects if is_chosen(self.benchmarks, item.name)]
             subjects = wanted or subjects
         began = time.monotonic()
         try:
@@ -75,7 +85,7 @@ class Measuring:
         finally:
             self.spent += time.monotonic() - began
         conclude(bench, subjects)
-        if self.benchmark or len(bench.failures) == len(subjects):
+        if self.benchmarks or len(bench.failures) == len(subjects):
             bench.raise_failures()
         self.failures |= {name: failure.reason for name, failure in bench.failures.items()}
 

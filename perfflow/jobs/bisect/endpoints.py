@@ -20,7 +20,7 @@ from perfflow.workflow.roles import CANDIDATES_STAGE
 
 @dataclass(frozen=True)
 class BisectRequest:
-    """The user's options. ``benchmark`` is a name or a glob; '' stands for the benchmark that regressed most.
+    """The user's options. ``benchmarks`` are names or globs; without any, it is the benchmark that regressed most.
 
     ``budget``: seconds for all measurements together; None for no limit.
     """
@@ -28,7 +28,7 @@ class BisectRequest:
     good: str
     bad: str = "HEAD"
     only: Sequence[str] = ()
-    benchmark: str = ""
+    benchmarks: Sequence[str] = ()
     metric: str = ""
     budget: float | None = None
     first_parent: bool = False
@@ -82,7 +82,7 @@ class Steps:
 
 def steps_of(plan: Plan, asked: BisectRequest) -> Steps:
     """Choose the steps. Raises UserError if no step measures, and for an unknown metric or an unusable service."""
-    selected = select(plan, (), asked.only, None)
+    selected = select(plan, (), asked.only, None, asked.benchmarks)
     stages = list(plan.workflow.stages)
     later = set(stages[stages.index(CANDIDATES_STAGE) + 1 :]) if CANDIDATES_STAGE in stages else set()
     # A step that compares two commands has its own baseline, so it cannot compare two revisions.

@@ -49,7 +49,7 @@ def seed(path: Path) -> int:
 
 def question(asked: BisectRequest) -> BisectQuestion:
     """Return the options that the answer depends on, beside the revisions, as the run's first event stores them."""
-    return BisectQuestion(tuple(asked.only), asked.benchmark, asked.metric, asked.first_parent)
+    return BisectQuestion(tuple(asked.only), tuple(asked.benchmarks), asked.metric, asked.first_parent)
 
 
 def _opened(path: Path) -> Record:

@@ -26,7 +26,8 @@ from perfflow.session.clock import now
 from perfflow.session.conclude import write, write_profiles
 from perfflow.session.earlier_run import Earlier
 from perfflow.session.first_event import digest, opening_event
-from perfflow.session.guard_run_folder import explaining_folder_errors
+from perfflow.session.guard_run_folder import discarding_unmeasured, explaining_folder_errors
+from perfflow.session.known_names import KnownNames
 from perfflow.session.open_workflow import Opened, select
 from perfflow.session.pause import pausing
 from perfflow.session.perform import schedule
@@ -72,6 +73,8 @@ class RunRequest:
     stages: Sequence[str] = ()
     only: Sequence[str] = ()
     start: str | None = None
+    benchmarks: Sequence[str] = ()
+    """Globs of the benchmarks to measure; () for all. A resumed run keeps its own."""
     jobs: int = 1
     keep_going: bool = False
     out: Path | None = None
@@ -117,8 +120,11 @@ class FinishedRun:
 def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
     """Run a plan. ^C ends it with an interrupted result.
 
-    Raises UserError for bad usage before anything is executed, and if the run's folder can no longer be written.
+    Raises UserError for bad usage before anything is executed, for a name that is not among the listed benchmarks
+    before anything is timed, and if the run's folder can no longer be written.
     """
+    if request.resume:
+        request = replace(request, benchmarks=earlier_run.chosen(request.resume))
     chosen = _chosen(opened, request)
     plan, selected = chosen.opened.plan, chosen.steps
     folder = run_folder.reopen(request.resume) if request.resume else run_folder.create(opened.root, request.out)
@@ -127,7 +133,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
         progress.began(folder.path, [item for item in plan.steps if item.id in selected])
         ended, unable = set[str](), False
         interrupted = _placed(session, chosen, request, folder)
-        with tree_jobs.working_in(chosen.trees_here, session):
+        with discarding_unmeasured(folder), tree_jobs.working_in(chosen.trees_here, session):
             try:
                 with pausing(session):
                     for step in _steps(session, chosen, request):
@@ -213,7 +219,7 @@ class _Chosen:
 
 def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
     """Choose steps and trees. Raises UserError for unknown names and for unusable trees."""
-    steps = select(opened.plan, request.stages, request.only, request.start)
+    steps = select(opened.plan, request.stages, request.only, request.start, request.benchmarks)
     trees = tree_jobs.run_trees(
         opened, steps, request.base, request.head, request.resume, elsewhere=request.placement is not None
     )
@@ -269,6 +275,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
         opening = opening_event(opened, context, steps, request.command, request.budget, request.out)
         absent = [f"data: `{glob}` matches no file" for glob in opening["run"]["data_missing"]]
         opening["run"]["warnings"] = [*chosen.cautions, *absent]
+        opening["run"]["chosen"] = list(request.benchmarks)
         opening["trees"] |= chosen.trees.told or {}
         opening["trees"]["baseline"] |= request.about_base
         folder.append(opening | {"expected": [to_json(item) for item in chosen.expected]})
@@ -276,6 +283,10 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     session = RunSession(context, folder, progress, performer_of, request.lock_timeout)
     session.budget = TotalBudget(request.budget, [item.id for item in measuring])
     session.checks_noise, session.earlier = request.checks_noise, earlier
+    # The names in the file of a part are not checked: its steps do not measure all benchmarks.
+    every = select(opened.plan, request.stages, request.only, request.start)
+    checked = (None, frozenset[str]()) if request.part else (opened.draft, every)
+    session.names = KnownNames(tuple(request.benchmarks), *checked)
     session.allow_skipped = request.allow_skipped
     session.compared_steps = sum(_has_interim_analyses(item, gate=chosen.is_gate) for item in measuring)
     if request.part:

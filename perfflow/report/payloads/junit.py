@@ -14,7 +14,13 @@ from perfflow.report.rows import comparison_of
 from perfflow.report.sanitize import visible
 
 _OUTCOMES = {"pass": "passed", "fail": "failure", "error": "error", "unproven": "skipped"}
-_TARGETS = {"met": "passed", "not met": "failure", "unproven": "skipped", "not measured": "error"}
+_TARGETS = {
+    "met": "passed",
+    "not met": "failure",
+    "unproven": "skipped",
+    "not measured": "error",
+    "not looked at": "skipped",
+}
 _CHECKS = {"passed": "passed", "failed": "failure", "skipped": "skipped", "not run": "error"}
 
 

@@ -32,7 +32,7 @@ def _lines(result: Result) -> Iterator[str]:
     if result.targets:
         yield "# TYPE perfflow_targets gauge"
         yield "# HELP perfflow_targets How many requirements have this status."
-        for status in ("met", "not met", "unproven", "not measured"):
+        for status in ("met", "not met", "unproven", "not measured", "not looked at"):
             count = sum(target.status == status for target in result.targets)
             yield _sample("perfflow_targets", {"workflow": result.run.workflow, "status": status}, str(count))
     criteria = criteria_from_json(result.criteria).knowing(row.name for row in result.benchmarks)

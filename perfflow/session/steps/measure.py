@@ -6,19 +6,33 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from perfflow.execute.schedule import StepRun
+from perfflow.execute.states import StepStatus
 from perfflow.model.readings import BASH_START
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.plan.layouts import layouts_asked
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import Subject
 from perfflow.session.bench import Bench
+from perfflow.session.known_names import NothingChosenError
+from perfflow.session.list_benchmarks import list_benchmarks
 from perfflow.session.own_code import SAME_CODE, differ_in_code_only
 from perfflow.session.session import RunSession
 from perfflow.workflow.layout_checks import OFF
 
 
 def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """Sample all benchmarks of a step until each is decided; store each round at once as an event."""
+    """Sample the chosen benchmarks of a step until each is decided; store each round at once as an event.
+
+    A step without a chosen benchmark is skipped.
+    """
+    try:
+        list_benchmarks(session, planned, run)
+        _measure(session, planned, run)
+    except NothingChosenError:
+        run.status, run.reason = StepStatus.SKIPPED, "none of its benchmarks was chosen"
+
+
+def _measure(session: RunSession, planned: Planned, run: StepRun) -> None:
     bench = Bench(session, planned, run)
     bench.note_files()
     subjects = bench.subjects()

@@ -1,0 +1,176 @@
+"""The names of a run's benchmarks as far as they are known, and the benchmarks that the user chose by name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import threading
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import field, replace
+from pathlib import Path
+
+from perfflow.model.errors import Problem, UserError, in_file_order
+from perfflow.model.lazy import dataclass
+from perfflow.model.readings import Side
+from perfflow.model.targets import Names, crossing_hint, is_chosen, is_named, matches
+from perfflow.plan.plan import Plan, Planned, has_command
+from perfflow.plan.scaling import scaling_of
+from perfflow.tools.adapter import Role
+from perfflow.workflow.document import Loc
+from perfflow.workflow.load import Draft
+from perfflow.workflow.roles import AUTO, names_its_own_benchmarks
+
+MOST_NAMES = 30
+"""Most names that an error shows."""
+_NEAREST = 3
+_LONGEST = 100
+"""Longest name that is compared with similar ones."""
+
+
+class NothingChosenError(Exception):
+    """None of the benchmarks of a step was chosen."""
+
+
+@dataclass
+class KnownNames:
+    """The names of the benchmarks by step, and ``chosen``, the globs of ``--benchmark``; () for all benchmarks.
+
+    ``selected``: ids of the steps that measure them. ``draft``: the workflow file, to check the names in it; else None.
+    """
+
+    chosen: tuple[str, ...] = ()
+    draft: Draft | None = None
+    selected: Collection[str] = ()
+    by_step: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The names of each suite that was listed or has run."""
+    listed: dict[tuple[str, Side, Path], tuple[str, ...]] = field(default_factory=dict)
+    """The ids of a suite in the tree of a side, until its step measures them."""
+    built: set[tuple[str, Side, Path]] = field(default_factory=set)
+    """Suites whose benchmarks are already built in the tree of a side."""
+    guard: threading.Lock = field(default_factory=threading.Lock)
+    """Held while suites are listed: steps that share the machine may start at the same time."""
+
+    def is_chosen(self, name: str) -> bool:
+        """Return whether a benchmark is to be measured. A glob spelled like a name stands for this name only."""
+        exact = {glob for glob in self.chosen if any(glob in names for names in self.by_step.values())}
+        return not self.chosen or any(
+            is_named(glob, name) if glob in exact else matches(glob, name) for glob in self.chosen
+        )
+
+    def require_some(self, step_id: str) -> None:
+        """Raise NothingChosenError if the names of a suite are known and none of them is chosen."""
+        names = self.by_step.get(step_id)
+        if names and not any(map(self.is_chosen, names)):
+            raise NothingChosenError
+
+    def require_known(self, plan: Plan) -> None:
+        """Raise UserError for all names in the workflow and on the command line that no benchmark can have."""
+        names, is_complete = self.names(plan, _measuring(plan, self.selected))
+        _require(_unknown_choices(self.chosen, names) if is_complete else (), names)
+        names, is_complete = self.names(plan, plan.by_id)
+        _require(self._unknown_names(plan, names) if is_complete else (), names)
+
+    def _unknown_names(self, plan: Plan, names: Sequence[str]) -> Iterator[Problem]:
+        """Yield the names in the file that no benchmark has."""
+        known = Names(names)
+        for loc, name in dict.fromkeys(_names_in(self.draft, plan)) if self.draft else ():
+            if self.draft and not known.matching(name):
+                place = self.draft.document.place(loc, key=loc[-1] == name)
+                yield Problem(f"no benchmark matches `{name}`", _meant(name, names), place)
+
+    def names(self, plan: Plan, steps: Collection[str]) -> tuple[list[str], bool]:
+        """Return the known names of the benchmarks of some steps, and whether these are all."""
+        found: dict[str, None] = {}
+        is_complete = True
+        for item in plan.steps:
+            if item.id not in steps:
+                continue
+            if item.id in self.by_step:
+                found |= dict.fromkeys(self.by_step[item.id])
+            elif has_unknown_names(item):
+                is_complete = False
+            elif item.benchmark and _is_source(item):
+                size = scaling_of(item, plan.params)
+                found |= dict.fromkeys([item.benchmark, *([size.of] if size else [])])
+        return list(found), is_complete
+
+
+def has_unknown_names(item: Planned) -> bool:
+    """Return whether only the tool or the output of a step tells the names of its benchmarks."""
+    suite = item.tool is not None and item.tool.suite
+    return names_its_own_benchmarks(item.step) or suite or item.step.variants is not None
+
+
+def may_be_chosen(item: Planned, globs: Sequence[str]) -> bool:
+    """Return whether a step may measure or profile a chosen benchmark, as far as that is known before it runs."""
+    if item.role not in (Role.MEASURE, Role.PROFILE) or has_unknown_names(item):
+        return True
+    refers_to_several = not _is_source(item) and ("*" in item.benchmark or "?" in item.benchmark)
+    return not item.benchmark or refers_to_several or is_chosen(globs, item.benchmark)
+
+
+def require_choosable(plan: Plan, globs: Sequence[str], selected: Collection[str]) -> None:
+    """Raise UserError for a glob that no benchmark of the steps can match, as far as that is known before they run."""
+    names, is_complete = KnownNames().names(plan, _measuring(plan, selected))
+    _require(_unknown_choices(globs, names) if is_complete else (), names)
+
+
+def _unknown_choices(globs: Sequence[str], names: Sequence[str]) -> Iterator[Problem]:
+    known = Names(names)
+    for glob in globs if names else ():
+        if not known.matching(glob):
+            yield Problem(f"--benchmark {glob}: no benchmark matches", _meant(glob, names))
+
+
+def _require(problems: Iterable[Problem], names: Sequence[str]) -> None:
+    """Raise UserError with the problems, if there are any; the last one shows the names of all benchmarks."""
+    found = in_file_order(problems)
+    if not found:
+        return
+    shown = names[:MOST_NAMES]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    every = f"benchmarks: {', '.join(shown)}{more}"
+    last = found[-1]
+    raise UserError((*found[:-1], replace(last, hint=f"{last.hint} {every}".strip())))
+
+
+def _names_in(draft: Draft, plan: Plan) -> Iterator[tuple[Loc, str]]:
+    """Yield the names and globs of measured benchmarks in a workflow file, each with its place."""
+    if not any("target" in item.step.allow for item in plan.steps):
+        yield from ((("targets", target.benchmark), target.benchmark) for target in plan.criteria.targets)
+    yield from ((("thresholds", "for", glob), glob) for glob in plan.criteria.per_glob)
+    yield from ((("ignore", number), glob) for number, glob in enumerate(plan.criteria.ignore))
+    for item in plan.steps:
+        loc = draft.steps.get(item.step.id)
+        if loc and item.role in (Role.PROFILE, Role.MEASURE) and item.step.benchmark and not _is_source(item):
+            yield (*loc, "benchmark"), item.benchmark
+
+
+def _is_source(item: Planned) -> bool:
+    """Return whether a step measures or profiles something of its own, not what another step measures."""
+    if item.tool is None or has_command(item.step) or "command" not in item.tool.options.model_fields:
+        return item.step.uses != AUTO
+    return item.tool.is_attached(item.step.with_)
+
+
+def _measuring(plan: Plan, steps: Collection[str]) -> list[str]:
+    return [item.id for item in plan.steps if item.role is Role.MEASURE and item.id in steps]
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    """Return a hint with the most similar names; '' if none is similar."""
+    near = ", ".join(f"`{other}`" for other in _nearest(name, known))
+    return crossing_hint(name, known) or (f"did you mean {near}?" if near else "")
+
+
+def _nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Return the most similar names: those that contain the text, else those whose last part is spelled alike."""
+    text = name.strip("*?/").lower()
+    if not text or len(text) > _LONGEST:
+        return []
+    by_last = {other: re.split(r"/|::", other)[-1].lower() for other in known}
+    if containing := [other for other in by_last if text in other.lower()]:
+        return containing[:_NEAREST]
+    last = re.split(r"/|::", text)[-1]
+    alike = difflib.get_close_matches(last, list(dict.fromkeys(by_last.values())), n=_NEAREST, cutoff=0.5)
+    return [next(other for other, part in by_last.items() if part == word) for word in alike]

@@ -1,0 +1,116 @@
+"""List the benchmarks of all suites before the first sample, so that a wrong name stops the run before it measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from perfflow.execute.invoke import Failure
+from perfflow.execute.prepare import PreparationError
+from perfflow.execute.schedule import StepRun
+from perfflow.execute.states import StepStatus
+from perfflow.model.errors import ToolOutputError
+from perfflow.plan.plan import Plan, Planned
+from perfflow.session.benchmark_names import benchmark_name
+from perfflow.session.known_names import NothingChosenError, has_unknown_names
+from perfflow.session.missing_side import missing_side
+from perfflow.session.perform import allows
+from perfflow.session.session import RunSession
+from perfflow.session.variants import SuiteIds
+from perfflow.tools.adapter import Role
+from perfflow.workflow.expression_text import ExpressionError
+
+_READY = (Role.MEASURE, Role.PROFILE, Role.MACHINE)
+"""Roles of steps that change nothing which a suite needs to be listed."""
+
+
+def list_benchmarks(session: RunSession, planned: Planned, run: StepRun) -> None:
+    """List the suites that can be listed before a step measures, its own first, and check the names in the workflow.
+
+    Raises UserError for wrong names, NothingChosenError if no benchmark of the step is chosen, and Failure and
+    PreparationError if the step's own suite cannot be listed.
+    """
+    known, plan = session.names, session.context.plan
+    with known.guard:
+        if planned.id not in known.by_step and _can_be_listed(planned):
+            try:
+                _list(session, planned, run)
+            except Failure:
+                if planned.step.runs is None:
+                    raise
+                # It runs as a whole, for which no list is needed.
+        for item in plan.steps:
+            if item.id in known.selected and item.id not in known.by_step and _is_ready(session, item, planned):
+                where = session.trees.session_for(item) if session.trees else session
+                try:
+                    _list(where, item, StepRun(item, StepStatus.DONE))
+                except (Failure, PreparationError, ToolOutputError, OSError):
+                    continue  # told when the step itself runs
+        if not session.earlier.samples:
+            known.require_known(plan)
+    if has_unknown_names(planned):
+        known.require_some(planned.id)
+    elif not known.is_chosen(planned.benchmark):
+        raise NothingChosenError
+
+
+def learn(session: RunSession, planned: Planned, names: Iterable[str]) -> None:
+    """Note the names in the output of a suite that cannot be listed, and check the names in the workflow.
+
+    Raises UserError and NothingChosenError like ``list_benchmarks``.
+    """
+    known = session.names
+    if planned.id in known.by_step or not has_unknown_names(planned):
+        return
+    with known.guard:
+        known.by_step[planned.id] = tuple(names)
+        known.require_known(session.context.plan)
+    known.require_some(planned.id)
+
+
+def _can_be_listed(item: Planned) -> bool:
+    return item.role is Role.MEASURE and item.tool is not None and item.tool.can_list
+
+
+def _is_ready(session: RunSession, item: Planned, planned: Planned) -> bool:
+    """Return whether a suite can be listed now: all that builds for it ran before ``planned``, and its ``if`` holds."""
+    plan = session.context.plan
+    if not _can_be_listed(item):
+        return False
+    builds = {name for name in _before(plan, item) if plan.by_id[name].role not in _READY}
+    try:
+        return builds <= _before(plan, planned) and allows(session.context, item, blocked=False)
+    except ExpressionError:
+        return False
+
+
+def _before(plan: Plan, item: Planned) -> set[str]:
+    """Return the ids of all steps that must end before a step starts."""
+    found: set[str] = set()
+    todo = [item.id]
+    while todo:
+        step = plan.by_id[todo.pop()]
+        new = {*step.needs, *step.after} - found
+        found |= new
+        todo += new
+    return found
+
+
+def _list(session: RunSession, item: Planned, run: StepRun) -> None:
+    """Build and list a suite on each side. Raises Failure and PreparationError."""
+    known, missing = session.names, missing_side(session, item)
+    names: dict[str, None] = {}
+    sides = [side for side in session.sides_of(item) if side is not missing]
+    session.build_first(item, run, sides)
+    for side in sides if session.contexts else sides[:1]:
+        place = (item.id, side, session.tree_context_of(side).root)
+        ids = known.listed[place] = session.list_ids(item, side)
+        if not ids:
+            return
+        if item.step.variants:
+            stems = SuiteIds.among(item.step.variants, ids).both()
+            names |= dict.fromkeys(item.pattern.replace("*", stem, 1) for stem in stems)
+        else:
+            names |= dict.fromkeys(benchmark_name(item, name) for name in ids)
+    # Only now: in a gate, the names are those of both sides.
+    known.built.update((item.id, side, session.tree_context_of(side).root) for side in sides)
+    known.by_step[item.id] = tuple(names)
