@@ -54,7 +54,7 @@ def test_the_wheel_runs_a_workflow_and_writes_its_report(program: Path, tmp_path
     rows = {row["metric"]: row for row in json.loads(done.stdout)["benchmarks"] if row["name"] == "nap"}
     assert rows["time"]["decision"] == "regressed"
     assert rows["time"]["level"] == "action"
-    assert "regressed (action)" in (tmp_path / ".perfflow" / "runs" / "latest" / "report.md").read_text()
+    assert "regressed (over 10%)" in (tmp_path / ".perfflow" / "runs" / "latest" / "report.md").read_text()
 
 
 def test_the_wheel_names_the_commit_that_it_was_built_from(program: Path, tmp_path: Path) -> None:

@@ -140,6 +140,14 @@ def builtin_metrics(*names: str) -> Mapping[str, Metric]:
 TIMES = ("time", "cpu", "uncontended")
 """Three ways to time one run; one of them decides per benchmark."""
 
+_IN_WORDS = {"uncontended": "time without core waits"}
+
+
+def in_words(metric: str) -> str:
+    """Return the name of a metric for people: its own, unless that needs an explanation."""
+    return _IN_WORDS.get(metric, metric)
+
+
 MEMORY = ("rss", "heap_peak", "alloc", "allocs")
 """Memory metrics, which have their own thresholds."""
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from perfflow.model.design import Design
+from perfflow.model.metrics import in_words
 from perfflow.model.result_base import PART, Number
 from perfflow.model.result_kernels import KernelResult, OnGpu
 from perfflow.model.result_nodes import NodeResult
@@ -200,6 +201,11 @@ class Benchmark(ResultPart):
     """The machine of a cluster that measured it; '' for the machine on which the run was started."""
     changed: bool = False
     """Whether a custom metric whose direction is not known differs between the sides."""
+
+    @property
+    def title(self) -> str:
+        """The name of the row for people: the benchmark and what is measured of it."""
+        return f"{self.name} {in_words(self.metric)}"
 
 
 class TargetResult(ResultPart):

@@ -92,7 +92,7 @@ def _unknown(result: Result, to: str) -> Iterator[Action]:
     for row in result.benchmarks:
         if row.gating and row.decision == "unproven" and row.level is None:
             hints = filter(None, (remaining(row), by_cpu(row, result.benchmarks)))
-            yield Action("Measure longer", f"{row.name} {row.metric}", "; ".join(hints), to)
+            yield Action("Measure longer", row.title, "; ".join(hints), to)
 
 
 def _warned(result: Result, criteria: Criteria, to: str) -> Iterator[Action]:
@@ -102,7 +102,7 @@ def _warned(result: Result, criteria: Criteria, to: str) -> Iterator[Action]:
             action = format_threshold(criteria.thresholds_of(row.name, row.metric).action)
             detail = f"{estimate_of(row, criteria)} is accepted until then; afterwards a change over {action} fails"
             owner = _owner(result, row, to)
-            yield Action(f"Fix before {accepted.until}:", f"{row.name} {row.metric}", detail, owner)
+            yield Action(f"Fix before {accepted.until}:", row.title, detail, owner)
         elif row.level == "concern":
             yield _regression(result, row, criteria, "Look at", to)
 
@@ -113,7 +113,7 @@ def _regression(result: Result, row: Benchmark, criteria: Criteria, verb: str, t
     where = f", {share} in {place.function} {place_of(place)}".rstrip() if place else ""
     since = f", touched by {commit_text(place.commits[0])}" if place and place.commits else ""
     detail = f"{judged(row, criteria)}{where}{since}"
-    return Action(verb, f"{row.name} {row.metric}", detail, _owner(result, row, to))
+    return Action(verb, row.title, detail, _owner(result, row, to))
 
 
 def _owner(result: Result, row: Benchmark, to: str) -> str:

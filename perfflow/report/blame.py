@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfflow.model.lazy import dataclass
-from perfflow.model.metrics import TIMES
+from perfflow.model.metrics import TIMES, in_words
 from perfflow.model.result import Attribution, CommitInfo, Result
 from perfflow.model.units import Dimension, format_quantity, significant
 from perfflow.report.regressions import worst_first
@@ -142,7 +142,7 @@ def blamed(item: Attribution) -> Blamed:
     """Return the texts of one blamed function."""
     return Blamed(
         benchmark=item.benchmark,
-        metric=item.metric,
+        metric=in_words(item.metric),
         function=item.function,
         place=place_of(item),
         crate=item.crate,
@@ -172,7 +172,7 @@ def _areas(attributions: Sequence[Attribution]) -> Iterator[Area]:
             yield Area(
                 kind=kind,
                 name=name,
-                metric=metric,
+                metric=in_words(metric),
                 functions=len(items),
                 benchmarks=tuple(dict.fromkeys(item.benchmark for item in items)),
                 added=signed(sum(known), unit) if len(known) == len(items) else NOTHING,

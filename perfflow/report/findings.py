@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.lazy import dataclass
+from perfflow.model.metrics import in_words
 from perfflow.model.result import Attribution, Benchmark, Recommendation, Result
 from perfflow.report.regressions import Summary, is_gate, summary_of
 from perfflow.report.truncate import Truncated, truncated
@@ -118,7 +119,7 @@ def _culprit(items: Sequence[Attribution], row: Benchmark, criteria: Criteria) -
     item, others = items[0], len({each.benchmark for each in items}) - 1
     return Culprit(
         others=f"and {others} more" if others else "",
-        benchmark=item.benchmark if item.metric == "time" else f"{item.benchmark} {item.metric}",
+        benchmark=item.benchmark if item.metric == "time" else f"{item.benchmark} {in_words(item.metric)}",
         change=estimate_of(row, criteria),
         function=item.function,
         place=place_of(item),

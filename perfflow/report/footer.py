@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from perfflow.machine.noise import describe
-from perfflow.model.metrics import QUANTILES, TIMES
+from perfflow.model.metrics import QUANTILES, TIMES, in_words
 from perfflow.model.readings import Side
 from perfflow.model.result import HAS_TARGET, Benchmark, Result
 from perfflow.model.tree_facts import STORED, TreeFacts, tree_of
@@ -27,7 +27,7 @@ def notes(result: Result) -> Iterator[str]:
     about: dict[str, dict[str, None]] = {}
     for row in result.benchmarks:
         for text in _notes_of(row, measured=measured):
-            about.setdefault(text, {})[row.name if text.startswith("judged by") else f"{row.name} {row.metric}"] = None
+            about.setdefault(text, {})[row.name if text.startswith("judged by") else row.title] = None
     for step in result.steps:
         for text in step.warnings:
             about.setdefault(text, {})[f"step {step.id}"] = None
@@ -52,7 +52,7 @@ def median_note(result: Result) -> str:
 
 def _notes_of(row: Benchmark, *, measured: bool) -> Iterator[str]:
     if (row.gating or row.leading) and row.why and row.metric in TIMES and row.why != HAS_TARGET:
-        yield f"judged by {row.metric}: {row.why}"
+        yield f"judged by {in_words(row.metric)}: {row.why}"
     if row.gating and row.statistic != "value" and differ_from_medians(row):
         yield OTHER_THAN_MEDIANS
     sides = [side for side in (row.baseline, row.candidate) if side]

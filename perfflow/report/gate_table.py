@@ -141,7 +141,7 @@ def _delta(rows: Sequence[Benchmark], status: str, criteria: Criteria) -> str:
     deciding.sort(key=_estimate, reverse=True)
     counted = f"{len(deciding)} of {len(rows)}"
     if status == "unproven":
-        return _listed(f"{counted} unproven: ", [f"{row.name} {row.metric}" for row in deciding])
+        return _listed(f"{counted} unproven: ", [row.title for row in deciding])
     return _listed(f"{counted}: ", [_row_text(row, criteria) for row in deciding], "; ")
 
 
@@ -152,7 +152,7 @@ def _counted(rows: Sequence[Benchmark], status: str, criteria: Criteria) -> str:
 
 
 def _row_text(row: Benchmark, criteria: Criteria) -> str:
-    return f"{row.name} {row.metric}: {judged(row, criteria, taken(row, criteria))}"
+    return f"{row.title}: {judged(row, criteria, taken(row, criteria))}"
 
 
 def _estimate(row: Benchmark) -> float:

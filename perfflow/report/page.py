@@ -127,6 +127,24 @@ class Page:
         return self.evidence if len(self.evidence) <= MOST_OPENING else ()
 
     @property
+    def sides_titles(self) -> tuple[str, str]:
+        """The names of both sides in titles. A report has one pair of names everywhere."""
+        if self.gated:
+            return "Base", "Head"
+        worse = any(row.decides and row.source.decision == "regressed" for row in self.comparisons)
+        return "Baseline", "Optimized" if self.ledger and self.ledger.kept and not worse else "Candidate"
+
+    @property
+    def profiled_sides(self) -> str:
+        """The names of both sides in titles about profiles."""
+        return "base → head" if self.gated else "before → after"
+
+    @property
+    def side_names(self) -> Mapping[str, str]:
+        """The names of both sides in texts, by their names in a result."""
+        return dict(zip(("baseline", "candidate"), map(str.lower, self.sides_titles), strict=True))
+
+    @property
     def gated(self) -> bool:
         """Whether two revisions were compared: then the sides are base and head, and tables show the change."""
         return self.findings.summary is not None
@@ -361,7 +379,7 @@ def _shown_only(rows: Sequence[Benchmark], criteria: Criteria) -> Iterator[str]:
         for row in rows
     )
     if worse:
-        yield f"{worse} more regressed (shown only)"
+        yield f"{worse} more regressed (not judged)"
     if changed := sum(row.changed for row in rows):
         yield f"{changed} changed (its direction is not known)"
 

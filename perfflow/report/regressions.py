@@ -7,6 +7,7 @@ from typing import Any
 
 from perfflow.model.criteria import Accepted, Criteria
 from perfflow.model.lazy import dataclass
+from perfflow.model.metrics import in_words
 from perfflow.model.readings import Side
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.targets import Names
@@ -75,10 +76,10 @@ def summary_of(result: Result, criteria: Criteria) -> Summary:
             lambda row: _regressed(row, criteria, confirmed.get((row.name, row.metric)), accepted=id(row) in passing)
         ),
         accepted=truncated([row for row in rows if id(row) in passing]).each(
-            lambda row: (f"{row.name} {row.metric}", f"{change_of(row, criteria)}, {trade_off(passing[id(row)])}")
+            lambda row: (row.title, f"{change_of(row, criteria)}, {trade_off(passing[id(row)])}")
         ),
         refuted=truncated(refuted).each(
-            lambda row: (f"{row.name} {row.metric}", f"{row.decision}, {_fresh(confirmed[row.name, row.metric])}")
+            lambda row: (row.title, f"{row.decision}, {_fresh(confirmed[row.name, row.metric])}")
         ),
     )
 
@@ -127,7 +128,7 @@ def _regressed(row: Benchmark, criteria: Criteria, confirmed: Mapping[str, Any] 
     level = row.level if row.level in _SYMBOLS else "below concern"
     return Regressed(
         benchmark=row.name,
-        metric=row.metric,
+        metric=in_words(row.metric),
         values=values_of(row, criteria),
         change=change_of(row, criteria),
         concern=format_threshold(thresholds.concern),

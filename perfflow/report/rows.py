@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.lazy import dataclass
-from perfflow.model.metrics import METRICS
+from perfflow.model.metrics import METRICS, in_words
 from perfflow.model.readings import BATCH
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.result_samples import Sample
@@ -155,7 +155,7 @@ def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ())
     shown = [*own, *(marks if row.baseline and row.candidate else ())]
     return Comparison(
         operation=row.name,
-        metric=row.metric,
+        metric=in_words(row.metric),
         baseline=value_with_interval(row.baseline, dimension, unit),
         candidate=value_with_interval(row.candidate, dimension, unit),
         values=values_of(row, criteria),
@@ -235,11 +235,14 @@ def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
         limit = accepted.change if accepted else criteria.thresholds_of(row.name, row.metric).action
         excluded = f"no regression above {format_threshold(limit)}" if row.level == "ok" else ""
         remark = "; ".join(filter(None, (excluded, remaining(row), detectable_change(row.expected))))
-        marks = ["ok"] if row.level == "ok" else []
+        marks = [f"not over {format_threshold(limit)}"] if row.level == "ok" else []
         if row.layouts:
             remark = "; ".join((f"layouts differ by ±{row.layouts.deviation:.0%}", *filter(None, (remark,))))
+    elif row.accepted:
+        marks = ["accepted"]
     elif row.level in ("concern", "action"):
-        marks = [row.level]
+        thresholds = criteria.thresholds_of(row.name, row.metric)
+        marks = [f"over {format_threshold(thresholds.action if row.level == 'action' else thresholds.concern)}"]
     elif row.layouts and row.layouts.built.change and any(text.startswith(ACCIDENT) for text in row.warnings):
         remark = f"{format_change(row.layouts.built.change.value or 0.0)} as built: {ACCIDENT}"
     if row.layouts and row.gating:
@@ -250,7 +253,8 @@ def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
 def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:
     """Yield the row's own statistic, and the 99th percentile if each process took many values."""
     dimension = _dimension(row, criteria)
-    name = row.metric if row.statistic == "value" else f"{row.metric} {row.statistic}"
+    metric = in_words(row.metric)
+    name = metric if row.statistic == "value" else f"{metric} {row.statistic}"
     name += f" ({IGNORED})" if row.ignored else ""
     first = row.gating or shown_though_ignored(row)
     change = NOTHING
@@ -268,7 +272,7 @@ def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:
         texts = [NOTHING if tail is None else shown_quantity(tail, dimension, unit=unit) for tail in tails]
         # The mean of a batch hides the outliers in it.
         of_what = " of averages" if any(map(is_of_batches, sides)) else ""
-        yield Figure(row.name, f"{row.metric} p99{of_what}", texts[0], texts[1], NOTHING, samples, first)
+        yield Figure(row.name, f"{metric} p99{of_what}", texts[0], texts[1], NOTHING, samples, first)
 
 
 def is_of_batches(sample: Sample | None) -> bool:

@@ -58,12 +58,11 @@ def benchmarks(page: Page) -> Iterator[Section]:
             "Benchmarks", (tables.comparisons(page, page.comparisons, left_out=_others(page, "comparisons")),)
         )
     if page.figures:
-        yield Section("Baseline", (tables.figures(page.figures, _others(page, "figures")),))
+        yield Section(page.sides_titles[0], (tables.figures(page.figures, _others(page, "figures")),))
     if page.further:
-        titles = ("Base", "Head") if page.gated else ("Baseline", "Optimized")
         left_out = _others(page, "further")
         table = (
-            tables.two_sided_figures(page.further, titles, left_out)
+            tables.two_sided_figures(page.further, page.sides_titles, left_out)
             if page.compared
             else tables.figures(page.further, left_out)
         )
@@ -94,7 +93,7 @@ def profiles(page: Page, heading: str = "Profiling Results") -> Iterator[Section
     if page.joined:
         blocks: list[Block] = []
         for found in page.joined:
-            sides = " before → after" if found.two_sided else ""
+            sides = f" {page.profiled_sides}" if found.two_sided else ""
             blocks += [
                 Prose((named(found.benchmark), f": own share of each function{sides}, by profile")),
                 tables.functions(found),
@@ -106,9 +105,9 @@ def profiles(page: Page, heading: str = "Profiling Results") -> Iterator[Section
         blocks = []
         for each in page.profiles:
             by = (named(each.benchmark), " by ", named(each.source), " (", quoted(each.unit), ")")
-            blocks += [Prose(by), tables.hotspots(each)]
+            blocks += [Prose(by), tables.hotspots(page, each)]
         if page.counters:
-            blocks.append(tables.counters(page.counters.shown, page.counters.others))
+            blocks.append(tables.counters(page, page.counters.shown, page.counters.others))
         yield Section(heading, tuple(blocks))
 
 
@@ -153,7 +152,7 @@ def optimizations(page: Page) -> Iterator[Section]:
     if ledger and ledger.tries:
         yield Section("Optimizations Applied", tuple(_tries(ledger)))
     if page.after:
-        table = tables.two_sided_figures(page.after, ("Baseline", "Optimized"), _others(page, "after"))
+        table = tables.two_sided_figures(page.after, page.sides_titles, _others(page, "after"))
         yield Section("After Optimization", (table,))
 
 

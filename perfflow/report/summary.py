@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfflow.model.criteria import criteria_from_json
+from perfflow.model.metrics import in_words
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.units import significant
 from perfflow.report.failed_steps import failed_steps
@@ -14,7 +15,7 @@ from perfflow.report.tables import distributions
 from perfflow.report.text_table import laid_out
 from perfflow.verdict.remaining import remaining
 
-_SHOWN = ("time", "cpu", "uncontended", "rss")
+_SHOWN = ("time", "cpu", "rss")
 
 
 def render(result: Result, folder: str = "", *, width: int = NO_EDGE) -> str:
@@ -37,12 +38,12 @@ def _lines(result: Result, folder: str, width: int) -> Iterator[str]:
     yield (_unfinished(result) or _sentence(row)) + concerns
     yield from _failed(result, folder)
     yield from _figures(result)
-    yield f"  judged by {row.metric}{why}, {pairs}"
+    yield f"  judged by {in_words(row.metric)}{why}, {pairs}"
     if any(map(differ_from_medians, result.benchmarks)):
         yield f"  note: {OTHER_THAN_MEDIANS}"
     yield from (f"  note: {visible(text)}" for step in result.steps for text in step.warnings)
     dimension = criteria_from_json(result.criteria).metric(row.metric).dimension
-    for table in distributions(row, dimension, ("first", "second"), row.metric):
+    for table in distributions(row, dimension, ("first", "second"), in_words(row.metric)):
         laid = laid_out(table, width)
         yield from ("", laid.head, *(line for entry in laid.entries for line in entry))
 
@@ -57,7 +58,7 @@ def deciding(result: Result) -> Benchmark | None:
 def shown_rows(result: Result) -> Iterator[Benchmark]:
     """Yield the rows whose figures are printed below the answer."""
     for row in result.benchmarks:
-        if row.metric in _SHOWN and row.baseline is not None and row.candidate is not None:
+        if (row.metric in _SHOWN or row.gating) and row.baseline is not None and row.candidate is not None:
             yield row
 
 
@@ -97,5 +98,7 @@ def _sentence(row: Benchmark) -> str:
 
 def _figures(result: Result) -> Iterator[str]:
     criteria = criteria_from_json(result.criteria)
-    for row in shown_rows(result):
-        yield f"  {row.metric:<12} {values_of(row, criteria)}"
+    shown = [(in_words(row.metric), values_of(row, criteria)) for row in shown_rows(result)]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, values in shown:
+        yield f"  {name:<{width}}  {values}"

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+SIDE_NAMES = {"baseline": "baseline", "candidate": "candidate"}
+"""The names of both sides in texts, by their names in a result; a gate calls them base and head."""
 NOTHING = "–"
 """Text of a cell without a value."""
 

@@ -57,14 +57,11 @@ def comparisons(page: Page, rows: Iterable[Comparison], *, short: bool = False, 
     ``short``: the page does not show the reasons, and a benchmark is named only in its first row.
     """
     rows = tuple(rows)
-    titles = (
-        ("Benchmark", "Base", "Head", "Change") if page.gated else ("Operation", "Baseline", "Optimized", "Speedup")
-    )
     title, bars = _change_bars(page, rows)
     cells = (
         (
             () if short and row.operation == before else row.operation,
-            row.metric if row.decides else (row.metric, Span(" (shown only)", TextKind.VALUE)),
+            row.metric if row.decides else (row.metric, Span(" (not judged)", TextKind.VALUE)),
             row.baseline,
             row.candidate,
             with_aside(row.change if page.gated else row.speedup),
@@ -75,10 +72,10 @@ def comparisons(page: Page, rows: Iterable[Comparison], *, short: bool = False, 
         for row, bar, before in zip(rows, bars, [None, *(row.operation for row in rows)], strict=False)
     )
     columns = [
-        name(titles[0]),
+        name("Benchmark" if page.gated else "Operation"),
         METRIC,
-        *(value(title, rank=2) for title in titles[1:3]),
-        value(titles[3]),
+        *(value(side, rank=2) for side in page.sides_titles),
+        value("Change" if page.gated else "Speedup"),
         drawn(title, bars),
         value("Pairs", rank=3),
         mark("Decision"),
@@ -307,7 +304,7 @@ def areas(rows: Iterable[Area], left_out: int = 0) -> Table:
 
 def growth(page: Page) -> Table:
     """Return the growth of each metric with a size."""
-    titles = ("Base", "Head") if page.gated else ("Baseline", "Optimized")
+    titles = page.sides_titles
     two_sided = any(row.source.candidate for row in page.growth)
     columns = [
         BENCHMARK,
@@ -448,13 +445,13 @@ def functions(found: Joined) -> Table:
     return table(columns, ((row.function, optional(row.place), *row.cells) for row in found.rows), found.others)
 
 
-def hotspots(found: ProfileTable) -> Table:
+def hotspots(page: Page, found: ProfileTable) -> Table:
     """Return the top hotspots of one profile."""
     columns = [
         value("#"),
         name("Hotspot"),
         LOCATION,
-        value("Share before → after" if found.two_sided else "Share"),
+        value(f"Share {page.profiled_sides}" if found.two_sided else "Share"),
         words("Impact"),
         words("Cause") if found.caused else None,
     ]
@@ -465,7 +462,7 @@ def hotspots(found: ProfileTable) -> Table:
     return table(columns, cells)
 
 
-def counters(rows: Iterable[Counted], left_out: int = 0) -> Table:
-    """Return the counters beside the profiles, before and after."""
+def counters(page: Page, rows: Iterable[Counted], left_out: int = 0) -> Table:
+    """Return the counters beside the profiles, of both sides."""
     cells = ((row.benchmark, row.metric, row.values) for row in rows)
-    return table([BENCHMARK, METRIC, value("Before → after")], cells, left_out)
+    return table([BENCHMARK, METRIC, value(page.profiled_sides.capitalize())], cells, left_out)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from perfflow.model.metrics import TIMES
 from perfflow.model.result import Result
 from perfflow.report import tables
 from perfflow.report.failed_steps import FEW_LINES, FailedStep
@@ -20,6 +21,7 @@ from perfflow.report.text_table import LONGEST_NAME, LONGEST_NOTE, laid_out
 if TYPE_CHECKING:
     from perfflow.report.findings import Culprit
     from perfflow.report.ledger import Try
+    from perfflow.report.rows import Comparison
 
 _GREEN, _RED, _YELLOW = "32", "31", "33"
 _COLORS = {"✅": _GREEN, "❌": _RED, "❔": _YELLOW}
@@ -223,12 +225,23 @@ def _table(table: Table, width: int, *, titles: bool = False) -> tuple[list[Line
 
 def _comparisons(page: Page, width: int) -> RowGroup:
     """Return the rows that the verdict rests on, regressions first. The reasons explain the unproven rows."""
+    # Another clock of a benchmark that is shown to be slower adds nothing; the report has it.
+    slower = {row.operation for row in page.comparisons if row.gating and _is_slower(row)}
+    known = {id(row) for row in page.comparisons if not row.decides and row.operation in slower and _is_slower(row)}
     rows = sorted(
-        (row if row.source.changed else replace(row, remark="") for row in page.comparisons if row.first),
+        (
+            row if row.source.changed else replace(row, remark="")
+            for row in page.comparisons
+            if row.first and id(row) not in known
+        ),
         key=lambda row: (row.decision.split(" ")[0] in ("same", "improved"), row.level != "action"),
     )
     head, entries = _table(tables.comparisons(page, rows), width)
     return RowGroup(entries, page.others["comparisons"], MOST_LINES, least=2, what="comparisons", head=head)
+
+
+def _is_slower(row: Comparison) -> bool:
+    return row.source.metric in TIMES and row.source.decision == "regressed"
 
 
 def _samples(page: Page, width: int) -> RowGroup:

@@ -200,7 +200,7 @@ def _notes(row: Benchmark, entry: BenchmarkCosts, item: Slower, sampled: Sequenc
     if _is_rate(row) and entry.kind != "counted":
         yield f"time per unit of `{row.metric}`"
     if not item.baseline:
-        yield "not seen on the baseline: the function is new, was renamed, or was inlined there"
+        yield "not seen before: the function is new, was renamed, or was inlined there"
     if sampled and min(sampled) < FEW:
         yield f"only {sampled[0]} and {sampled[1]} samples"
     yield from filter(None, (entry.note, blamed))

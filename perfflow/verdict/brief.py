@@ -42,7 +42,7 @@ def brief_of(found: Findings) -> Brief:
 
 
 def _told(row: Benchmark, criteria: Criteria) -> str:
-    what = "not measured on the candidate" if row.decision == "removed" else judged(row, criteria)
+    what = "no longer measured" if row.decision == "removed" else judged(row, criteria)
     return f"{row.name} {row.metric}: {what}"
 
 

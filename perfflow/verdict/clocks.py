@@ -7,7 +7,7 @@ from dataclasses import field
 
 from perfflow.model.criteria import Thresholds
 from perfflow.model.lazy import dataclass
-from perfflow.model.metrics import TIMES
+from perfflow.model.metrics import TIMES, in_words
 from perfflow.model.units import format_change, format_interval
 from perfflow.stats.paired_test import Interval, quantile
 from perfflow.verdict.comparison import Comparison, Summary
@@ -121,14 +121,14 @@ def contradiction(chosen: Comparison, clocks: Sequence[Comparison], gain: float)
     for item in clocks:
         worse = worse_of(item)
         if worse.low > claimed and worse.high >= -gain:
-            name = item.metric.name
-            return f"{chosen.metric.name} shows {format_change(claimed)}, which {name} contradicts: {_shown(item)}"
+            own, other = (in_words(each.metric.name) for each in (chosen, item))
+            return f"{own} shows {format_change(claimed)}, which {other} contradicts: {_shown(item)}"
     return ""
 
 
 def _shown(item: Comparison) -> str:
     worse = worse_of(item)
-    return f"{item.metric.name} changed by {format_interval(worse.estimate, worse.low, worse.high)}"
+    return f"{in_words(item.metric.name)} changed by {format_interval(worse.estimate, worse.low, worse.high)}"
 
 
 def _slower_by(item: Comparison) -> str:

@@ -453,7 +453,7 @@ def _missing(record: Record, rows: list[Benchmark]) -> Iterator[str]:
                 yield f"expected benchmark did not appear: {glob} (step {step_id})"
     for row in rows:
         if row.gating and row.decision == "removed":
-            yield f"not measured on the candidate: {row.name} {row.metric}"
+            yield f"no longer measured: {row.title}"
     if not rows:
         yield from _nothing(record)
 
@@ -481,7 +481,7 @@ def _unproven(rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str
             # First, because a terminal cuts the end of a long line.
             spent = f"{_SPENT[row.stopped]}; " if row.stopped in _SPENT else ""
             hints = filter(None, (remaining(row), by_cpu(row, rows), expectation.detectable_change(row.expected)))
-            yield f"unproven: {row.name} {row.metric}: {spent}{'; '.join([not_settled(row), *hints])}"
+            yield f"unproven: {row.title}: {spent}{'; '.join([not_settled(row), *hints])}"
 
 
 def _name(target: TargetResult) -> str:

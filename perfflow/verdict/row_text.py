@@ -44,7 +44,7 @@ def judged(row: Benchmark, criteria: Criteria, accepted: Accepted | None = None)
 
 def failure(row: Benchmark, criteria: Criteria) -> str:
     """Return the reason for which a row fails a run."""
-    return f"regressed: {row.name} {row.metric} {judged(row, criteria)}"
+    return f"regressed: {row.title} {judged(row, criteria)}"
 
 
 def open_question(row: Benchmark, criteria: Criteria) -> str:

@@ -133,7 +133,7 @@ def _judge(
     if target.statistic in COMPARED_STATISTICS:
         return _judge_change(target, comparison, requirement, series)
     if comparison.only is Side.BASELINE:
-        return _result(target, name, None, "not measured", "not measured on the candidate")
+        return _result(target, name, None, "not measured", "no longer measured")
     side = _latest(series)
     metric = replace(target.metric, exact=comparison.metric.exact)
     summary = summarise(series.readings(side), metric, target.statistic, confidence)
@@ -181,7 +181,7 @@ def _of_batches(readings: Sequence[Reading], statistic: str) -> str:
     batch = readings[0].inner.get(BATCH, 1.0)
     if batch <= 1 or statistic in ("p50", "mean", "value"):
         return ""
-    return f"{statistic} of batch means, about {batch:.0f} iterations each"
+    return f"{statistic} of averages over about {batch:.0f} calls each, not of single calls"
 
 
 def _detail(status: Status, summary: Summary, target: Target) -> str:

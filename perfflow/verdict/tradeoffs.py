@@ -52,9 +52,9 @@ def lapsed(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
             continue
         if item.spent:
             what = f"the regression accepted until {item.until}"
-            yield f"{row.name} {row.metric}: the base already contains {what}: {item.why}"
+            yield f"{row.title}: the base already contains {what}: {item.why}"
         elif _today(record) > item.until:
-            yield f"{row.name} {row.metric} was accepted until {item.until}, which has passed: {item.why}"
+            yield f"{row.title} was accepted until {item.until}, which has passed: {item.why}"
 
 
 def _is_about(item: Accepted, criteria: Criteria, row: Benchmark) -> bool:

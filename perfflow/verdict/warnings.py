@@ -21,7 +21,7 @@ def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterato
     for row in rows:
         if row.gating:
             yield from _regression(record, row, criteria)
-    yield from (f"{CONCERN}{row.name} {row.metric} {judged(row, criteria)}" for row in memory.concerns(rows, criteria))
+    yield from (f"{CONCERN}{row.title} {judged(row, criteria)}" for row in memory.concerns(rows, criteria))
     for step_id, step in record.ended_steps():
         planned = record.planned[step_id]
         if planned.allowed and step.status in ("failed", "timeout"):
@@ -38,7 +38,7 @@ def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[
     if item:
         up_to = "" if row.decision == "regressed" else "unproven, up to "
         change = format_change(-found if row.better == "higher" else found)
-        yield f"{ACCEPTED}{item.until}: {row.name} {row.metric} {up_to}{change}: {item.why}"
+        yield f"{ACCEPTED}{item.until}: {row.title} {up_to}{change}: {item.why}"
     elif row.decision == "regressed" and row.level == "concern":
         action = format_threshold(criteria.thresholds_of(row.name, row.metric).action)
-        yield f"{CONCERN}{row.name} {row.metric} {judged(row, criteria)} (action threshold {action})"
+        yield f"{CONCERN}{row.title} {judged(row, criteria)} (action threshold {action})"

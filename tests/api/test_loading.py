@@ -151,7 +151,7 @@ def test_what_a_notebook_shows_is_escaped(here: Path, tmp_path: Path) -> None:
         assert text not in page
     assert "\x1b" not in repr(run)
     assert "+20.0%" in page
-    assert "regressed (action)" in page
+    assert "regressed (over 10%)" in page
 
 
 def test_a_long_table_says_what_it_leaves_out(here: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def exported(root: Path) -> dict[str, str]:
 def test_head_alone_is_measured_and_nothing_is_judged(root: Path) -> None:
     done = gate(root, "--base-results", "main")
     assert done.returncode == 0, done.stderr
-    assert "regressed (action, unpaired)" in done.stdout
+    assert "regressed (over 10%, unpaired)" in done.stdout
     assert "nothing is judged" in done.stdout
     assert "review:gate:perf" not in done.stdout
     assert "PASS" not in done.stdout

@@ -73,7 +73,7 @@ def test_what_crashes_or_is_lost_on_head_is_named_and_the_rest_is_judged(project
     gated.edit(project, "b03", "return 0;", "__builtin_trap();")
     status, result = gate(project)
     assert status == 3
-    assert "not measured on the candidate: b01 cpu" in result["reasons"]
+    assert "no longer measured: b01 cpu" in result["reasons"]
     (crash,) = [reason for reason in result["reasons"] if reason.startswith("step ")]
     assert crash == "step bench[name=b03]: on head: b03 was killed by signal 4"
     measured = {row["name"] for row in result["benchmarks"] if row["gating"] and row["decision"] != "removed"}

@@ -73,7 +73,7 @@ def test_a_program_that_only_head_has_is_new_and_one_that_only_base_has_is_remov
     result = tree.run(text, base="main")
     decisions = {item.name: item.decision for item in result.benchmarks}
     assert decisions == {"old": "removed", "both": "same", "fresh": "new"}
-    assert (result.verdict, result.reasons) == ("error", ["not measured on the candidate: old cost"])
+    assert (result.verdict, result.reasons) == ("error", ["no longer measured: old cost"])
 
 
 @pytest.mark.parametrize(("base", "head", "where"), [("exit 3", "echo 1", "base"), ("echo 1", "exit 3", "head")])
@@ -133,7 +133,7 @@ def test_a_suite_is_listed_on_both_sides(tree: Project) -> None:
     assert decisions.keys() == {"kept"}
     # By CPU time, or by wall time if its single run had to wait for a core.
     (reason,) = [reason for reason in result.reasons if "lost" in reason]
-    assert reason in [f"not measured on the candidate: lost {clock}" for clock in ("cpu", "time")]
+    assert reason in [f"no longer measured: lost {clock}" for clock in ("cpu", "time")]
 
 
 def test_a_benchmark_of_a_suite_that_crashes_leaves_the_others(tree: Project) -> None:
@@ -160,7 +160,7 @@ stages:
     git(tree.folder, "rm", "-q", "two.in")
     git(tree.folder, "commit", "-qm", "gone")
     result = tree.run(text, base="main")
-    assert result.reasons == ["not measured on the candidate: two cost"]
+    assert result.reasons == ["no longer measured: two cost"]
 
 
 @pytest.mark.parametrize(

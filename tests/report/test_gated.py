@@ -15,9 +15,12 @@ from perfflow.model.criteria import Accepted
 from perfflow.model.result import Attribution, HotspotResult, Result
 from perfflow.report import markdown, terminal
 from perfflow.report.blame import MOST_COMMITS
+from perfflow.report.html import document
+from perfflow.report.payloads.comment import comment
 from perfflow.report.sanitize import cells
 from perfflow.report.truncate import MOST_ROWS
 from perfflow.store.result_file import read, to_text
+from perfflow.store.sample_order import TakingOrder
 from tests.report.gated import BLAMED, ROUTE, advised, as_gate, gated, hostile_gate, passed
 from tests.report.results import HOSTILE, everything, single, stored, wave
 from tests.report.test_many import suite
@@ -50,6 +53,15 @@ def gate(*events: dict[str, Any], **keys: Any) -> Result:
 def gate_lines(result: Result) -> dict[str, tuple[str, str]]:
     rows = tables(parsed(markdown.render(result)))["Gates"][1:]
     return {name: (status, evidence) for name, status, evidence in rows}
+
+
+@pytest.mark.parametrize("result", [gated(), passed()])
+def test_a_gate_has_one_pair_of_names_on_every_page(result: Result) -> None:
+    page = re.sub(r"<(script|style).*?</\1>", "", document.render(result, TakingOrder({})), flags=re.DOTALL)
+    for text in (re.sub(r'class="[^"]*"', "", page), markdown.render(result), comment(result), shown(result, 200)):
+        assert re.search(r"\b[Hh]ead\b", text)
+        # The evidence lines have a grammar of their own.
+        assert not re.findall(r"baseline|candidate|optimized", text.replace("Δ vs baseline", ""), re.IGNORECASE)
 
 
 @pytest.mark.parametrize(("name", "result"), [("gated", gated()), ("gate-passed", passed()), ("advised", advised())])

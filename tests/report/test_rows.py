@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.model.result import Result
+from perfflow.model.result import Benchmark, Result
 from perfflow.model.result_samples import Bounds
 from perfflow.report import summary, terminal
 from perfflow.report.footer import notes
@@ -48,6 +48,32 @@ def test_every_page_explains_it_once() -> None:
         comment(result),
     ]
     assert [page.count(OTHER_THAN_MEDIANS) for page in pages] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("decision", ["regressed", "same"])
+def test_a_clock_has_a_name_that_needs_no_legend(decision: str) -> None:
+    result = drifting(1.3 if decision == "regressed" else 1.0)
+    clock = row(result).model_copy(update={"metric": "uncontended"})
+    assert clock.decision == decision
+    result = result.model_copy(update={"benchmarks": [clock]})
+    for page in (terminal.render(result, width=200, color=False, unicode=True), summary.render(result)):
+        assert "time without core waits" in page
+        assert "uncontended" not in page
+
+
+def test_the_terminal_shows_a_slowdown_once_and_every_other_row_that_got_worse() -> None:
+    result = drifting(1.3)
+    (time,) = result.benchmarks
+    others = [time.model_copy(update={"metric": name, "gating": False}) for name in ("cpu", "rss")]
+
+    def shown(*rows: Benchmark) -> list[str]:
+        text = terminal.render(
+            result.model_copy(update={"benchmarks": list(rows)}), width=200, color=False, unicode=True
+        )
+        return [line.split()[1] for line in text.splitlines() if line.startswith("  b ")]
+
+    assert shown(time, *others) == ["time", "rss"]
+    assert shown(time.model_copy(update={"decision": "same"}), *others) == ["cpu", "rss", "time"]
 
 
 def test_an_end_that_is_not_known_is_said_to_be_unbounded() -> None:

@@ -55,7 +55,7 @@ def test_colour_is_only_added_where_it_is_asked_for() -> None:
 
 def test_the_decision_survives_a_narrow_terminal() -> None:
     lines = shown(everything(), 60).splitlines()
-    for name, word in (("encode", "regressed (action)"), ("noisy", "unproven")):
+    for name, word in (("encode", "regressed (over 10%)"), ("noisy", "unproven")):
         assert any(line.startswith(f"  {name}") and word in line for line in lines), name
 
 

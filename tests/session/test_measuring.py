@@ -238,7 +238,7 @@ def test_a_benchmark_that_only_one_side_has_turns_up_by_name(project: Project) -
     )
     result = project.run(text.format(baseline="kept gone", candidate="kept"))
     assert row(result, "gone", "time").decision == "removed"
-    assert "not measured on the candidate: gone time" in result.reasons
+    assert "no longer measured: gone time" in result.reasons
     assert result.verdict == "error"
     result = project.run(text.format(baseline="kept", candidate="kept fresh"))
     assert (row(result, "fresh", "time").decision, row(result, "fresh", "time").level) == ("new", "ok")

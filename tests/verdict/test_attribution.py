@@ -103,7 +103,7 @@ def test_a_function_that_was_not_there_is_told_as_such() -> None:
     record = record_with("counted", "instructions", {"fresh": (0, 500), "same": (1000, 1000)})
     (found,) = attributions(record, [row("instructions", 1000, 1500)])
     assert (found.function, found.baseline, found.candidate, found.change) == ("fresh", 0.0, 500.0, None)
-    assert found.note.startswith("not seen on the baseline")
+    assert found.note.startswith("not seen before")
 
 
 def test_counts_are_for_each_operation() -> None:

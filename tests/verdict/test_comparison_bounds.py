@@ -316,7 +316,7 @@ def test_a_run_says_what_is_missing() -> None:
     gone = pairs("b", ramp(12), ramp(12))
     lone = [{key: value for key, value in event.items() if key != "candidate"} | {"alone": True} for event in gone]
     lost = judged(*lone, *pairs("c", ramp(12), ramp(12)), ended("b"), ended("c"), steps=[planned("b"), planned("c")])
-    assert "not measured on the candidate: b time" in lost.reasons
+    assert "no longer measured: b time" in lost.reasons
     assert judged(ended("b")).reasons == [NOTHING]
 
 

@@ -143,7 +143,7 @@ def test_one_side_that_lost_a_benchmark_is_an_error() -> None:
     assert row(result, "time", "fresh").decision == "new"
     assert [target.status for target in result.targets] == ["not measured", "met"]
     assert result.verdict == "error"
-    assert "not measured on the candidate: gone time" in result.reasons
+    assert "no longer measured: gone time" in result.reasons
 
 
 def target(wanted: dict[str, Any], *events: dict[str, Any], **keys: Any) -> tuple[str, str]:

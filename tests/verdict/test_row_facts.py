@@ -416,7 +416,7 @@ def test_a_percentile_of_batches_is_named_as_one(batch: float, statistic: str, *
     events = pairs("b", [1.0371] * 6, None, inner={"p50": 1.0, "p99": 2.0, "n": 1000.0, BATCH: batch})
     found = one_target({f"time {statistic}": "<9 s"}, *events)
     assert found.status == "met"
-    assert found.detail == (f"p99 of batch means, about {batch:.0f} iterations each" if told else "")
+    assert found.detail == (f"p99 of averages over about {batch:.0f} calls each, not of single calls" if told else "")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from perfflow.model.units import Dimension, format_quantity, parse_quantity
 from perfflow.report.html import svg
 from perfflow.report.html.svg import Scale
 from perfflow.report.sanitize import shortened
-from perfflow.report.table import Bar
+from perfflow.report.table import SIDE_NAMES, Bar
 
 if TYPE_CHECKING:
     from perfflow.model.criteria import Criteria
@@ -72,8 +72,13 @@ def share_bar(before: float | None, after: float | None) -> Markup:
     return svg.picture(BAR_WIDTH, BAR_HEIGHT, "", parts, kind="bar") if parts else EMPTY
 
 
-def samples_chart(row: Benchmark, orders: Mapping[str, Sequence[int]], criteria: Criteria) -> Markup:
-    """Return the samples of both sides in the order they were taken, which shows drift, with their medians."""
+def samples_chart(
+    row: Benchmark, orders: Mapping[str, Sequence[int]], criteria: Criteria, names: Mapping[str, str] = SIDE_NAMES
+) -> Markup:
+    """Return the samples of both sides in the order they were taken, which shows drift, with their medians.
+
+    ``names``: how the report calls each side.
+    """
     dimension = criteria.metric(row.metric).dimension
     sides = [(name, side) for name, side in (("baseline", row.baseline), ("candidate", row.candidate)) if side]
     values = [value for _, side in sides for value in side.samples]
@@ -98,12 +103,12 @@ def samples_chart(row: Benchmark, orders: Mapping[str, Sequence[int]], criteria:
         ]
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, _axis(orders, low), "middle"))
     ranges = "; ".join(
-        f"{name}: {side.n} samples, {format_quantity(min(side.samples), dimension)} to "
+        f"{names[name]}: {side.n} samples, {format_quantity(min(side.samples), dimension)} to "
         f"{format_quantity(max(side.samples), dimension)}"
         for name, side in sides
         if side.samples
     )
-    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Samples of {row.name} {row.metric}. {ranges}", parts)
+    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Samples of {row.title}. {ranges}", parts)
 
 
 def _axis(orders: Mapping[str, Sequence[int]], low: float) -> str:

@@ -103,12 +103,12 @@ def _sections(
     yield "Requirements Met", tuple(_requirements(page))
     yield from _plain(sections.compared(page))
     yield "Benchmarks", tuple(_benchmarks(page))
-    yield "Samples", tuple(_samples(result, criteria, order))
+    yield "Samples", tuple(_samples(page, result, criteria, order))
     yield from _plain(sections.machines(page))
     for title, parts in _plain(sections.growth(page)):
         yield title, (*parts, *_growth(page, criteria))
-    yield "Code Layouts", tuple(_layouts(result, criteria))
-    yield "Memory over the Run", tuple(_memory(result, criteria))
+    yield "Code Layouts", tuple(_layouts(page, result, criteria))
+    yield "Memory over the Run", tuple(_memory(page, result, criteria))
     yield from _plain(sections.baseline(page) if page.template == "analysis" else ())
     for title, parts in _plain(sections.profiles(page)):
         yield title, tuple(_with_shares(parts, page))
@@ -171,7 +171,7 @@ def _benchmarks(page: Page) -> Iterator[PagePart]:
         yield from parts
 
 
-def _samples(result: Result, criteria: Criteria, order: TakingOrder) -> Iterator[PagePart]:
+def _samples(page: Page, result: Result, criteria: Criteria, order: TakingOrder) -> Iterator[PagePart]:
     """Yield pictures of the rows that the verdict rests on: regressions, then unproven rows, then improvements."""
     ranks = {"regressed": 0, "unproven": 1, "improved": 2}
     rows = [row for row in result.benchmarks if (row.gating or row.leading) and row.baseline and row.candidate]
@@ -184,7 +184,7 @@ def _samples(result: Result, criteria: Criteria, order: TakingOrder) -> Iterator
         if sum(map(len, sides.values())) > MOST_SAMPLES or all(len(set(values)) < 2 for values in sides.values()):
             continue
         orders = order.of(Wanted(row.step, row.name, row.metric, sides))
-        picture = charts.samples_chart(row, orders, criteria)
+        picture = charts.samples_chart(row, orders, criteria, page.side_names)
         if picture:
             drawn += 1
             yield Markup("<figure><figcaption><code>{}</code> <code>{}</code>: {}</figcaption>{}</figure>").format(
@@ -192,9 +192,9 @@ def _samples(result: Result, criteria: Criteria, order: TakingOrder) -> Iterator
             )
     if drawn:
         yield Markup(
-            '<p class="key"><span class="before">●</span> baseline <span class="after">▲</span> candidate; lines are '
+            '<p class="key"><span class="before">●</span> {} <span class="after">▲</span> {}; lines are '
             "medians, bands their 95% intervals.</p>"
-        )
+        ).format(*page.side_names.values())
     if len(rows) > MOST_CHARTS:
         more = Markup("<p>The samples of {} more rows are in <code>result.json</code>.</p>")
         yield more.format(len(rows) - MOST_CHARTS)
@@ -206,22 +206,22 @@ def _samples(result: Result, criteria: Criteria, order: TakingOrder) -> Iterator
 def _growth(page: Page, criteria: Criteria) -> Iterator[Markup]:
     from perfflow.report.html.growth_chart import growth_figure
 
-    yield from filter(None, (growth_figure(line, criteria) for line in page.growth[:MOST_CHARTS]))
+    yield from filter(None, (growth_figure(line, criteria, page.side_names) for line in page.growth[:MOST_CHARTS]))
 
 
-def _layouts(result: Result, criteria: Criteria) -> Iterator[Markup]:
+def _layouts(page: Page, result: Result, criteria: Criteria) -> Iterator[Markup]:
     rows = [row for row in result.benchmarks if row.layouts and row.gating]
     if rows:
         from perfflow.report.html.layout_chart import layout_figure
 
-        yield from filter(None, (layout_figure(row, criteria) for row in rows[:MOST_CHARTS]))
+        yield from filter(None, (layout_figure(row, criteria, page.side_names) for row in rows[:MOST_CHARTS]))
 
 
-def _memory(result: Result, criteria: Criteria) -> Iterator[Markup]:
+def _memory(page: Page, result: Result, criteria: Criteria) -> Iterator[Markup]:
     if result.memory:
         from perfflow.report.html.memory_chart import memory_figures
 
-        yield from memory_figures(result, criteria)
+        yield from memory_figures(result, criteria, page.side_names)
 
 
 def _ladders(result: Result, criteria: Criteria) -> Iterator[Markup]:
@@ -233,13 +233,15 @@ def _ladders(result: Result, criteria: Criteria) -> Iterator[Markup]:
 
 def _with_shares(parts: Sequence[PagePart], page: Page) -> Iterator[PagePart]:
     """Yield the parts, with a bar for each share in the tables of profiles."""
-    known = {tables.hotspots(each): each for each in page.profiles}
+    known = {tables.hotspots(page, each): each for each in page.profiles}
     for part in parts:
         found = known.get(part) if isinstance(part, Table) else None
         if found and isinstance(part, Table):
             bars = [charts.share_bar(spot.before, spot.after) for spot in found.spots]
             two_sided = any(spot.before is not None and spot.after is not None for spot in found.spots)
-            yield Drawn(part, Drawings("Before and after" if two_sided else "Share of the profile", bars, 4))
+            yield Drawn(
+                part, Drawings(page.profiled_sides.capitalize() if two_sided else "Share of the profile", bars, 4)
+            )
         else:
             yield part
 

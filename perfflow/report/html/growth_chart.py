@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from markupsafe import Markup
 
@@ -15,6 +15,7 @@ from perfflow.report.html import svg
 from perfflow.report.html.charts import BOTTOM, CHART_HEIGHT, CHART_WIDTH, EMPTY, LEFT, below_axis, ticks
 from perfflow.report.html.svg import Scale
 from perfflow.report.sanitize import visible
+from perfflow.report.table import SIDE_NAMES
 
 _NARROW = 12.0
 """Ratio of the ends of an axis below which a linear scale has rounder tick values."""
@@ -22,8 +23,8 @@ MOST_SIZES = 8
 """Most sizes that are written below the axis."""
 
 
-def growth_figure(line: GrowthLine, criteria: Criteria) -> Markup:
-    """Return the chart of one growth with its caption; '' if there is no curve.
+def growth_figure(line: GrowthLine, criteria: Criteria, names: Mapping[str, str] = SIDE_NAMES) -> Markup:
+    """Return the chart of one growth with its caption; '' if there is no curve. ``names``: of the sides.
 
     Both axes are logarithmic, so a power of the size is a straight line. Values of 0 cannot be drawn.
     """
@@ -35,17 +36,19 @@ def growth_figure(line: GrowthLine, criteria: Criteria) -> Markup:
     if not drawn:
         return EMPTY
     caption = Markup("<code>{}</code> <code>{}</code> with <code>{}</code>: {}").format(
-        visible(item.benchmark), visible(item.metric), visible(item.key), _words(line)
+        visible(item.benchmark), visible(item.metric), visible(item.key), _words(line, names)
     )
-    return Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(caption, _picture(item, drawn, criteria))
+    return Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(
+        caption, _picture(item, drawn, criteria, names)
+    )
 
 
-def _words(line: GrowthLine) -> Markup:
+def _words(line: GrowthLine, names: Mapping[str, str]) -> Markup:
     texts = [
         Markup('<span class="{}">{} {}</span> {}').format(kind, mark, side, text)
         for kind, mark, side, text, known in (
-            ("before", "●", "baseline", line.baseline, line.source.baseline),
-            ("after", "▲", "candidate", line.candidate, line.source.candidate),
+            ("before", "●", names["baseline"], line.baseline, line.source.baseline),
+            ("after", "▲", names["candidate"], line.candidate, line.source.candidate),
         )
         if known
     ]
@@ -53,7 +56,7 @@ def _words(line: GrowthLine) -> Markup:
     return texts_of_sides + f"; {line.decision}" if line.source.decision else texts_of_sides
 
 
-def _picture(item: Growth, sides: list[tuple[str, Grown]], criteria: Criteria) -> Markup:
+def _picture(item: Growth, sides: list[tuple[str, Grown]], criteria: Criteria, names: Mapping[str, str]) -> Markup:
     points = [point for _, side in sides for point in side.points]
     curves = [point for _, side in sides for point in side.curve]
     values = [value for point in (*points, *curves) for value in (point.value, point.low, point.high)]
@@ -78,7 +81,7 @@ def _picture(item: Growth, sides: list[tuple[str, Grown]], criteria: Criteria) -
     words = f"{visible(item.key)}, both axes logarithmic; bands: 95% confidence of the curve"
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, words, "middle"))
     growths = "; ".join(
-        f"{'baseline' if kind == 'before' else 'candidate'}: {grown_text(side)}" for kind, side in sides
+        f"{names['baseline' if kind == 'before' else 'candidate']}: {grown_text(side)}" for kind, side in sides
     )
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Growth of {item.benchmark} {item.metric}. {growths}", parts)
 

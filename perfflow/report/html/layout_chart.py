@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from markupsafe import Markup
@@ -15,6 +15,7 @@ from perfflow.report.html import svg
 from perfflow.report.html.charts import CHART_WIDTH, EMPTY, LEFT, from_zero, ticks
 from perfflow.report.html.svg import Scale
 from perfflow.report.sanitize import visible
+from perfflow.report.table import SIDE_NAMES
 
 _HEIGHT = 120.0
 _LANES = {"baseline": 30.0, "candidate": 68.0}
@@ -22,8 +23,11 @@ _SPREAD = (0.0, -8.0, 8.0, -4.0, 4.0, -12.0, 12.0)
 """Vertical offsets of the points of a lane in turn, so that equal points do not hide each other."""
 
 
-def layout_figure(row: Benchmark, criteria: Criteria) -> Markup:
-    """Return the chart of a row that was measured over several code layouts; '' for any other row."""
+def layout_figure(row: Benchmark, criteria: Criteria, names: Mapping[str, str] = SIDE_NAMES) -> Markup:
+    """Return the chart of a row that was measured over several code layouts; '' for any other row.
+
+    ``names``: how the report calls each side.
+    """
     layouts = row.layouts
     if layouts is None or layouts.n < 2 or not (row.baseline and row.candidate):
         return EMPTY
@@ -34,7 +38,7 @@ def layout_figure(row: Benchmark, criteria: Criteria) -> Markup:
     caption = Markup("<code>{}</code> <code>{}</code>: {} code layouts of each side, between layouts ±{}").format(
         visible(row.name), visible(row.metric), layouts.n, f"{layouts.deviation:.1%}"
     )
-    picture = _picture(row, sides, layouts, criteria)
+    picture = _picture(row, sides, layouts, criteria, names)
     return Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(caption, picture)
 
 
@@ -47,7 +51,9 @@ def _per_layout(sample: Sample, layouts: LayoutsOf, side: int) -> list[float]:
     return [fmean(values) for values in found.values()]
 
 
-def _picture(row: Benchmark, sides: dict[str, list[float]], layouts: LayoutsOf, criteria: Criteria) -> Markup:
+def _picture(
+    row: Benchmark, sides: dict[str, list[float]], layouts: LayoutsOf, criteria: Criteria, names: Mapping[str, str]
+) -> Markup:
     dimension = criteria.metric(row.metric).dimension
     built = {"baseline": layouts.built.baseline, "candidate": layouts.built.candidate}
     alone = {name: sample.value for name, sample in built.items() if sample and sample.value is not None}
@@ -60,7 +66,7 @@ def _picture(row: Benchmark, sides: dict[str, list[float]], layouts: LayoutsOf, 
         parts.append(svg.text(x(tick), _HEIGHT - 20, format_quantity(tick, dimension), "middle"))
     for name, values in sides.items():
         kind, lane = ("before" if name == "baseline" else "after"), _LANES[name]
-        parts.append(svg.text(LEFT - 2, lane + 4, name, f"{kind} end"))
+        parts.append(svg.text(LEFT - 2, lane + 4, names[name], f"{kind} end"))
         parts += _lane(kind, lane, values, x)
         if name in alone:
             at = x(alone[name])
@@ -69,11 +75,11 @@ def _picture(row: Benchmark, sides: dict[str, list[float]], layouts: LayoutsOf, 
         name: f"{format_quantity(min(values), dimension)} to {format_quantity(max(values), dimension)}"
         for name, values in sides.items()
     }
-    ranges = "; ".join(f"{name}: {text}" for name, text in ends.items())
+    ranges = "; ".join(f"{names[name]}: {text}" for name, text in ends.items())
     axis = "" if low == 0 else "; the axis does not start at 0"
     words = f"one point per layout; the line is the program as built{axis}"
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, _HEIGHT - 4, words, "middle"))
-    return svg.picture(CHART_WIDTH, _HEIGHT, f"Code layouts of {row.name} {row.metric}. {ranges}", parts)
+    return svg.picture(CHART_WIDTH, _HEIGHT, f"Code layouts of {row.title}. {ranges}", parts)
 
 
 def _lane(kind: str, lane: float, values: Sequence[float], x: Scale) -> list[Markup]:

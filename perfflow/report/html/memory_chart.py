@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -17,6 +17,7 @@ from perfflow.report.html.charts import ticks as round_ticks
 from perfflow.report.html.svg import Scale
 from perfflow.report.rows import values_of
 from perfflow.report.sanitize import visible
+from perfflow.report.table import SIDE_NAMES
 
 MOST_CHARTS = 12
 METRIC = "heap_peak"
@@ -29,8 +30,11 @@ _AXES = {
 }
 
 
-def memory_figures(result: Result, criteria: Criteria) -> Iterator[Markup]:
-    """Yield a chart for each benchmark whose heap was recorded, and the number of those left out."""
+def memory_figures(result: Result, criteria: Criteria, names: Mapping[str, str] = SIDE_NAMES) -> Iterator[Markup]:
+    """Yield a chart for each benchmark whose heap was recorded, and the number of those left out.
+
+    ``names``: how the report calls each side.
+    """
     groups: dict[tuple[str, str, str], list[MemoryResult]] = {}
     for item in result.memory:
         groups.setdefault((item.step, item.benchmark, item.axis), []).append(item)
@@ -46,11 +50,16 @@ def memory_figures(result: Result, criteria: Criteria) -> Iterator[Markup]:
         caption = Markup("<code>{}</code>, heap over the run by <code>{}</code>{}").format(
             visible(benchmark), visible(step), values
         )
-        picture = memory_chart(curves, targets, criteria)
+        picture = memory_chart(curves, targets, criteria, names)
         yield Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(caption, picture)
 
 
-def memory_chart(curves: Sequence[MemoryResult], targets: Sequence[TargetResult], criteria: Criteria) -> Markup:
+def memory_chart(
+    curves: Sequence[MemoryResult],
+    targets: Sequence[TargetResult],
+    criteria: Criteria,
+    names: Mapping[str, str] = SIDE_NAMES,
+) -> Markup:
     """Return the chart of curves with the same axis, with a line for each bound on the peak."""
     required = ((target.requirement, bound_of(target, criteria)) for target in targets)
     bounds = [(words, found.bound) for words, found in required if found]
@@ -70,7 +79,7 @@ def memory_chart(curves: Sequence[MemoryResult], targets: Sequence[TargetResult]
         parts.append(svg.line("bound", LEFT, y(bound), CHART_WIDTH, y(bound)))
         parts.append(svg.text(LEFT + 4, y(bound) - 3, f"target {visible(wanted)}"))
     peaks = []
-    names: list[tuple[float, float]] = []
+    labels: list[tuple[float, float]] = []
     for curve in curves:
         kind = "before" if curve.tree == "baseline" else "after"
         peak = max(curve.held)
@@ -82,11 +91,11 @@ def memory_chart(curves: Sequence[MemoryResult], targets: Sequence[TargetResult]
         right = x(at) > CHART_WIDTH * 0.7
         place = (x(at) + (-8 if right else 8), y(peak) - 5)
         # If two peaks are close, the second label goes below the curve.
-        if any(abs(place[0] - left) < _NAME_WIDTH and abs(place[1] - high) < _NAME_HEIGHT for left, high in names):
+        if any(abs(place[0] - left) < _NAME_WIDTH and abs(place[1] - high) < _NAME_HEIGHT for left, high in labels):
             place = (place[0], y(peak) + _NAME_HEIGHT)
-        names.append(place)
+        labels.append(place)
         parts.append(svg.text(*place, f"peak {peak_text}", f"{kind}{' end' if right else ''}"))
-        peaks.append(f"{curve.tree}: peak {peak_text} at {format_quantity(at, dimension)}")
+        peaks.append(f"{names[curve.tree]}: peak {peak_text} at {format_quantity(at, dimension)}")
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, words, "middle"))
     label = f"Heap of {curves[0].benchmark} over the run. {'; '.join(peaks)}"
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
