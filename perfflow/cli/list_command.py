@@ -10,12 +10,16 @@ from typing import Any
 import click
 
 from perfflow.cli.output import say, say_page
+from perfflow.model.errors import UserError
 
 
 @click.command("list")
+@click.argument("word", default="")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(as_json: bool) -> None:
+def command(word: str, as_json: bool) -> None:
     """List the workflows that can be run by name, and the tools with their versions.
+
+    With WORD, only those whose name or description contains it, and the tool that runs a library of this name.
 
     Tools such as memray have no program of their own, so nothing is shown beside them: only a step that uses one finds
     out whether its Python package is installed. `not asked: lies in the project` marks an installed program in a folder
@@ -33,14 +37,26 @@ def command(as_json: bool) -> None:
     here = Path.cwd()
     inspection = Inspection(project.around(here))
     found = {"workflows": inventory.workflows(project.root_of(here) or here), "tools": inventory.tools(inspection)}
+    if word:
+        found = {kind: [row for row in rows if _is_about(row, word)] for kind, rows in found.items()}
+        if not any(found.values()):
+            raise UserError.of(f"no workflow and no tool is about {word!r}", "`perfflow list` shows all")
     for text in inventory.warnings():
         click.echo(f"warning: {visible(text)}", err=True)
     if as_json:
         say(json.dumps(found, ensure_ascii=False, indent=1))
         return
     for title, rows in (("Workflows", found["workflows"]), ("Tools", found["tools"])):
+        if not rows:
+            continue
         said = [(row["name"], _said(row)) for row in rows]
         say_page([f"{title}:", *described(said, style_of(sys.stdout).width)])
+
+
+def _is_about(row: Mapping[str, Any], word: str) -> bool:
+    from perfflow.model.similar import TOOLS
+
+    return word.lower() in f"{row['name']} {_said(row)}".lower() or TOOLS.get(word.lower()) == row["name"]
 
 
 def _said(row: Mapping[str, Any]) -> str:

@@ -103,11 +103,11 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve the command. Raises UserError with the most similar name for an unknown command."""
-        import difflib
-
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1, cutoff=0.5)
-            hint = f"did you mean `perfflow {near[0]}`?" if near else f"commands: {', '.join(COMMANDS)}"
+            from perfflow.model.similar import command_meant
+
+            meant = " or ".join(f"`perfflow {name}`" for name in command_meant(args[0], COMMANDS))
+            hint = f"did you mean {meant}?" if meant else f"commands: {', '.join(COMMANDS)}"
             raise UserError.of(f"no command called {args[0]!r}", hint)
         return super().resolve_command(ctx, args)
 

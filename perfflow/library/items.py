@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -11,6 +10,7 @@ from perfflow.library import lock_file, packages, references, search_path
 from perfflow.library.references import ENTRY, Reference
 from perfflow.model.errors import Problem, UserError
 from perfflow.model.lazy import dataclass
+from perfflow.model.similar import nearest_of
 from perfflow.workflow.document import Document
 from perfflow.workflow.extends import named
 from perfflow.workflow.readable import LARGEST
@@ -40,7 +40,7 @@ def entry_of(reference: Reference, paths: Mapping[str, Any]) -> tuple[str, list[
     inside = [path for path in paths if path.startswith(f"{reference.path}/")]
     if entry := reference.entry(paths):
         return entry, inside if entry in inside else [entry]
-    names = inside or difflib.get_close_matches(reference.path, [path for path in paths if _is_yaml(path)], 3, 0.3)
+    names = inside or nearest_of(reference.path, [path for path in paths if _is_yaml(path)], 3, 0.3)
     hint = f"a folder needs a {ENTRY}; " * bool(inside) + (f"it has: {', '.join(names[:5])}" if names else "")
     raise UserError.of(f"{reference.url} has no file {reference.path!r} at {reference.revision}", hint)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from perfflow.model.errors import UserError
+from perfflow.model.similar import nearest
 from perfflow.trees import project
 from perfflow.workflow.readable import Readable
 
@@ -31,8 +31,8 @@ def find(name: str, root: Path) -> Path:
     if path.is_dir():  # a workflow of that name comes first, since a folder cannot be run
         return path
     known = sorted({item.stem for item in workflows(root)})
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"workflows: {', '.join(known) or 'none'}; or give a path"
+    near = nearest(name, known)
+    hint = f"did you mean {near!r}?" if near else f"workflows: {', '.join(known) or 'none'}; or give a path"
     raise UserError.of(f"no workflow called {name!r}", hint)
 
 
@@ -50,8 +50,8 @@ def resolve(text: str, folder: Path) -> Path:
     # Compare with existing files instead of opening one: the name may be invalid for a file.
     known = {item.stem: item for item in sorted(SHIPPED.glob("*.yaml"))}
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean lib:{near[0]}?" if near else f"library: {', '.join(known) or 'empty'}"
+        near = nearest(name, known)
+        hint = f"did you mean lib:{near}?" if near else f"library: {', '.join(known) or 'empty'}"
         raise UserError.of(f"the library has no {name!r}", hint)
     return known[name]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from perfflow.model.similar import nearest_of
 from perfflow.model.units import Dimension
 
 
@@ -165,7 +165,6 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("insns", "instrs", "instructioncount"), ("instructions",)),
 }
 """Other names of a metric, without separators -> perfflow's. Similarity of letters would suggest `time` for `mem`."""
-_LONGEST = 100
 _NEAR = 0.6
 """Least similarity of two names for a suggestion: `latency` must not suggest `rate`."""
 
@@ -174,7 +173,7 @@ def meant_by(name: str, known: Collection[str]) -> str:
     """Return a hint with the known metric that ``name`` probably means; '' if there is none."""
     plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
     others = [word for word in _OTHER_WORDS.get(plain, ()) if word in known]
-    near = others or (difflib.get_close_matches(name, known, n=1, cutoff=_NEAR) if len(name) <= _LONGEST else [])
+    near = others or nearest_of(name, known, 1, _NEAR)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 

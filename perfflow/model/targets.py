@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +9,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from perfflow.model import similar
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import (
     COMPARED_STATISTICS,
@@ -20,6 +20,7 @@ from perfflow.model.metrics import (
     meant_by,
     statistic_dimension,
 )
+from perfflow.model.similar import nearest
 from perfflow.model.units import GROWTH_CLASSES, Relation, Requirement, UnitError, parse_requirement
 
 
@@ -59,7 +60,7 @@ class Figure(NamedTuple):
 def read_key(key: str, metrics: Mapping[str, Metric]) -> Figure:
     """Read ``[metric] [statistic]``; the metric is time by default. Raises UnitError if one of them is unknown."""
     known = {**METRICS, **metrics}
-    words = key.split()
+    words = [word if word in known else similar.STATISTICS.get(word, word) for word in key.split()]
     if words and words[0] not in known and words[0] in STATISTICS:
         words = ["time", *words]
     if not words or words[0] not in known:
@@ -69,8 +70,8 @@ def read_key(key: str, metrics: Mapping[str, Metric]) -> Figure:
         return Figure(metric, default_statistic(metric), given=False)
     statistic = " ".join(words[1:])
     if statistic not in STATISTICS:
-        near = difflib.get_close_matches(statistic, STATISTICS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(STATISTICS)}"
+        near = nearest(statistic, STATISTICS)
+        hint = f"did you mean {near!r}?" if near else f"known: {', '.join(STATISTICS)}"
         raise UnitError(f"unknown statistic {statistic!r}", hint)
     return Figure(metric, statistic, given=True)
 

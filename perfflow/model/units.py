@@ -14,6 +14,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from perfflow.model.lazy import dataclass, lazy_pattern
+from perfflow.model.similar import nearest
 
 
 class Dimension(StrEnum):
@@ -158,16 +159,14 @@ def _finite(number: Fraction, text: str) -> float:
 
 
 def _nearest_unit(unit: str) -> str:
-    import difflib
-
     if unit.startswith(","):
         return "write numbers with a decimal point and without thousands separators, such as 9.95ms"
     folded = {known.lower(): known for known in UNITS}
     if unit.lower() in folded:
         return f"did you mean {folded[unit.lower()]!r}?"
-    near = difflib.get_close_matches(unit, UNITS, n=1, cutoff=0.5)
+    near = nearest(unit, UNITS)
     return (
-        f"did you mean {near[0]!r}?"
+        f"did you mean {near!r}?"
         if near
         else "known units: ns us ms s, B KB KiB MB MiB GiB, B/s GiB/s, /s, GFLOP/s, %, x"
     )

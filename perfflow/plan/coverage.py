@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfflow.model.peaks import PEAK_DIMENSIONS, Peaks, key_of
+from perfflow.model.similar import did_you_mean
 from perfflow.model.targets import Target, crossing_hint, matches, read_key
 from perfflow.model.units import UnitError
 from perfflow.plan import requirements, runs_on
@@ -20,7 +21,6 @@ from perfflow.workflow.document import Loc
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.load import Draft
 from perfflow.workflow.roles import names_its_own_benchmarks
-from perfflow.workflow.yaml_hints import did_you_mean
 
 LINTS = (
     "target",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from perfflow.model.similar import did_you_mean
 from perfflow.model.techniques import OUTSIDE, TECHNIQUES, rank
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Step
-from perfflow.workflow.yaml_hints import did_you_mean
 
 COMPUTE_FIRST = "compute-first"
 ORDER = "hierarchy-order"

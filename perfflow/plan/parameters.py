@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perfflow.model.errors import Problem
+from perfflow.model.similar import did_you_mean
 from perfflow.workflow import written_numbers
 from perfflow.workflow.model import Param
-from perfflow.workflow.yaml_hints import did_you_mean
 
 MISSING = "missing-parameter"
 """Rule of the problem that a required parameter has no value: fatal for a run, but no error in the file."""

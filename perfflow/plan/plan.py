@@ -13,6 +13,7 @@ from typing import Any
 from perfflow.model.criteria import Criteria
 from perfflow.model.errors import Problem
 from perfflow.model.lazy import dataclass
+from perfflow.model.similar import did_you_mean
 from perfflow.model.targets import matches
 from perfflow.plan import matrix
 from perfflow.plan.follow_up_errors import is_in_doubt
@@ -32,7 +33,6 @@ from perfflow.workflow.roles import (
     role_of,
     tool_of,
 )
-from perfflow.workflow.yaml_hints import did_you_mean
 
 MOST_CELLS = 8000
 """Most cells of all steps together; a step without a matrix is one cell."""

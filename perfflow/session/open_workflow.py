@@ -8,6 +8,7 @@ from pathlib import Path
 from perfflow.library.pinned import PROJECT, Library
 from perfflow.model.errors import Problem, Severity, UserError, in_file_order
 from perfflow.model.lazy import dataclass
+from perfflow.model.similar import nearest
 from perfflow.plan import coverage, duplicate_metrics, parameters
 from perfflow.plan import plan as planning
 from perfflow.plan.plan import Plan, Planned
@@ -121,10 +122,8 @@ def _nothing_selected(plan: Plan, stages: Sequence[str], start: str | None) -> U
 
 
 def _require_known(given: Sequence[str], known: Collection[str], kind: str) -> None:
-    import difflib
-
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"{kind}s: {', '.join(dict.fromkeys(known))}"
+            near = nearest(name, known)
+            hint = f"did you mean {near!r}?" if near else f"{kind}s: {', '.join(dict.fromkeys(known))}"
             raise UserError.of(f"the workflow has no {kind} {name!r}", hint)

@@ -6,7 +6,6 @@ are read from the objects. The user's ssh and credential helpers work as long as
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 import tempfile
@@ -18,6 +17,7 @@ from pathlib import Path
 from perfflow.machine.program_path import outside
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.lazy import dataclass, lazy_pattern
+from perfflow.model.similar import nearest
 from perfflow.trees.git import Done, Git
 
 LIMIT = 120.0
@@ -92,8 +92,8 @@ def tip(url: str, revision: str, root: Path, within: Path | None = None) -> tupl
         if found := refs.get(f"{name}^{{}}") or refs.get(name):
             return found, kind
     known = [name.split("/", 2)[2] for name in refs if not name.endswith("^{}")]
-    near = difflib.get_close_matches(revision, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(known[:10]) or 'none'}"
+    near = nearest(revision, known)
+    hint = f"did you mean {near!r}?" if near else f"it has: {', '.join(known[:10]) or 'none'}"
     if _SHORTENED.fullmatch(revision):
         hint = "write all digits of a commit"
     raise UserError.of(f"{url} has no tag and no branch called {revision!r}", hint)

@@ -6,7 +6,6 @@ nothing in the project changes until a commit is stored there on request (``comm
 
 from __future__ import annotations
 
-import difflib
 import errno
 import hashlib
 import os
@@ -18,6 +17,7 @@ from pathlib import Path
 from perfflow.machine.private_folder import private_folder
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.lazy import dataclass
+from perfflow.model.similar import nearest
 from perfflow.trees import git, submodule_links
 from perfflow.trees.git import Git
 
@@ -120,8 +120,8 @@ class Repository:
     def _near(self, name: str) -> str:
         known = self.git().run("for-each-ref", "--format=%(refname:short)").decode(errors="replace").split("\n")
         remote = [ref for ref in known if name and ref.endswith(f"/{name}")]
-        near = remote[:1] or difflib.get_close_matches(name, known, 1)
-        meant = f"did you mean {near[0]}?" if near and near[0] else ""
+        near = next(iter(remote), "") or nearest(name, known)
+        meant = f"did you mean {near}?" if near else ""
         if self.shallow:
             return "; ".join(filter(None, (meant, _DEEPEN)))
         return meant or "git log --oneline and git branch --all list commits and branches"

@@ -21,9 +21,10 @@ from perfflow.model.criteria import (
 )
 from perfflow.model.metrics import COMPARED_STATISTICS, METRICS, Better, Metric, meant_by
 from perfflow.model.peaks import read_peak_key
+from perfflow.model.similar import did_you_mean
 from perfflow.model.targets import Target, read_key, target_of
 from perfflow.model.units import Dimension, Relation, UnitError, parse_as
-from perfflow.workflow import model, route_checks, yaml_hints
+from perfflow.workflow import model, route_checks
 from perfflow.workflow.document import Loc
 from perfflow.workflow.expression_text import OPEN, ExpressionError
 from perfflow.workflow.expressions import render
@@ -167,7 +168,7 @@ def _check_metric(draft: Draft, metric: str | None, loc: Loc, known: Mapping[str
         text = "without `metric`, this entry covers only the metric that decides the verdict of the benchmark"
         draft.warn(loc, text, "write `metric: time`, or the metric that may get worse")
     elif metric not in known and not _adds_unknown_metrics(draft):
-        hint = meant_by(metric, known) or yaml_hints.did_you_mean("", known, "metrics")
+        hint = meant_by(metric, known) or did_you_mean("", known, "metrics")
         draft.complain((*loc, "metric"), f"unknown metric `{metric}`", hint)
 
 
@@ -181,7 +182,7 @@ def _peaks(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[tuple[str, f
             draft.complain(loc, f"`{name}` has no precision", f"write `{name}` or `flops {precision}`", key=True)
             continue
         if name not in known:
-            hint = meant_by(name, known) or yaml_hints.did_you_mean("", known, "metrics")
+            hint = meant_by(name, known) or did_you_mean("", known, "metrics")
             draft.complain(loc, f"unknown metric `{name}` under `peaks`", hint, key=True)
             continue
         try:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from perfflow.model.similar import did_you_mean
 from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Matrix, Scalar, Step
 from perfflow.workflow.roles import is_suite, names_its_own_benchmarks, role_of
-from perfflow.workflow.yaml_hints import did_you_mean
 
 LEAST_SIZES = 3
 """Fewest sizes from which growth can be fitted."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from perfflow.model.lazy import lazy_pattern
+from perfflow.model.similar import did_you_mean
 from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
 from perfflow.workflow.expression_text import ExpressionError
@@ -15,7 +16,6 @@ from perfflow.workflow.expressions import ROOTS, STATUS_FUNCTIONS, Expression, c
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Stage, Step, as_data
 from perfflow.workflow.roles import role_of
-from perfflow.workflow.yaml_hints import did_you_mean
 
 _BRACES = lazy_pattern(r"(?<![${])\{\{-?\s*(?:params|matrix|steps|ops)\b")
 _STAGE_KEYS = ("env", "working-directory", "shell", "timeout")

@@ -15,10 +15,10 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from perfflow.model.errors import Place, Problem, Severity, UserError
 from perfflow.model.lazy import dataclass
+from perfflow.model.similar import nearest
 from perfflow.workflow.document import MAX_DEPTH, Document, Loc
 from perfflow.workflow.model import DOING, STAGES
 from perfflow.workflow.readable import Readable
-from perfflow.workflow.yaml_hints import nearest
 from perfflow.workflow.yaml_text import read_file, read_text
 
 MAX_EXTENDS = 10

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfflow.model.criteria import Route
+from perfflow.model.similar import did_you_mean
 from perfflow.workflow.document import Loc
 from perfflow.workflow.expression_text import OPEN, ExpressionError
 from perfflow.workflow.expressions import Expression
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Route as Written
 from perfflow.workflow.route_facts import FACTS, MATCHING, FactKind, examples
-from perfflow.workflow.yaml_hints import did_you_mean
 
 
 def read(draft: Draft) -> Iterator[Route]:

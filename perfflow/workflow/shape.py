@@ -14,11 +14,14 @@ from typing import Any, Generic, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from perfflow.model import similar
+from perfflow.model.criteria import THRESHOLD_KEYS
 from perfflow.model.errors import Problem
 from perfflow.model.lazy import dataclass
+from perfflow.tools import registry
 from perfflow.workflow import yaml_hints
 from perfflow.workflow.document import Document, Loc
-from perfflow.workflow.model import DOING, STAGES, Header, Workflow
+from perfflow.workflow.model import DOING, STAGES, Header, Step, Workflow
 from perfflow.workflow.yaml_scalar import flow
 
 MAX_PROBLEMS = 100
@@ -94,7 +97,7 @@ def _mistakes(error: ValidationError, data: Any) -> Iterator[_Mistake]:
     errors = list(islice(error.errors(include_url=False), MAX_PROBLEMS * 4))
     unknown = [item["loc"] for item in errors if item["type"] == "extra_forbidden"]
     stand_ins = {
-        (*loc[:-1], yaml_hints.meant_by(str(loc[-1]), [str(item["loc"][-1])]))
+        (*loc[:-1], similar.key_meant(str(loc[-1]), [str(item["loc"][-1])]))
         for loc in unknown
         for item in errors
         if item["type"] == "missing"
@@ -153,7 +156,7 @@ def _meant(model: type[BaseModel], mistake: _Mistake) -> Loc:
     if mistake.kind != "extra_forbidden":
         return mistake.loc
     key = str(mistake.loc[-1])
-    return (*mistake.loc[:-1], yaml_hints.meant_by(key, keys_of(model, mistake.loc[:-1])) or key)
+    return (*mistake.loc[:-1], similar.key_meant(key, keys_of(model, mistake.loc[:-1])) or key)
 
 
 _REQUIRED: Mapping[str, Mapping[str, Any]] = {"Header": {"perfflow": 1}}
@@ -307,7 +310,7 @@ _MAP_TYPES = {"dict_type", "model_type", "model_attributes_type"}
 def _nearest_choice(mistake: _Mistake) -> str:
     expected = str(mistake.errors[0].get("ctx", {}).get("expected", ""))
     choices = [choice.strip(" '") for choice in expected.replace(" or ", ",").split(",")]
-    near = yaml_hints.nearest(str(mistake.value), choices)
+    near = similar.nearest(str(mistake.value), choices)
     return f"did you mean {near!r}?" if near else ""
 
 
@@ -324,9 +327,15 @@ def _unknown_key_hint(document: Document, model: type[BaseModel], mistake: _Mist
     if mistake.value is None and getattr(document.node(loc[:-1]), "flow_style", False):
         return "quote strings that contain a comma inside { }"
     inner = mistake.loc[:-1]
-    elsewhere = "" if inner else _ELSEWHERE.get(model.__name__, {}).get(key, "")
+    elsewhere = ""
     if model is Header:
-        elsewhere = elsewhere or _thresholds_hint((*inner, key), mistake.value)
+        place = (*inner, key)
+        elsewhere = _thresholds_hint(place, mistake.value) or _stages_hint(place, mistake.value)
+    elif model is Step and not inner:
+        uses = document.child(document.node(loc[:-1]), "uses")
+        elsewhere = _tool_hint(str(uses.value) if uses else "", key, mistake.value)
+    if not inner:
+        elsewhere = elsewhere or _ELSEWHERE.get(model.__name__, {}).get(key, "")
     return elsewhere or yaml_hints.for_unknown_key(key, keys_of(model, inner))
 
 
@@ -334,11 +343,43 @@ def _thresholds_hint(loc: Loc, value: Any) -> str:
     """Return the hint for a key that is written elsewhere under ``thresholds``, or '' for another key."""
     if loc in (("memory-thresholds",), ("thresholds", "memory-thresholds")):
         return f"write `thresholds: {{memory: {flow(value)}}}`"
+    if len(loc) == 1:
+        meant = similar.KEYS.get(str(loc[0]), loc[0])
+        return f"write `thresholds: {{{meant}: {flow(value)}}}`" if meant in THRESHOLD_KEYS else ""
     if loc[:-1] not in (("thresholds",), ("thresholds", "memory")):
         return ""
     if value in ("off", False):
         return f"to measure {loc[-1]!r} without judging it, write at top level: `ignore: [{flow(loc[-1])}]`"
     return f"write `thresholds: {{for: {{{flow(loc[-1])}: {flow(value)}}}}}`" if isinstance(value, dict) else ""
+
+
+def _stages_hint(loc: Loc, value: Any) -> str:
+    """Return the hint for what belongs into a step, or another word for a stage, at top level; '' for other keys."""
+    key = str(loc[0]).lower()
+    if len(loc) > 1:
+        return ""
+    if stage := similar.STAGES.get(key):
+        return f"write the steps that measure under `stages: {{{stage}: [...]}}`"
+    action = key if key in DOING else similar.KEYS.get(key, "")
+    if action in DOING:
+        return f"write `stages: {{baseline: [{{{action}: {flow(value)}}}]}}`"
+    tool = similar.TOOLS.get(key) or (key if registry.find(key) else "")
+    return f"write `stages: {{baseline: [{{uses: {tool}}}]}}`" if tool else ""
+
+
+def _tool_hint(uses: str, key: str, value: Any) -> str:
+    """Return the hint for a key of a step that is an option of its tool, or names a tool; '' for other keys."""
+    word = similar.KEYS.get(key.lower(), "")
+    tool = registry.find(similar.TOOLS.get(uses, uses))
+    if tool:
+        options = keys_of(tool.options)
+        own = "command" if word == "run" and "command" in options else similar.key_meant(key, options)
+        return f"write `with: {{{own}: {flow(value)}}}`" if word == "run" or similar.is_habit(key, own) else ""
+    if word in DOING:
+        return f"write `{word}: {flow(value)}`"
+    named = "" if uses else similar.TOOLS.get(key.lower()) or (key if registry.find(key) else "")
+    option = f" and `with: {{bench: {flow(value)}}}`" if named == "cargo-bench" and isinstance(value, str) else ""
+    return f"write `uses: {named}`{option}" if named else ""
 
 
 _STEP_HINT = "a stage is a list of steps: start each step with `- `"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perfflow.model.metrics import METRICS, Metric
+from perfflow.model.similar import did_you_mean, nearest, tool_meant
 from perfflow.model.units import Dimension, UnitError, duration, parse_quantity, parse_requirement, unit_of
 from perfflow.tools import registry
 from perfflow.tools.adapter import Role
@@ -23,7 +24,6 @@ from perfflow.workflow.load import Draft
 from perfflow.workflow.model import DOING, MAX_CELLS, Param, Parse, Stage, Step
 from perfflow.workflow.roles import AUTO, BENCHMARK, CANDIDATES_STAGE, metrics_added_by, role_of, tool_of
 from perfflow.workflow.shape import keys_of, read_options
-from perfflow.workflow.yaml_hints import did_you_mean, nearest
 
 _MOVE = "a stage that measures times `run`; if the step prepares something, move it to the stage `build`"
 _STREAMS = ("discard", "pipe")
@@ -143,7 +143,8 @@ def _complain_of_tool(draft: Draft, name: str, loc: Loc) -> None:
         draft.complain(loc, f"the tool {name!r} cannot be used: {reason}", "repair or uninstall that distribution")
     else:
         known = "`perfflow list` shows all tools; to use your own, write the path of its file: uses: ./tools/NAME.yaml"
-        draft.complain(loc, f"unknown tool {name!r}", did_you_mean(name, registry.known()) or known)
+        meant = tool_meant(name, registry.known())
+        draft.complain(loc, f"unknown tool {name!r}", f"did you mean `{meant}`?" if meant else known)
 
 
 def _check_needs(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from perfflow.model.errors import Problem, UserError
+from perfflow.model.similar import did_you_mean
 from perfflow.tools import registry
 from perfflow.tools.adapter import CommandOptions
 from perfflow.workflow import step_checks
@@ -17,7 +18,6 @@ from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Step, Workflow
 from perfflow.workflow.readable import Readable
 from perfflow.workflow.shape import read_shape
-from perfflow.workflow.yaml_hints import did_you_mean
 from perfflow.workflow.yaml_text import read_file
 
 _TAKEN = {"shell", *CommandOptions.model_fields}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection
-from itertools import islice
 from pathlib import Path
 
 from yaml.nodes import MappingNode, Node
 
 from perfflow.model.lazy import dataclass, lazy_pattern
+from perfflow.model.similar import did_you_mean, is_habit, key_meant, nearest
 
 
 @dataclass(frozen=True)
@@ -142,91 +141,21 @@ def for_key(key: Node) -> str:
     return "write a plain word before the `:`"
 
 
-FOREIGN_KEYS = {
-    "depends": "needs",
-    "deps": "needs",
-    "depends_on": "needs",
-    "depends-on": "needs",
-    "requires_steps": "needs",
-    "after": "needs",
-    "script": "run",
-    "cmd": "run",
-    "cmds": "run",
-    "shell_command": "run",
-    "inputs": "params",
-    "vars": "params",
-    "parameters": "params",
-    "variables": "env",
-    "environment": "env",
-    "dir": "working-directory",
-    "cwd": "working-directory",
-    "workdir": "working-directory",
-    "working_directory": "working-directory",
-    "timeout-minutes": "timeout",
-    "timeout_minutes": "timeout",
-    "allow_failure": "continue-on-error",
-    "ignore_error": "continue-on-error",
-    "continue_on_error": "continue-on-error",
-    "retry": "retries",
-    "version": "perfflow",
-    "jobs": "stages",
-    "tasks": "stages",
-    "when": "if",
-    "strategy": "matrix",
-    "action": "uses",
-    "tool": "uses",
-    "args": "with",
-    "options": "with",
-    "warm-up": "warmup",
-}
-"""Keys of other workflow runners -> keys of perfflow."""
-
 _UNIT_NEEDED = {"timeout-minutes", "timeout_minutes"}
 
 
 _LONGEST_LINE = 2000
 """Longest line, in characters, that is searched for known mistakes: some patterns need quadratic time."""
-_SHOWN_KEYS = 14
-_SEARCHED = 1000
-"""Most names that are compared with a misspelt one; each comparison takes about 20 μs."""
-
-
-def nearest(name: str, known: Collection[str], cutoff: float = 0.5) -> str:
-    """Return the known name that is most similar to ``name``, or '' if none is similar enough."""
-    if len(name) > 100:
-        return ""
-    found = difflib.get_close_matches(name, list(islice(known, _SEARCHED)), n=1, cutoff=cutoff)
-    return found[0] if found else ""
-
-
-def did_you_mean(name: str, known: Collection[str], otherwise: str = "") -> str:
-    """Return a hint with the most similar known name, else with all of them after ``otherwise``."""
-    near = nearest(name, known)
-    shown = ", ".join(islice(known, _SHOWN_KEYS)) + (", ..." if len(known) > _SHOWN_KEYS else "")
-    return f"did you mean `{near}`?" if near else f"{otherwise}: {shown or 'none'}" if otherwise else ""
-
-
-def meant_by(key: str, known: Collection[str]) -> str:
-    """Return the key that was probably meant: by another runner's name, another spelling, or similarity; else ''."""
-    foreign = FOREIGN_KEYS.get(key.lower(), "")
-    if foreign in known:
-        return foreign
-    spelled = {_squeezed(name): name for name in known}
-    return spelled.get(_squeezed(key), "") or nearest(key, known, 0.6)
-
-
-def _squeezed(key: str) -> str:
-    return key.replace("_", "").replace("-", "").lower()
 
 
 def for_unknown_key(key: str, known: Collection[str]) -> str:
     """Return a hint with the key that was probably meant, or with all known keys."""
-    meant = meant_by(key, known)
+    meant = key_meant(key, known)
     if not meant:
         return did_you_mean(key, known, "known keys")
-    if FOREIGN_KEYS.get(key.lower()) == meant:
-        return f"write `{meant}`" + (" with a unit, such as `timeout: 10m`" if key in _UNIT_NEEDED else "")
-    return f"write `{meant}`" if _squeezed(key) == _squeezed(meant) else f"did you mean `{meant}`?"
+    if not is_habit(key, meant):
+        return f"did you mean `{meant}`?"
+    return f"write `{meant}`" + (" with a unit, such as `timeout: 10m`" if key in _UNIT_NEEDED else "")
 
 
 def nearest_file(path: Path) -> Path | None:

@@ -14,6 +14,7 @@ from perfflow.jobs.catalog.preview import preview
 from perfflow.library import search_path
 from perfflow.library.pinned import Library, is_elsewhere
 from perfflow.model.errors import Problem, Severity, UserError
+from perfflow.model.similar import TOOLS, nearest, tool_meant
 from perfflow.plan.parameters import MISSING, kind_of
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.tools import registry
@@ -22,7 +23,6 @@ from perfflow.trees import project
 from perfflow.workflow import tool_definitions
 from perfflow.workflow.document import Document
 from perfflow.workflow.model import Param
-from perfflow.workflow.yaml_hints import nearest
 
 WORKFLOW, TOOL = "workflow", "tool"
 
@@ -48,7 +48,7 @@ def kind_of_name(name: str, *, tool: bool) -> str:
         or Path(name).is_file()
     ):
         return WORKFLOW
-    near = nearest(name, [*sorted(named), *known])
+    near = TOOLS.get(name.lower()) or nearest(name, [*sorted(named), *known])
     hint = f"did you mean {near!r}?" if near else "`perfflow list` shows all names"
     raise UserError.of(f"no workflow and no tool called {name!r}", hint)
 
@@ -175,7 +175,7 @@ def _adapter(name: str) -> tuple[Adapter, str, str]:
         reason = registry.trouble(name)
         if reason:
             raise UserError.of(f"the tool {name!r} cannot be used: {reason}", "repair or uninstall that distribution")
-        near = nearest(name, registry.known())
+        near = tool_meant(name, registry.known())
         hint = f"did you mean {near!r}?" if near else f"tools: {', '.join(registry.known())}"
         raise UserError.of(f"no tool called {name!r}", hint)
     return adapter, registry.origin(name), registry.about(adapter)

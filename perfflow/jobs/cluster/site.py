@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from perfflow.model.errors import UserError
+from perfflow.model.similar import nearest
 from perfflow.model.units import UnitError, duration
 
 VARIABLE = "PERFFLOW_EXECUTORS"
@@ -105,11 +106,9 @@ def site_of(name: str) -> Site | None:
         return None
     known = sites()
     if name not in known:
-        import difflib
-
-        near = difflib.get_close_matches(name, [LOCAL, *known], 1)
+        near = nearest(name, [LOCAL, *known])
         where = file()
-        hint = f"did you mean {near[0]}?" if near else f"executors: {', '.join([LOCAL, *known])}"
+        hint = f"did you mean {near}?" if near else f"executors: {', '.join([LOCAL, *known])}"
         there = f"in {where}" if where else f"there is no {FILE}; {VARIABLE} names one"
         raise UserError.of(f"no executor is called {name!r}", f"{hint} ({there})")
     return known[name]

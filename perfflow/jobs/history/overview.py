@@ -17,7 +17,7 @@ from perfflow.report import history_tables
 from perfflow.report.history_tables import ChangeRow, IndexRow, Shift
 from perfflow.report.sanitize import csv_cell
 from perfflow.report.table import Table, Tone
-from perfflow.store.history.suggestions import nearest
+from perfflow.store.history.suggestions import suggestion
 from perfflow.tools.tool_files import clean_name
 
 Tell = Callable[[str], None]
@@ -76,7 +76,7 @@ def chosen(root: Path, asked: HistoryFilter, tell: Tell) -> list[Trend]:
         return exact or found
     with shown(root, tell) as history:
         known = sorted({series.benchmark for series in history.series()})
-    hint = nearest(asked.benchmark, known, "benchmarks")
+    hint = suggestion(asked.benchmark, known, "benchmarks")
     raise UserError.of(f"the history has no matching runs of {clean_name(asked.benchmark)!r}", hint)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field
@@ -16,6 +15,7 @@ from perfflow.library.pinned import Library
 from perfflow.library.references import Reference
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass
+from perfflow.model.similar import nearest
 from perfflow.trees import remote
 from perfflow.workflow.readable import LARGEST
 
@@ -118,8 +118,8 @@ def known(lock: Lock, texts: Sequence[str]) -> list[str]:
     names = [str(references.read(text)) for text in texts] or sorted(lock)
     for name in names:
         if name not in lock:
-            near = difflib.get_close_matches(name, lock, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"perfflow library add {name}"
+            near = nearest(name, lock)
+            hint = f"did you mean {near}?" if near else f"perfflow library add {name}"
             raise UserError.of(f"{name} is not in {lock_file.NAME}", hint)
     return names
 

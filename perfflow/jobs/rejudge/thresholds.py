@@ -22,7 +22,7 @@ from perfflow.model.errors import Place, Problem, Severity, UserError
 from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
 from perfflow.model.units import UnitError
-from perfflow.store.history.suggestions import nearest
+from perfflow.store.history.suggestions import suggestion
 from perfflow.trees import project
 from perfflow.workflow.document import Loc
 from perfflow.workflow.extends import read_with_parents
@@ -68,7 +68,7 @@ def with_thresholds(
     problems = problems or list(_order(criteria, given))
     idle = {item.glob: item for item in given if item.glob and not any(matches(item.glob, name) for name in benchmarks)}
     problems += [
-        Problem(f"{item.source}no benchmark matches {glob!r}", nearest(glob, sorted(benchmarks), "benchmarks"))
+        Problem(f"{item.source}no benchmark matches {glob!r}", suggestion(glob, sorted(benchmarks), "benchmarks"))
         for glob, item in idle.items()
         if item.place is None
     ]

@@ -16,7 +16,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.lazy import lazy_pattern
 from perfflow.model.result import Result
 from perfflow.store.history.stored import Source, error_of, stored_of
-from perfflow.store.history.suggestions import nearest
+from perfflow.store.history.suggestions import suggestion
 from perfflow.store.result_file import to_text
 from perfflow.store.run_folder import HOME, home, write_text
 from perfflow.store.run_lock import only_writer
@@ -193,7 +193,7 @@ def _text(name: str, source: Source, origin: str, branch: str) -> str:
 def load(root: Path, name: str) -> Source:
     """Read the baseline of a name. Raises UserError, with the nearest name, if it is missing or damaged."""
     if not exists(root, name):
-        raise UserError.of(f"no baseline called {clean_name(name)!r}", nearest(name, names(root), "baselines"))
+        raise UserError.of(f"no baseline called {clean_name(name)!r}", suggestion(name, names(root), "baselines"))
     return read(folder_of(root) / name / FILE)
 
 
@@ -229,6 +229,6 @@ def remove(root: Path, given: Sequence[str]) -> None:
     known = names(root)
     for name in given:
         if name not in known:
-            raise UserError.of(f"no baseline called {clean_name(name)!r}", nearest(name, known, "baselines"))
+            raise UserError.of(f"no baseline called {clean_name(name)!r}", suggestion(name, known, "baselines"))
     for name in dict.fromkeys(given):
         shutil.rmtree(folder_of(root) / name)

@@ -13,7 +13,7 @@ from perfflow.model.result import Result
 from perfflow.store import result_file as results
 from perfflow.store.history import baselines
 from perfflow.store.history.stored import Source, Stored, branch_of, stored_of
-from perfflow.store.history.suggestions import listed, nearest
+from perfflow.store.history.suggestions import listed, suggestion
 from perfflow.store.run_bisection import is_bisection, require_verdict
 from perfflow.store.run_folder import EVENTS, HOME, RESULT, require_ended, require_own
 from perfflow.tools import read_file as imports
@@ -156,7 +156,7 @@ def _run(folder: Path) -> Result:
 def not_found(root: Path, word: str) -> UserError:
     """Return the error for an unknown word, with similar names."""
     known, runs = baselines.names(root), _runs(root)
-    close = nearest(word, [*known, *runs], "")
+    close = suggestion(word, [*known, *runs], "")
     near = f"{close} " if close.startswith("did you mean") else ""
     hint = f"{near}baselines: {listed(known) or 'none'}; runs: {listed(runs) or 'none'}"
     return UserError.of(f"{clean_name(word)!r} is not a baseline, a run or a result file", hint)

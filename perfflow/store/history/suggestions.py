@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
+
+from perfflow.model.similar import nearest
 
 MOST = 8
 
 
-def nearest(name: str, known: Sequence[str], kind: str) -> str:
+def suggestion(name: str, known: Sequence[str], kind: str) -> str:
     """Return a hint with the nearest name, else with all known names."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    if near:
-        return f"did you mean {near[0]!r}?"
+    if near := nearest(name, known):
+        return f"did you mean {near!r}?"
     return f"{kind}: {listed(known)}" if known else f"there are no {kind} yet"
 
 
