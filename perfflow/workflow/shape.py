@@ -362,7 +362,7 @@ def _stages_hint(loc: Loc, value: Any) -> str:
         return f"write the steps that measure under `stages: {{{stage}: [...]}}`"
     action = key if key in DOING else similar.KEYS.get(key, "")
     if action in DOING:
-        return f"write `stages: {{baseline: [{{{action}: {flow(value)}}}]}}`"
+        return f"write `stages: {{baseline: [{{{_action(key, action, value)}}}]}}`"
     tool = similar.TOOLS.get(key) or (key if registry.find(key) else "")
     return f"write `stages: {{baseline: [{{uses: {tool}}}]}}`" if tool else ""
 
@@ -376,21 +376,30 @@ def _tool_hint(uses: str, key: str, value: Any) -> str:
         own = "command" if word == "run" and "command" in options else similar.key_meant(key, options)
         return f"write `with: {{{own}: {flow(value)}}}`" if word == "run" or similar.is_habit(key, own) else ""
     if word in DOING:
-        return f"write `{word}: {flow(value)}`"
+        return f"write `{_action(key, word, value)}`"
     named = "" if uses else similar.TOOLS.get(key.lower()) or (key if registry.find(key) else "")
     option = f" and `with: {{bench: {flow(value)}}}`" if named == "cargo-bench" and isinstance(value, str) else ""
     return f"write `uses: {named}`{option}" if named else ""
 
 
+def _action(key: str, meant: str, value: Any) -> str:
+    """Return what a step does instead of ``key``, with its value if that is short; a list may be several commands."""
+    if isinstance(value, list):
+        return f"argv: {flow(value)}" if key in ("command", "cmd") else meant
+    text = flow(value) if isinstance(value, str) and "\n" not in value else ""
+    return f"{meant}: {text}" if 0 < len(text) <= _LONGEST_SHOWN else meant
+
+
+_LONGEST_SHOWN = 80
+
+
 _STEP_HINT = "a stage is a list of steps: start each step with `- `"
 _STAGE_HINT = "write stages under `stages:`"
 _WITH_HINT = "write the options of a tool under `with`; without a tool, use `run` or `argv`"
-_COMMAND_HINT = "write `run: COMMAND`, or with a tool `with: {command: COMMAND}`"
 _ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "Header": dict.fromkeys(STAGES, _STAGE_HINT),
     "Stage": dict.fromkeys((*DOING, "id", "with", "needs", "benchmark"), _STEP_HINT),
-    "Step": {"command": _COMMAND_HINT}
-    | dict.fromkeys(("expected", "relative", "absolute", "frequency", "rate", "event"), _WITH_HINT),
+    "Step": dict.fromkeys(("expected", "relative", "absolute", "frequency", "rate", "event"), _WITH_HINT),
 }
 """Keys that belong in another place of the file."""
 

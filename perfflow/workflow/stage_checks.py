@@ -6,19 +6,15 @@ failed check.
 
 from __future__ import annotations
 
+from perfflow.model import similar
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import STAGES, Stage, Step
-from perfflow.workflow.roles import CANDIDATES_STAGE, MEASURED, STAGE_ROLES
+from perfflow.workflow.roles import CANDIDATES_STAGE, STAGE_ROLES
 
 _OF_CANDIDATES = ("technique", "patch", "ref", "propose", "params")
 """Keys of a step that make it a candidate; ``why`` and ``hotspot`` are harmless elsewhere."""
 _OF_OPTIMIZE = ("objective", "guard", "accept", "diminishing", "attempts", "forbid", "max_diff", "check", "ruled_out")
-_MEASURING = frozenset(
-    {"bench", "benches", "benchmark", "benchmarks", "benchmarking", "measure", "measures", "measurement"}
-    | {"measurements", "measuring", "timing", "timings", "perf", "performance"}
-)
-"""Names that mean the stage `baseline`, unless the stage has a role."""
 _LONG = 8
 """Fewest letters of a name for which two wrong letters still count as misspelt."""
 
@@ -26,19 +22,20 @@ _LONG = 8
 def check(draft: Draft, stage: Stage, loc: Loc) -> None:
     """Check the name and role of a stage, and report candidates outside the optimize stage."""
     name = str(loc[1])
-    near = near_stage(name) or (MEASURED if name.lower() in _MEASURING and not stage.role else "")
+    meant = "" if stage.role else similar.STAGES.get(name.lower(), "")
+    near = near_stage(name) or meant
     known = STAGE_ROLES.get(name)
     if near:
         hint = f"write `{near}`, or choose a name that differs more and add a `role`"
-        if name.lower() in _MEASURING:
-            hint = f"write `{near}`, or keep the name and add its role: {name}: {{role: measure, steps: [...]}}"
+        if meant:
+            role = STAGE_ROLES[meant]
+            hint = f"write `{near}`, or keep the name and add its role: {name}: {{role: {role}, steps: [...]}}"
         draft.complain(loc, f"unknown stage `{name}`; did you mean `{near}`?", hint, key=True)
     elif known is not None and stage.role not in (None, known):
         hint = "remove `role`, or rename the stage"
         draft.complain((*loc, "role"), f"the stage `{name}` has the role {known}, not {stage.role}", hint)
     elif known is None and stage.role is None and not draft.wrong_keys(loc) & {"", "role"}:
         hint = f"{name}: {{role: work, steps: [...]}}; other roles are measure, profile and check"
-        # `perfflow migrate` recognizes this message by its first words.
         draft.warn(loc, f"`{name}` is a stage of your own without a `role`, so its role is work", hint, key=True)
     if name != CANDIDATES_STAGE and not near:
         _refuse_candidates(draft, name, stage, loc)

@@ -23,7 +23,7 @@ def test_the_tables_name_what_exists() -> None:
     assert {name for name in commands if not name.startswith("--")} <= COMMANDS.keys()
     assert set(similar.TOOLS.values()) <= set(registry.known())
     models: tuple[type[BaseModel], ...] = (Header, Stage, Step, Thresholds)
-    assert set(similar.KEYS.values()) <= {key for model in models for key in keys_of(model)} | {"stages", "prepare"}
+    assert set(similar.KEYS.values()) <= {key for model in models for key in keys_of(model)} | {"stages"}
     assert set(similar.STAGES.values()) <= set(STAGES)
     assert set(similar.STATISTICS.values()) <= set(STATISTICS)
 
@@ -85,6 +85,8 @@ BENCH = "stages: {baseline: [{id: a, uses: command, with: {command: ./a}}]}\n"
         (STEP.format("command: ./a"), "write `run: ./a`"),
         (STEP.format("cmd: ./a"), "write `run: ./a`"),
         (STEP.format("command: ./a, uses: command"), "write `with: {command: ./a}`"),
+        (STEP.format("command: [./a, b c]"), "write `argv: [./a, b c]`"),
+        (STEP.format("setup: make"), "write `prepare`"),
         (STEP.format("cmd: ./a, uses: command"), "write `with: {command: ./a}`"),
         ("benchmarks: [{run: ./a}]\n" + BENCH, "write the steps that measure under `stages: {baseline: [...]}`"),
         ("bench: ./a\n" + BENCH, "write the steps that measure under `stages: {baseline: [...]}`"),
