@@ -69,6 +69,7 @@ def _measure(job: JobFolder) -> int:
         base = work.states.get(BASE)
         request = RunRequest(
             only=work.steps,
+            benchmarks=work.chosen,
             out=job.run,
             seed=work.seed,
             lock_timeout=work.lock_timeout,

@@ -31,6 +31,7 @@ from perfflow.session.benchmark_durations import Paces
 from perfflow.session.benchmark_names import benchmark_name, named
 from perfflow.session.evidence import Evidence
 from perfflow.session.figures import per_operation, with_work
+from perfflow.session.known_names import NothingChosenError
 from perfflow.session.list_benchmarks import learn
 from perfflow.session.missing_side import missing_side
 from perfflow.session.own_code import OwnCode
@@ -233,6 +234,8 @@ class Bench:
         if part:
             own = {name: having for name, having in listed.items() if benchmark_name(self.planned, name) in part}
             self._elsewhere, listed = len(listed) - len(own), own
+            if self.session.names.chosen and not own:
+                raise NothingChosenError
         if not listed:
             self.session.names.require_some(self.planned.id)
         if not listed and not part:

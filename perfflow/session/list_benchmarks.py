@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from perfflow.execute.invoke import Failure
-from perfflow.execute.prepare import PreparationError
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
-from perfflow.model.errors import ToolOutputError
+from perfflow.model.errors import StepError
 from perfflow.plan.plan import Plan, Planned
 from perfflow.session.benchmark_names import benchmark_name
 from perfflow.session.known_names import NothingChosenError, has_unknown_names
@@ -26,24 +24,19 @@ _READY = (Role.MEASURE, Role.PROFILE, Role.MACHINE)
 def list_benchmarks(session: RunSession, planned: Planned, run: StepRun) -> None:
     """List the suites that can be listed before a step measures, its own first, and check the names in the workflow.
 
-    Raises UserError for wrong names, NothingChosenError if no benchmark of the step is chosen, and Failure and
-    PreparationError if the step's own suite cannot be listed.
+    Raises UserError for wrong names, NothingChosenError if no benchmark of the step is chosen, and StepError if the
+    step's own suite cannot be listed.
     """
     known, plan = session.names, session.context.plan
     with known.guard:
         if planned.id not in known.by_step and _can_be_listed(planned):
-            try:
-                _list(session, planned, run)
-            except Failure:
-                if planned.step.runs is None:
-                    raise
-                # It runs as a whole, for which no list is needed.
+            _list(session, planned, run)
         for item in plan.steps:
             if item.id in known.selected and item.id not in known.by_step and _is_ready(session, item, planned):
                 where = session.trees.session_for(item) if session.trees else session
                 try:
                     _list(where, item, StepRun(item, StepStatus.DONE))
-                except (Failure, PreparationError, ToolOutputError, OSError):
+                except (StepError, OSError):
                     continue  # told when the step itself runs
         if not session.earlier.samples:
             known.require_known(plan)

@@ -37,8 +37,8 @@ class Work:
     """The work of a job: some steps of a run, in a clone of the code.
 
     ``root`` is the project that submitted it. ``source`` is the repository or bundle with the code, and ``states`` are
-    its commits by name. ``settings`` are those of ``--set``. ``compared_steps`` is that of ``jobs.run.run.RunPart``.
-    Times in s.
+    its commits by name. ``settings`` are those of ``--set``, ``chosen`` those of ``--benchmark``. ``compared_steps`` is
+    that of ``jobs.run.run.RunPart``. Times in s.
     """
 
     root: str
@@ -47,6 +47,7 @@ class Work:
     source: str
     states: Mapping[str, str]
     settings: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     parts: Mapping[str, Benchmarks] = field(default_factory=dict)
     compared_steps: int = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from perfflow.machine.private_folder import private_folder
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json
+from perfflow.model.targets import is_chosen
 from perfflow.model.version import VERSION
 from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, groups
 from perfflow.plan.runs_on import Place
@@ -83,13 +84,18 @@ class DetachedError(Exception):
         self.folder = folder
 
 
-def groups_for(opened: Opened, steps: frozenset[str], placement: Placement, *, in_trees: bool) -> list[Group]:
-    """Return the groups of a run. Raises UserError if no machine suits a group, or the engine does not respond."""
+def groups_for(
+    opened: Opened, steps: frozenset[str], chosen: Sequence[str], placement: Placement, *, in_trees: bool
+) -> list[Group]:
+    """Return the groups of a run that measures the benchmarks of the globs ``chosen``, () for all.
+
+    Raises UserError if no machine suits a group, or the engine does not respond.
+    """
     kind = durations.RunKind(opened.plan.workflow.name, dict(opened.plan.params), facts()["identity"], in_trees)
     seen = durations.step_durations(opened.root, kind)
     steps_known = {name: item.seconds for name, item in seen.items() if item.seconds is not None}
     # The duration of each benchmark is not known, so all benchmarks of a step count the same.
-    each = {name: dict.fromkeys(item.names, 1.0) for name, item in seen.items()}
+    each = {step: {name: 1.0 for name in item.names if is_chosen(chosen, name)} for step, item in seen.items()}
     known = Durations(steps_known, each)
     least, most = placement.site.lengths
     try:
@@ -151,6 +157,7 @@ def work_of(
         root=str(opened.root),
         workflow=run.file,
         settings=placement.settings,
+        chosen=session.names.chosen,
         digest=digest(opened),
         compared_steps=session.compared_steps,
         seed=session.context.seed,

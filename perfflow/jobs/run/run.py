@@ -219,7 +219,9 @@ class _Chosen:
 
 def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
     """Choose steps and trees. Raises UserError for unknown names and for unusable trees."""
-    steps = select(opened.plan, request.stages, request.only, request.start, request.benchmarks)
+    # The steps of a part were chosen where the run began.
+    benchmarks = () if request.part else request.benchmarks
+    steps = select(opened.plan, request.stages, request.only, request.start, benchmarks)
     trees = tree_jobs.run_trees(
         opened, steps, request.base, request.head, request.resume, elsewhere=request.placement is not None
     )
@@ -248,7 +250,9 @@ def _groups(chosen: _Chosen, request: RunRequest) -> list[Group]:
                 "the code has changed since the run began", "undo the change, or start a new run without --resume"
             )
         return list(earlier.groups) if earlier else []
-    return placed_run.groups_for(chosen.opened, chosen.steps, request.placement, in_trees=chosen.is_gate)
+    return placed_run.groups_for(
+        chosen.opened, chosen.steps, request.benchmarks, request.placement, in_trees=chosen.is_gate
+    )
 
 
 def _expected(opened: Opened) -> tuple[list[Expectation], list[str]]:

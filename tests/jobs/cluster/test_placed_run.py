@@ -81,6 +81,14 @@ def test_two_nodes_measure_a_part_each(cluster: Cluster, project: Project) -> No
 
 
 @pytest.mark.long
+def test_nodes_measure_the_chosen_benchmarks(cluster: Cluster, project: Project) -> None:
+    figures = 'parse: {regex: "(?P<benchmark>.*)=(?P<time>.*)", units: {time: ms}}'
+    project.write(f"    - {{id: suite, run: printf 'a=1\\nb=2\\n', runs: 2, {figures}}}\n{ONE % 2}")
+    done = project.run("run", "flow.yaml", "--executor", "lab", "--benchmark", "b")
+    assert done.returncode == 0, done.stderr
+    assert {row["name"] for row in result(project)["benchmarks"]} == {"b"}
+
+
 def test_a_gate_decides_as_it_does_here(cluster: Cluster, project: Project) -> None:
     command = '{command: "${{ steps.build.outputs.program }} %d"}'
     steps = (f"    - {{id: b{number}, uses: command, with: {command % number}}}\n" for number in (1, 2, 3))
