@@ -161,6 +161,9 @@ def environment(context: TreeContext, planned: Planned, side: Side, variables: M
     """Return a process's environment; later layers win: user, workflow, defaults, stage, step, candidate, settings."""
     env = dict(context.inherited)
     workflow, step = context.plan.workflow, planned.step
+    if step.background:
+        # The port is known only when the service starts, but a gate or a dry run renders its command before.
+        env.setdefault(PORT_VARIABLE, "<free port>")
     layers = [workflow.env, workflow.defaults.env, context.plan.stage(planned.stage).env, step.env]
     if side is Side.CANDIDATE and step.candidate:
         layers.append(step.candidate.env)

@@ -103,16 +103,25 @@ class Param(WorkflowPart):
         return value if isinstance(value, dict) else {"default": value}
 
 
+Paths = dict[str, str | list[str]]
+"""Metric -> path or column; only ``benchmark`` may have several."""
+
+
 class Parse(WorkflowPart):
     """How to read figures from the output of a command; ``units`` has an entry for every metric."""
 
     file: str = Field("", description="file to read, relative to the working directory; default: standard output")
-    json_: dict[str, str] | None = Field(None, description="metric -> path in a JSON document, such as results[].mean")
+    json_: Paths | None = Field(
+        None,
+        description="metric -> path in a JSON document, such as results[].mean; `benchmark` -> the path of the names, "
+        "or several paths whose values are joined by /",
+    )
+    jsonl: Paths | None = Field(None, description="the same for output whose lines are JSON objects")
     regex: str | list[str] | None = Field(
         None, description="regular expressions with named groups: one group for each metric, and `benchmark`"
     )
-    csv: dict[str, str] | None = Field(
-        None, description="metric -> column of a CSV table; `benchmark` -> the column with the names"
+    csv: Paths | None = Field(
+        None, description="metric -> column of a CSV table; `benchmark` -> the column with the names, or several"
     )
     units: dict[str, str] = Field(
         default_factory=dict, description="metric -> unit of the number in the output, such as ms or GiB/s"
@@ -122,6 +131,9 @@ class Parse(WorkflowPart):
     )
     decimal: Literal["point", "comma"] | None = Field(
         None, description="decimal separator in regex and csv; default: point, and ambiguous numbers are errors"
+    )
+    samples: bool = Field(
+        False, description="figures of one name are samples of one benchmark; default: two of them are an error"
     )
 
 

@@ -79,7 +79,7 @@ def names_its_own_benchmarks(step: Step) -> bool:
     if parse is None:
         return step.benchmark is None and is_suite(step)
     patterns = [parse.regex] if isinstance(parse.regex, str) else parse.regex or []
-    named = {*(parse.json_ or {}), *(parse.csv or {})}
+    named = {*(parse.json_ or {}), *(parse.jsonl or {}), *(parse.csv or {})}
     return BENCHMARK in named or any(f"(?P<{BENCHMARK}>" in pattern for pattern in patterns)
 
 
@@ -112,11 +112,13 @@ def figures_in(text: str, parse: Parse, seconds: float | None = None) -> tuple[R
     from perfflow.tools import parsed_output
 
     if parse.json_:
-        return parsed_output.from_json(text, parse.json_, parse.units)
+        return parsed_output.from_json(text, parse.json_, parse.units, parse.samples)
+    if parse.jsonl:
+        return parsed_output.from_jsonl(text, parse.jsonl, parse.units, parse.samples)
     if parse.csv:
-        return parsed_output.from_csv(text, parse.csv, parse.units, parse.decimal)
+        return parsed_output.from_csv(text, parse.csv, parse.units, parse.decimal, parse.samples)
     patterns = [parse.regex] if isinstance(parse.regex, str) else parse.regex or []
-    return parsed_output.from_regex(text, patterns, parse.units, parse.decimal, seconds)
+    return parsed_output.from_regex(text, patterns, parse.units, parse.decimal, seconds, parse.samples)
 
 
 def _better_of(dimension: Dimension) -> Better:

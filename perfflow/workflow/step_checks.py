@@ -252,13 +252,7 @@ def check_parse(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
         return
     if draft.wrong_keys(place):
         return
-    if sum(bool(way) for way in (parse.json_, parse.regex, parse.csv)) != 1:
-        draft.complain(
-            place,
-            "`parse` must have exactly one of json, regex and csv",
-            "parse: {json: {time: mean}, units: ...}",
-            key=True,
-        )
+    _check_paths(draft, parse, place)
     for name, where in _parsed_metrics(draft, parse, place).items():
         if name not in parse.units:
             hint = f"units: {{{name}: ms}}, or '1' for a plain number"
@@ -268,6 +262,17 @@ def check_parse(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
     for name, text in (step.assert_ or {}).items():
         metric = {**METRICS, **metrics_added_by(step)}.get(name) if name in parse.units else None
         _check_requirement(draft, text, metric, name, (*loc, "assert", name))
+
+
+def _check_paths(draft: Draft, parse: Parse, place: Loc) -> None:
+    if sum(bool(way) for way in (parse.json_, parse.jsonl, parse.regex, parse.csv)) != 1:
+        message = "`parse` must have exactly one of json, jsonl, regex and csv"
+        draft.complain(place, message, "parse: {json: {time: mean}, units: ...}", key=True)
+    for key, paths in (("json", parse.json_), ("jsonl", parse.jsonl), ("csv", parse.csv)):
+        for name, path in (paths or {}).items():
+            if isinstance(path, list) and (name != BENCHMARK or not path):
+                hint = f"write one of them: {name}: {path[0] if path else 'mean'}"
+                draft.complain((*place, key, name), "only `benchmark` is made of several paths", hint)
 
 
 def _check_unit(draft: Draft, name: str, unit: str, loc: Loc) -> None:
@@ -308,6 +313,7 @@ def _unit_hint(unit: str) -> str:
 def _parsed_metrics(draft: Draft, parse: Parse, place: Loc) -> dict[str, Loc]:
     """Return the metrics that a ``parse`` reads, each with its location."""
     names: dict[str, Loc] = dict.fromkeys(parse.json_ or {}, (*place, "json"))
+    names |= dict.fromkeys(parse.jsonl or {}, (*place, "jsonl"))
     names |= dict.fromkeys(parse.csv or {}, (*place, "csv"))
     patterns = [parse.regex] if isinstance(parse.regex, str) else parse.regex or []
     for index, pattern in enumerate(patterns):

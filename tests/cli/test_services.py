@@ -139,7 +139,8 @@ stages:
     - id: server
       run: |
         echo $$ $PERFFLOW_PORT > {tmp_path}/$(cat side)
-        exec python3 {SERVER} --port $PERFFLOW_PORT
+        exec python3 {SERVER} --port $PORT
+      env: {{PORT: "${{{{ env.PERFFLOW_PORT }}}}"}}
       background: true
       ready: {{port: "${{{{ env.PERFFLOW_PORT }}}}"}}
   baseline:

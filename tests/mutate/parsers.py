@@ -39,7 +39,7 @@ _LINES = r"^(?P<benchmark>\S+) took (?P<time>\S+) ms, (?P<calls>\S+) calls"
 _TOOL = f"""
 perfflow-tool: 1
 argv: [printer]
-parse: {{regex: '{_LINES}', units: {{time: ms, calls: "1"}}}}
+parse: {{regex: '{_LINES}', units: {{time: ms, calls: "1"}}, samples: true}}
 finished: '^done$'
 failed: '^failed'
 """
@@ -87,8 +87,9 @@ def _printed() -> list[Parser]:
     table = b"report of 3\n\nname, seconds, note\nfast,0.25,x\nslow,1.5,\nfast,0.26,y\n"
     paths = {"benchmark": "results[].name", "time": "results[].mean", "alloc": "results[].size"}
     of_json = partial(parsed_output.from_json, paths=paths, units={"time": "ms", "alloc": "KB"})
-    of_lines = partial(parsed_output.from_regex, patterns=[_LINES], units={"time": "ms", "calls": "1"})
-    of_csv = partial(parsed_output.from_csv, columns={"benchmark": "name", "time": "seconds"}, units={"time": "s"})
+    of_lines = partial(parsed_output.from_regex, patterns=[_LINES], units={"time": "ms", "calls": "1"}, samples=True)
+    columns = {"benchmark": "name", "time": "seconds"}
+    of_csv = partial(parsed_output.from_csv, columns=columns, units={"time": "s"}, samples=True)
     parse = {
         "parse json": (of_json, document, printed.printed_json),
         "parse regex": (of_lines, {"stdout": _PRINTED}, printed.printed_lines),

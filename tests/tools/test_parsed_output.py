@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Reading
-from perfflow.tools.parsed_output import from_csv, from_json, from_regex
+from perfflow.tools.parsed_output import from_csv, from_json, from_jsonl, from_regex
 from perfflow.tools.printed_numbers import Decimal, read
 
 
@@ -50,6 +50,101 @@ def test_names_and_figures_go_together() -> None:
     assert found == {("a", "time"): 0.001, ("b", "time"): 0.004}
 
 
+JMH = json.dumps(
+    [
+        {
+            "benchmark": "sort",
+            "params": {"size": size},
+            "primaryMetric": {"score": score, "scoreConfidence": [1.0, 2.0]},
+        }
+        for size, score in (("10", 1.5), ("1000", 15.0))
+    ]
+)
+SCORE = "[].primaryMetric.score"
+
+
+def test_two_json_entries_of_one_name_are_an_error_that_names_the_fix() -> None:
+    with pytest.raises(ToolOutputError) as raised:
+        from_json(JMH, {"benchmark": "[].benchmark", "time": SCORE}, {"time": "ms"})
+    assert "two values of `time` for 'sort', 1.5 and 15" in str(raised.value)
+    assert '`benchmark: ["[].benchmark", "[].params.size"]` under `json`' in str(raised.value)
+    named = from_json(JMH, {"benchmark": ["[].benchmark", "[].params.size"], "time": SCORE}, {"time": "ms"})
+    assert values(named) == {("sort/10", "time"): 0.0015, ("sort/1000", "time"): 0.015}
+
+
+def test_samples_of_one_name_are_one_reading_where_the_workflow_says_so() -> None:
+    (found,) = from_json(JMH, {"benchmark": "[].benchmark", "time": SCORE}, {"time": "ms"}, samples=True)
+    assert (found.benchmark, found.inner["n"]) == ("sort", 2)
+    lines = "x took 1 ms\nx took 3 ms\n"
+    pattern = r"(?P<benchmark>\S+) took (?P<time>\S+) ms"
+    (found,) = from_regex(lines, [pattern], {"time": "ms"}, samples=True)
+    assert found.inner["n"] == 2
+    with pytest.raises(ToolOutputError, match="in the group `benchmark`"):
+        from_regex(lines, [pattern], {"time": "ms"})
+
+
+def test_a_name_without_a_list_in_its_path_holds_for_all_figures() -> None:
+    text = json.dumps({"suite": "core", "results": [{"n": "a", "t": 1}, {"n": "b", "t": 2}]})
+    paths = {"benchmark": ["suite", "results[].n"], "time": "results[].t"}
+    assert values(from_json(text, paths, {"time": "s"})) == {("core/a", "time"): 1.0, ("core/b", "time"): 2.0}
+    (found,) = from_json(text, {"benchmark": "suite", "time": "results[].t"}, {"time": "s"})
+    assert (found.benchmark, found.inner["n"]) == ("core", 2)
+
+
+LINES = """starting
+{"event": "started", "name": "parse"}
+{"name": "parse", "args": {"size": 10}, "ms": [1.5, 2.5], "mem": 7}
+{"name": "print", "ms": [4]}
+
+{"event": "done"}
+"""
+
+
+def test_json_lines_have_a_name_each() -> None:
+    found = from_jsonl(LINES, {"benchmark": "name", "time": "ms[]", "rss": "mem"}, {"time": "ms", "rss": "KB"})
+    assert [(item.benchmark, item.metric) for item in found] == [("parse", "time"), ("parse", "rss"), ("print", "time")]
+    assert [found[0].inner["n"], found[1].value, found[2].value] == [2, 7000.0, 0.004]
+
+
+def test_json_lines_without_names_are_samples() -> None:
+    (found,) = from_jsonl('{"t": 1}\n{"t": 3}\n', {"time": "t"}, {"time": "ms"})
+    assert (found.benchmark, found.inner["n"]) == ("", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no line of the output is a JSON object with 't'"),
+        ("[1]\nt: 1\n", "no line of the output"),
+        ('{"n": "a", "t": 1}\n{"n": "b", "t": ', "line 2 of the output is not JSON"),
+        ('{"n": "a", "t": "1"}', "line 1: 't' is '1', not a number"),
+        ('{"t": 1}', "line 1: there is a value at 't', but no name at 'n'"),
+        ('{"n": "a", "t": 1}\n{"n": "b", "error": "x"}\n', "line 2 names 'b', but no line has a figure for it"),
+        (
+            '{"n": "a", "t": 1, "k": 5}\n{"n": "a", "t": 2, "k": 6}\n',
+            r'two values of `time` for \'a\'.*\["n", "k"\]` under `jsonl`',
+        ),
+        ('{"n": "a", "t": 1}\n{"n": "a", "t": 2}\n', r'\["n", "ANOTHER_PATH"\]'),
+    ],
+)
+def test_json_lines_that_hold_no_figure(text: str, said: str) -> None:
+    with pytest.raises(ToolOutputError, match=said):
+        from_jsonl(text, {"benchmark": "n", "time": "t"}, {"time": "s"})
+
+
+def test_lines_are_not_one_json_document() -> None:
+    with pytest.raises(ToolOutputError, match="write `jsonl`"):
+        from_json('{"t": 1}\n{"t": 2}\n', {"time": "t"}, {"time": "s"})
+
+
+def test_two_csv_rows_of_one_name_are_an_error() -> None:
+    text = "name,size,note,ms\nx,10,a,1.5\nx,20,a,3.5\n"
+    with pytest.raises(ToolOutputError, match=r'\["name", "size"\]` under `csv`'):
+        from_csv(text, {"benchmark": "name", "time": "ms"}, {"time": "ms"})
+    found = from_csv(text, {"benchmark": ["name", "size"], "time": "ms"}, {"time": "ms"})
+    assert values(found) == {("x/10", "time"): 0.0015, ("x/20", "time"): 0.0035}
+
+
 def test_many_figures_of_one_process_are_one_reading_with_its_distribution() -> None:
     (found,) = from_json(json.dumps(RESULTS), {"time": "suite[0].t.ms[]"}, {"time": "ms"})
     assert found.inner["n"] == 3
@@ -77,7 +172,7 @@ def test_many_figures_of_one_process_are_one_reading_with_its_distribution() -> 
         ('{"a": -0.0}', {"time": "a"}, "`time` is 0"),
         ('{"r": [{"t": 1}, {"error": "x"}, {"t": 2}]}', {"time": "r[].t"}, r"item 2 at .* has no 't'"),
         ('{"r": [[], {"t": 1}]}', {"time": "r[].t"}, r"item 1 at .* has no 't'"),
-        ('{"r": [{"n": "x", "t": 1}, 0]}', {"benchmark": "r[].n", "time": "r[].t"}, r"item 2 at .* has no 'n'"),
+        ('{"r": [{"n": "x", "t": 1}, 0]}', {"benchmark": "r[].n", "time": "r[].t"}, r"item 2 at .* has no 't'"),
     ],
 )
 def test_json_that_holds_no_figure(text: str, paths: dict[str, str], said: str) -> None:
@@ -129,7 +224,7 @@ CSV = "# noise, of a kind\nname, ms ,rps\nx,1.5,10\ny,2.5,20\nx,3.5,30\nshort\n"
 
 def test_csv_columns_by_their_heading() -> None:
     columns, units = {"benchmark": "name", "time": "ms", "rate": "rps"}, {"time": "ms", "rate": "/s"}
-    found = values(from_csv(CSV, columns, units))
+    found = values(from_csv(CSV, columns, units, samples=True))
     assert found == {
         ("x", "time"): 0.0025,
         ("x", "rate"): 20.0,

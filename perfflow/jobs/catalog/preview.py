@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.execute import programs
-from perfflow.execute.context import PORT_VARIABLE, TreeContext, looking, search_path
+from perfflow.execute.context import TreeContext, looking, search_path
 from perfflow.execute.prepare import first_count, missing_program, ready, sides_of
 from perfflow.execute.this_machine import why_elsewhere
 from perfflow.jobs.catalog.candidate_preview import changes
@@ -140,8 +140,6 @@ def _commands(context: TreeContext, item: Planned) -> dict[str, dict[str, list[s
     """Return the ``argv`` of each side, and the texts of its ``prepare`` if there are any."""
     if not _has_argv(item):
         return {"argv": {}}
-    if item.step.background:
-        context = replace(context, inherited={**context.inherited, PORT_VARIABLE: "<free port>"})
     argv: dict[str, list[str]] = {}
     first: dict[str, list[str]] = {}
     for side in sides_of(context, item):
