@@ -7,4 +7,5 @@ if [ -n "${PERFFLOW_BASH_ENV+set}" ]; then
     [ ! -r "$BASH_ENV" ] || . "$BASH_ENV"
 fi
 { printf . >&60 && read -r -u 61; } 2> /dev/null || :
+unset REPLY
 exec 60>&- 61<&-

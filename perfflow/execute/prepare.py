@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -181,13 +182,18 @@ def _timed_command(
 ) -> tuple[tuple[str, ...], str]:
     """Return the argv of a timed ``run`` or ``argv`` step, and its shell text.
 
-    Text without shell syntax needs no shell, unless the author chose one that is not bash.
+    Text without shell syntax needs no shell, unless the author chose one that is not bash. If one side needs bash, both
+    run in it: a shell starts a program in a little more time than the spawner does.
     """
-    text, shell = _written(planned.step, side), _shell(context, planned)
-    if isinstance(text, list) or (is_bash(shell) and not needs_shell(text or "")):
-        return tuple(_not_empty(render_words(text or [], variables))), ""
-    text = render_shell(text or "", variables)
-    return (*shell, text), text
+    text, shell = _written(planned.step, side) or "", _shell(context, planned)
+    if not isinstance(text, list) and (needs_shell(text) or not is_bash(shell)):
+        text = render_shell(text, variables)
+        return (*shell, text), text
+    words = tuple(_not_empty(render_words(text, variables)))
+    both = [_written(planned.step, each) for each in Side]
+    if not (is_bash(shell) and any(isinstance(other, str) and needs_shell(other) for other in both)):
+        return words, ""
+    return (*shell, shlex.join(words)), shlex.join(words)
 
 
 def _preparations(context: TreeContext, planned: Planned, variables: Mapping[str, Any]) -> Iterator[Invocation]:

@@ -28,6 +28,8 @@ from perfflow.workflow import written_numbers
 
 COMMAND = "command"
 """The tool that times a command."""
+OUTPUT_VARIABLE = "PERFFLOW_OUTPUT"
+"""Environment variable with the path of a file to which a step's command appends name=value lines."""
 STAGES = ("setup", "build", "baseline", "profile", "optimize", "verify")
 """Stages with a predefined meaning, in their usual order."""
 DOING = ("uses", "run", "argv")

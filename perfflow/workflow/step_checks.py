@@ -21,7 +21,7 @@ from perfflow.workflow import (
 )
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
-from perfflow.workflow.model import DOING, MAX_CELLS, Param, Parse, Stage, Step
+from perfflow.workflow.model import DOING, MAX_CELLS, OUTPUT_VARIABLE, Param, Parse, Stage, Step
 from perfflow.workflow.roles import AUTO, BENCHMARK, CANDIDATES_STAGE, metrics_added_by, role_of, tool_of
 from perfflow.workflow.shape import keys_of, read_options
 
@@ -96,6 +96,8 @@ def _check_action(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
     if step.timed and step.candidate and step.candidate.with_:
         hint = "write the command of the candidate: `candidate: COMMAND`, or `candidate: {command: COMMAND, env: ...}`"
         draft.complain((*loc, "candidate", "with"), "`candidate.with` needs `uses`", hint, key=True)
+    if step.timed and OUTPUT_VARIABLE in f"{step.run} {step.argv}":
+        draft.complain((*loc, "run" if step.run else "argv"), "a step that is timed has no outputs", _MOVE)
     if step.argv == []:
         draft.complain((*loc, "argv"), "`argv` is empty", "name a program: argv: [./bench, --quick]")
     if step.run is not None and not step.run.strip():

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from perfflow.jobs.catalog.preview import preview
+from perfflow.model.errors import Severity
 from perfflow.model.readings import BASH_START
+from perfflow.report.plan_page import lines
+from perfflow.session.open_workflow import open_workflow
 from perfflow.tools.adapter import Role
 from tests.cli.shell import perfflow
 from tests.repositories import git
@@ -204,3 +208,85 @@ def test_a_gate_that_compares_nothing_ends_with_3(tmp_path: Path) -> None:
     done = perfflow("gate", "flow.yaml", "--base", "main", "--progress", "off", cwd=tmp_path)
     assert done.returncode == 3, done.stdout
     assert "nothing was measured" in done.stdout
+
+
+def test_if_one_side_needs_bash_both_run_in_it(project: Project) -> None:
+    opened = project.open("""
+params: {c: "./show a 'b  c'"}
+stages:
+  baseline:
+    - {id: text, run: "${{ params.c }}", candidate: ./show | cat}
+    - {id: words, argv: [./show, "b  c"], candidate: ./show; true}
+    - {id: neither, run: ./show x, candidate: [./show, "b  c"]}
+""")
+    texts = {item["id"]: item["argv"] for item in preview(opened, ["text", "words", "neither"])}
+    bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"]
+    assert texts == {
+        "text": {"baseline": [*bash, "./show a 'b  c'"], "candidate": [*bash, "./show | cat"]},
+        "words": {"baseline": [*bash, "./show 'b  c'"], "candidate": [*bash, "./show; true"]},
+        "neither": {"baseline": ["./show", "x"], "candidate": ["./show", "b  c"]},
+    }
+
+
+def test_a_program_that_is_missing_is_found_before_the_run_waits(project: Project) -> None:
+    found = project.run("stages: {baseline: [{id: one, run: ./no-such-program, prepare: touch prepared}]}\n")
+    assert "./no-such-program: not found" in step(found, "one").reason
+    assert not (project.folder / "prepared").exists()
+
+
+def test_the_plan_shows_prepare_and_names_a_side_only_if_they_differ(project: Project) -> None:
+    opened = project.open("""
+stages:
+  baseline:
+    - {id: one, run: ./prog, prepare: [rm -f a, rm -f b], candidate: ./prog2}
+    - {id: two, run: ./prog, prepare: "rm ${{ params.file }}", candidate: {params: {file: new file}}}
+params: {file: old}
+""")
+    shown = list(lines(preview(opened, ["one", "two"]), 100))
+    told = [line.strip() for line in shown if "every sample" in line]
+    assert told == [
+        "before every sample: rm -f a",
+        "before every sample: rm -f b",
+        "baseline, before every sample: rm old",
+        "candidate, before every sample: rm 'new file'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stages", "message", "hint"),
+    [
+        ("baseline: [{id: one, command: ./prog}]", "unknown key `command`", "`run: COMMAND`"),
+        ("baseline: [{id: one, run: 'echo a=1 >> $PERFFLOW_OUTPUT'}]", "is timed has no outputs", "stage `build`"),
+        ("baseline: [{id: one, run: make, retries: 2}]", "cannot have `retries`", "stage `build`"),
+        ("baseline: [{id: one, run: ./prog, prepare: ' '}]", "`prepare` is empty", "prepare: make clean"),
+        ("build: [{id: one, run: make, prepare: ls}]", "`prepare` has no effect", "`setup` or `build`"),
+        ("verify: [{id: one, run: make, prepare: ls}]", "`prepare` has no effect", "`setup` or `build`"),
+        (
+            "baseline: [{id: one, run: ./a, candidate: {with: {command: ./b}}}]",
+            "`candidate.with`",
+            "`candidate: COMMAND`",
+        ),
+        ("baseline: [{id: one, run: ./a, prepare: 'rm ${{ params.nothing }}'}]", "nothing", ""),
+    ],
+)
+def test_mistakes_around_a_timed_step_name_the_remedy(stages: str, message: str, hint: str, project: Project) -> None:
+    path = project.write("flow.yaml", f"perfflow: 1\nstages: {{{stages}}}\n")
+    (found,) = [problem for problem in open_workflow(str(path)).problems if problem.severity is Severity.ERROR]
+    assert message in found.message
+    assert hint in found.hint
+
+
+def test_a_gate_prepares_each_sample_in_its_own_tree(project: Project) -> None:
+    git(project.folder, "init", "-q", "-b", "main")
+    project.write("prog", "#!/bin/sh\ntest ! -e built || exit 9\necho x > built\n", executable=True)
+    project.write(".gitignore", ".perfflow\nbuilt\n")
+    project.write(
+        "flow.yaml",
+        "perfflow: 1\nstages: {baseline: [{id: one, run: ./prog, prepare: git clean -qfdx -e .perfflow, runs: 8}]}\n",
+    )
+    git(project.folder, "add", ".")
+    git(project.folder, "commit", "-qm", "one")
+    project.write("prog", "#!/bin/sh\ntest ! -e built || exit 9\necho y > built\n", executable=True)
+    done = perfflow("gate", "flow.yaml", "--base", "main", "--progress", "off", cwd=project.folder)
+    assert done.returncode in (0, 4), done.stdout
+    assert not (project.folder / "built").exists()

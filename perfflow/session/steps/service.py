@@ -18,8 +18,9 @@ from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
 from perfflow.session.services import Started
 from perfflow.session.session import RunSession
-from perfflow.session.steps.work import OUTPUT_VARIABLE, read_outputs
+from perfflow.session.steps.work import read_outputs
 from perfflow.tools.pattern_search import PatternTimeoutError
+from perfflow.workflow.model import OUTPUT_VARIABLE
 from perfflow.workflow.service_checks import pattern_mistake, url_mistake
 
 READY_TIMEOUT = 60.0

@@ -22,9 +22,8 @@ from perfflow.session.session import RunSession
 from perfflow.tools.adapter import Role
 from perfflow.tools.regular_files import NotRegularError, read
 from perfflow.tools.tool_files import last_line
+from perfflow.workflow.model import OUTPUT_VARIABLE
 
-OUTPUT_VARIABLE = "PERFFLOW_OUTPUT"
-"""Environment variable with the path of a file to which a step's command appends name=value lines."""
 MOST_OUTPUTS = 2**20
 """Size limit of that file in bytes."""
 
