@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfflow.cli.options import LOCK_TIMEOUT, UNPROVEN, seconds
+from perfflow.cli.options import LOCK_TIMEOUT, SEED, UNPROVEN, seconds
 from perfflow.cli.placement import placed
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     help="Resume an interrupted bisection (default: the latest run).",
 )
 @click.option("--executor", metavar="NAME", help="Where to measure: an executor of executors.yaml, or `local`.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random order of the pairs.")
+@SEED
 @LOCK_TIMEOUT
 @TRUST
 @click.option("--progress", type=click.Choice(["plain", "off"]), default="plain", help="Progress on stderr.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfflow.cli.options import LOCK_TIMEOUT, seconds
+from perfflow.cli.options import LOCK_TIMEOUT, SEED, seconds
 from perfflow.cli.output import say
 from perfflow.cli.placement import placed
 from perfflow.cli.trust import TRUST
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--only", multiple=True, metavar="STEP", help="Calibrate only this step; may be repeated.")
 @click.option("--trials", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Comparisons per step.")
-@click.option("--budget", default="5m", show_default=True, help="Longest time to measure in total.")
+@click.option("--budget", default="5m", metavar="TIME", show_default=True, help="Longest time to measure in total.")
 @click.option("--executor", metavar="NAME", help="Where to measure: an executor of executors.yaml, or `local`.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random order of the pairs.")
+@SEED
 @LOCK_TIMEOUT
 @TRUST
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from perfflow.cli.options import LOCK_TIMEOUT, UNPROVEN, seconds
+from perfflow.cli.options import LOCK_TIMEOUT, SEED, UNPROVEN, seconds
 from perfflow.model.errors import Exit, UserError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class _CompareCommand(click.Command):
     default="auto",
     help="The metric that decides the verdict.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random order of the pairs.")
+@SEED
 @click.option(
     "--stdout",
     default="discard",

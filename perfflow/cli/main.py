@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -70,11 +70,69 @@ EXAMPLES = {
     "init": ("perfflow init", "perfflow init --command './prog data.json'"),
     "validate": ("perfflow validate bench.yaml", "perfflow validate --format github"),
     "export": ("perfflow export --out ci", "perfflow export --format csv"),
+    "publish": ("perfflow publish github", "perfflow publish github --unproven pass"),
+    "publish github": ("perfflow publish github", "perfflow publish github --repo OWNER/NAME --pr 7 --unproven pass"),
+    "baseline": ("perfflow baseline save main", "perfflow compare main latest"),
+    "baseline list": ("perfflow baseline list", "perfflow baseline list --json"),
+    "baseline rm": ("perfflow baseline rm old", "perfflow baseline rm old older"),
+    "baseline save": (
+        "perfflow baseline save main",
+        "perfflow baseline save main --branch",
+        "perfflow baseline save before hyperfine.json",
+    ),
+    "baseline show": ("perfflow baseline show main", "perfflow baseline show main --json"),
+    "plan": (
+        "perfflow plan bench.yaml",
+        "perfflow plan bench.yaml --only parse",
+        "perfflow plan bench.yaml --format mermaid",
+    ),
+    "fmt": ("perfflow fmt bench.yaml", "perfflow fmt --check workflows/*.yaml"),
+    "list": ("perfflow list", "perfflow list --json"),
+    "show": ("perfflow show rust-hotpath", "perfflow show perf", "perfflow show bench.yaml --resolved"),
+    "library": ("perfflow library add acme/benchmarks/web.yaml@v1", "perfflow library list"),
+    "library add": (
+        "perfflow library add acme/benchmarks/web.yaml@v1",
+        "perfflow library add git+https://git.example.com/bench@v1#web.yaml",
+    ),
+    "library init": ("perfflow library init benchmarks", "perfflow library init ../team-benchmarks"),
+    "library list": ("perfflow library list", "perfflow library list --json"),
+    "library remove": (
+        "perfflow library remove acme/benchmarks/web.yaml@v1",
+        "perfflow library remove git+https://git.example.com/bench@v1#web.yaml",
+    ),
+    "library test": ("perfflow library test", "perfflow library test benchmarks"),
+    "library update": ("perfflow library update", "perfflow library update acme/benchmarks/web.yaml@v1"),
+    "library vendor": ("perfflow library vendor", "perfflow library vendor acme/benchmarks/web.yaml@v1"),
+    "library verify": ("perfflow library verify", "perfflow library verify || exit 1"),
+    "history add": ("perfflow history add ci/result.json", "perfflow history add .perfflow/runs/latest"),
+    "history build": ("perfflow history build site", "perfflow history build site --branch main"),
+    "history changes": ("perfflow history changes --since 90d", "perfflow history changes --confirm bench.yaml"),
+    "history import": (
+        "perfflow history import target/criterion",
+        "perfflow history import hyperfine.json .benchmarks",
+    ),
+    "history show": ("perfflow history show parse", "perfflow history show parse --metric cpu --since 90d"),
+    "history use": ("perfflow history use postgresql://perf@db.example.com/perf", "perfflow history use"),
+    "calibrate": ("perfflow calibrate bench.yaml", "perfflow calibrate bench.yaml --only parse --budget 10m"),
+    "executors": ("perfflow executors", "perfflow executors --json"),
+    "mcp": ("perfflow mcp", "perfflow mcp --allow-run --budget 5m"),
+    "make": ("perfflow make > perf.mk", "perfflow make bench.yaml > perf.mk"),
+    "receipt": ("perfflow receipt verify", "perfflow receipt verify --against main"),
+    "receipt verify": ("perfflow receipt verify", "perfflow receipt verify latest --against main"),
+    "clean": ("perfflow clean --dry-run", "perfflow clean runs --older-than 7 --keep 5"),
+    "schema": ("perfflow schema", "perfflow schema > workflow.schema.json"),
 }
 """Command lines that the help of a command shows."""
 
 COMPLETING = "_PERFFLOW_COMPLETE"
 """Environment variable that a shell sets to request completions."""
+
+
+def named_commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """Yield a command and those of its group, each with the words that call it."""
+    yield name, command
+    for inner, part in getattr(command, "commands", {}).items():
+        yield from named_commands(f"{name} {inner}", part)
 
 
 class Commands(click.Group):
@@ -90,9 +148,9 @@ class Commands(click.Group):
             return None
         module = import_module(f"perfflow.cli.{cmd_name}_command")
         command: click.Command = module.command
-        if examples := EXAMPLES.get(cmd_name):
+        for name, part in named_commands(cmd_name, command):
             # \b keeps click from joining the lines.
-            command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in examples)])
+            part.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES.get(name, ()))])
         if COMPLETING in os.environ:
             from perfflow.cli.completion import complete
 

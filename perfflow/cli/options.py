@@ -23,6 +23,11 @@ UNPROVEN = click.option(
 """The option of every command that judges."""
 
 
+SEED = click.option(
+    "--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="Seed of the random order of the pairs."
+)
+"""The option of every command that measures pairs."""
+
 BENCHMARKS = click.option(
     "--benchmark",
     "benchmarks",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfflow.cli.options import BENCHMARKS, LOCK_TIMEOUT, UNPROVEN, seconds
+from perfflow.cli.options import BENCHMARKS, LOCK_TIMEOUT, SEED, UNPROVEN, seconds
 from perfflow.cli.placement import PLACE, PlacementOptions, detached
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit
@@ -47,7 +47,7 @@ the exit status is 0."""
 )
 @click.option("--base", metavar="REV", help="Compare with the merge base of head and REV.")
 @click.option("--head", metavar="REV", help="With --base: the other revision (default: the working tree).")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random order of the pairs.")
+@SEED
 @click.option("--json", "as_json", is_flag=True, help="Print result.json to stdout and nothing else.")
 @click.option(
     "--budget",

@@ -27,7 +27,7 @@ def test_the_slower_one_is_named_and_fails(tmp_path: Path) -> None:
     assert status == 1
     assert stdout.startswith("the second is ")
     assert "x slower [" in stdout.splitlines()[0]
-    assert "judged by uncontended" in stdout
+    assert "judged by time without core waits" in stdout
 
 
 def test_the_faster_one_passes_and_nothing_is_left_in_the_folder(tmp_path: Path) -> None:
