@@ -55,7 +55,7 @@ WITH_MAP = """\
       benchmark: program
       env:
         @MAPPED@
-      with: {inline_limit: 0}
+      with: {inline-limit: 0}
 """
 
 NODE = WITH_MAP.replace("@RUNTIME@", "Node.js").replace("@MAPPED@", "NODE_OPTIONS: --perf-basic-prof")

@@ -143,6 +143,11 @@ def is_habit(key: str, meant: str) -> bool:
     return KEYS.get(key.lower().replace("_", "-")) == meant or squeezed(key) == squeezed(meant)
 
 
+def kebab(name: str) -> str:
+    """Return the key in YAML of a field: ``sample-size`` for ``sample_size``, ``if`` for ``if_``."""
+    return name.rstrip("_").replace("_", "-")
+
+
 def squeezed(key: str) -> str:
     """Return a key without what differs between spellings."""
     return key.replace("_", "").replace("-", "").lower()

@@ -23,6 +23,7 @@ from perfflow.model.errors import AdapterError, StepError, ToolOutputError
 from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.metrics import Metric
 from perfflow.model.readings import Parsed, Usage
+from perfflow.model.similar import kebab
 from perfflow.model.units import UnitError, duration
 from perfflow.tools import tool_files
 from perfflow.tools.pacing import Pace
@@ -69,9 +70,12 @@ class Effort(StrEnum):
 
 
 class Options(BaseModel):
-    """Base of every adapter's ``with`` keys. An unknown key is an error that suggests the nearest valid name."""
+    """Base of every adapter's ``with`` keys: the field ``sample_size`` is the key ``sample-size``.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    An unknown key is an error that suggests the nearest valid name.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, alias_generator=kebab)
 
 
 def _text_or_words(value: object) -> object:

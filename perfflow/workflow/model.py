@@ -24,6 +24,7 @@ from pydantic import (
 
 from perfflow.model.metrics import Better
 from perfflow.model.peaks import Precision
+from perfflow.model.similar import kebab
 from perfflow.workflow import written_numbers
 
 COMMAND = "command"
@@ -77,14 +78,10 @@ Duration = Annotated[str, BeforeValidator(_number_as_text), WithJsonSchema({"typ
 Count = Annotated[int, Field(ge=1, le=10**9)]
 
 
-def _alias(name: str) -> str:
-    return name.rstrip("_").replace("_", "-")
-
-
 class WorkflowPart(BaseModel):
     """Base of every part of a workflow file: unknown keys are errors, and instances are immutable."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=_alias, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=kebab, defer_build=True)
 
 
 class Param(WorkflowPart):

@@ -18,6 +18,7 @@ import pytest
 from perfflow.execute import programs
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Usage
+from perfflow.model.similar import kebab
 from perfflow.testing.sanity import check_sane
 from perfflow.tools.adapter import Adapter, Call, Invocation
 from perfflow.tools.registry import MODULES, find
@@ -70,7 +71,7 @@ def tool(name: str) -> Adapter:
 
 
 def call_of(name: str, folder: Path, *command: str, **options: Any) -> Call:
-    """Return a call with the program found as an installation would find it."""
+    """Return a call with the program found as an installation would find it; ``sample_size`` is ``sample-size``."""
     from tests.tools.contracts import contract_of  # which imports this module
 
     adapter = tool(name)
@@ -79,7 +80,8 @@ def call_of(name: str, folder: Path, *command: str, **options: Any) -> Call:
     runs_command = adapter.takes_command
     required = {} if {"stmt", "script"} & options.keys() else contract_of(name).captured_with.get("", {})
     given = {**{key: value for key, value in required.items() if key != "command"}, **options}
-    known = adapter.options.model_validate({**({"command": list(command)} if runs_command else {}), **given})
+    keys = {kebab(field): value for field, value in given.items()}
+    known = adapter.options.model_validate({**({"command": list(command)} if runs_command else {}), **keys})
     program = ""
     if adapter.program:
         scripts = sysconfig.get_path("scripts")

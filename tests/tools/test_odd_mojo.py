@@ -186,7 +186,7 @@ def test_a_program_that_is_there_is_not_built(tmp_path: Path) -> None:
 
 
 def test_options_that_do_not_go_together(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match="set `list_with` and `only_with` together"):
+    with pytest.raises(ValidationError, match="set `list-with` and `only-with` together"):
         call_of("mojo-bench", tmp_path, PROGRAM, list_with="--list")
     both = replace(_of_file(tmp_path), command=(PROGRAM,))
     for call in (both, call_of("mojo-bench", tmp_path)):

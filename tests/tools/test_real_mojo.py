@@ -76,7 +76,7 @@ def test_an_older_dialect_is_refused_with_what_helps(case: str, tmp_path: Path) 
 
 def test_variants_of_one_program_each_in_a_process_of_its_own(tmp_path: Path, built: Mapping[str, str]) -> None:
     step: dict[str, Any] = {"id": "sums", "uses": "mojo-bench"}
-    step |= {"with": {"command": built[SUMS.stem], "list_with": "--list", "only_with": "--only"}}
+    step |= {"with": {"command": built[SUMS.stem], "list-with": "--list", "only-with": "--only"}}
     step |= {"variants": {"baseline": "*/scalar", "candidate": "*/simd"}, "benchmark": "*", "runs": 3}
     done, result = _run(tmp_path, [step])
     # Three pairs are too few for a result.
@@ -90,7 +90,7 @@ def test_a_benchmark_of_a_source_is_profiled_as_it_was_built(tmp_path: Path) -> 
     shutil.copy(SUMS, tmp_path)
     step = {"id": "sums", "uses": "mojo-bench", "with": {"file": SUMS.name, "repetitions": 100}, "runs": 1}
     done, result = _run(
-        tmp_path, [step], [{"id": "cpu", "uses": "perf", "benchmark": "sum/sc*", "with": {"call_graph": "none"}}]
+        tmp_path, [step], [{"id": "cpu", "uses": "perf", "benchmark": "sum/sc*", "with": {"call-graph": "none"}}]
     )
     assert done.returncode == 0, done.stderr
     assert any("mojo_sums" in str(word) for item in result["steps"] for word in item["argv"] if item["id"] == "cpu")

@@ -29,7 +29,7 @@ def test_perf_finds_what_rust_inlined(built: Mapping[str, str], tmp_path: Path) 
 def test_perf_goes_on_without_inlined_callers(built: Mapping[str, str], tmp_path: Path) -> None:
     parsed = parsed_of(run("perf", tmp_path, built["tasks"], "300000", inline_limit=0))
     assert parsed.hotspots[0].location == "tasks::main"
-    assert any("inline_limit" in warning for warning in parsed.warnings)
+    assert any("inline-limit" in warning for warning in parsed.warnings)
 
 
 def test_heaptrack_counts_as_dhat_does(built: Mapping[str, str], tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from perfflow.tools import registry
+from perfflow.workflow.shape import keys_of
 from tests.workflow.drafts import BENCH, opened, said
 
 
@@ -147,3 +150,31 @@ def test_a_wrong_type_is_said_in_words(step: str, message: str, tmp_path: Path) 
 def test_where_text_is_wrong_in_a_union_of_maps(tmp_path: Path) -> None:
     found = opened(tmp_path, f"thresholds: {{memory: {{action: [1]}}, for: {{a: [2]}}}}\n{BENCH}")
     assert said(found) == ["2:31 `action` must be a string, not [1]", "2:46 `a` must be a map, not [2]"]
+
+
+@pytest.mark.parametrize("name", registry.MODULES)
+def test_keys_of_tools_are_in_kebab_case(name: str) -> None:
+    tool = registry.find(name)
+    assert tool
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", key) for key in keys_of(tool.options))
+
+
+@pytest.mark.parametrize(
+    ("step", "written", "meant"),
+    [
+        ("uses: cargo-bench", "sample_size: 20", "sample-size"),
+        ("uses: cargo-build", "default_features: false", "default-features"),
+        ("uses: perf, benchmark: bench", "call_graph: fp", "call-graph"),
+        ("uses: same-output", "allow_empty: true", "allow-empty"),
+        ("uses: callgrind, benchmark: bench", "hash_seed: false", "hash-seed"),
+    ],
+)
+def test_the_spelling_with_underscores_is_an_error_that_names_the_key(
+    step: str, written: str, meant: str, tmp_path: Path
+) -> None:
+    baseline = "{id: bench, uses: command, with: {command: ./bench}}"
+    found = opened(tmp_path, f"stages: {{baseline: [{baseline}], profile: [{{{step}, with: {{{written}}}}}]}}\n")
+    (problem,) = (item for item in found.problems if item.message.startswith("unknown key"))
+    assert problem.hint == f"write `{meant}`"
+    right = opened(tmp_path, (tmp_path / "flow.yaml").read_text().replace(written.partition(":")[0], meant))
+    assert not any(item.message.startswith("unknown key") for item in right.problems)

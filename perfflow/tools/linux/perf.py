@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, ProfilingMethod, Role, leaves
@@ -22,7 +22,6 @@ class Options(Stacks):
 
     call_graph: Literal["dwarf", "fp", "lbr", "none"] = Field(
         default="dwarf",
-        validation_alias=AliasChoices("call_graph", "call-graph"),
         description="How to record callers: dwarf (8 KiB per sample, correct for all code with debug information), fp "
         "(small, needs -fno-omit-frame-pointer and still misses some callers), lbr (Intel's branch records, at most 32 "
         "callers) or none.",

@@ -143,7 +143,7 @@ def parse_script(folder: Path, source: str, event: str = "") -> Parsed:
     if _TOO_LARGE in tool_files.last_bytes(folder):
         raise ToolOutputError(
             f"the recording reached {MOST_RECORDED} MiB, so perf ended the program: lower `frequency`, set "
-            "`call_graph: none`, or give the program less work"
+            "`call-graph: none`, or give the program less work"
         )
     notes: list[str] = []
     events: defaultdict[str, _EventSums] = defaultdict(_EventSums)
@@ -217,7 +217,7 @@ def _warning_of(note: re.Match[str]) -> str:
     why = f"needs more than {note['limit']} s to find"
     if note["signal"]:
         why = f"was ended by signal {note['signal']} while it looked for"
-    remedy = "; raise `inline_limit` to see them" if note["limit"] else ""
+    remedy = "; raise `inline-limit` to see them" if note["limit"] else ""
     return f"perf {why} inlined callers, so their samples count for the functions around them{remedy}"
 
 

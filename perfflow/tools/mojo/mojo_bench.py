@@ -96,7 +96,7 @@ class Options(CommandOptions):
     @model_validator(mode="after")
     def _lists_what_it_can_run_alone(self) -> Self:
         if bool(self.list_with) != bool(self.only_with):
-            raise ValueError("set `list_with` and `only_with` together")
+            raise ValueError("set `list-with` and `only-with` together")
         return self
 
 
@@ -185,7 +185,7 @@ def _remedy_for(text: str) -> str:
 
 
 def listing(call: Call[Options]) -> Invocation | None:
-    """Return the process that prints the names, by the program's own arguments for it; None without ``list_with``."""
+    """Return the process that prints the names, by the program's own arguments for it; None without ``list-with``."""
     asked = adapter.words(call.options.list_with)
     return Invocation((*_program(call), *asked)) if asked else None
 

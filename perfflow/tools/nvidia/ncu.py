@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import Field, model_validator
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.kernels import together
@@ -73,7 +73,6 @@ class Options(CommandOptions):
     nvtx: str = Field(default="", description="Only profile launches in this NVTX range, as with `--nvtx-include`.")
     clock_control: Literal["none", "base"] = Field(
         default="none",
-        validation_alias=AliasChoices("clock_control", "clock-control"),
         description="`base` locks the clocks of the GPU while it is profiled, which needs permission.",
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, AliasChoices, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.kernels import GPU, KernelFacts, together
@@ -63,7 +63,6 @@ class Options(CommandOptions):
     )
     capture_range: str = Field(
         default="",
-        validation_alias=AliasChoices("capture_range", "capture-range"),
         pattern=r"^(?:cudaProfilerApi|nvtx:.{1,200})?$",
         description="Profile only between cudaProfilerStart and cudaProfilerStop (cudaProfilerApi), or within the "
         "first NVTX range of a name (nvtx:NAME, nvtx:NAME@DOMAIN).",
@@ -75,7 +74,6 @@ class Options(CommandOptions):
     )
     keep_report: bool = Field(
         default=False,
-        validation_alias=AliasChoices("keep_report", "keep-report"),
         description="Also keep the report itself (.nsys-rep, .sqlite). It contains all environment variables of the "
         "program, including secrets.",
     )

@@ -1,7 +1,7 @@
 """``memray``: every memory block that a Python program allocates, and the lines that allocate.
 
 Blocks are those of malloc, mmap and similar calls, including native extensions. Python's small objects share arenas;
-``trace_python_allocators`` counts each object. With PYTHONHASHSEED=0, and the program's own modules compiled in every
+``trace-python-allocators`` counts each object. With PYTHONHASHSEED=0, and the program's own modules compiled in every
 run, the counts of a single-threaded program repeat exactly, so one run is a measurement.
 """
 

@@ -8,7 +8,7 @@ import re
 from itertools import zip_longest
 from typing import Annotated
 
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
@@ -45,7 +45,6 @@ class SameOutputOptions(CommandOptions):
     )
     allow_empty: bool = Field(
         default=False,
-        validation_alias=AliasChoices("allow-empty", "allow_empty"),
         description="Allow empty output on both sides.",
     )
 
