@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from perfflow.model.errors import Problem, UserError, in_file_order
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
+from perfflow.model.similar import nearest_of
 from perfflow.model.targets import Names, crossing_hint, is_chosen, is_named, matches
 from perfflow.plan.plan import Plan, Planned, has_command
 from perfflow.plan.scaling import scaling_of
@@ -23,8 +23,6 @@ from perfflow.workflow.roles import AUTO, names_its_own_benchmarks
 MOST_NAMES = 30
 """Most names that an error shows."""
 _NEAREST = 3
-_LONGEST = 100
-"""Longest name that is compared with similar ones."""
 
 
 class NothingChosenError(Exception):
@@ -166,11 +164,11 @@ def _meant(name: str, known: Sequence[str]) -> str:
 def _nearest(name: str, known: Iterable[str]) -> list[str]:
     """Return the most similar names: those that contain the text, else those whose last part is spelled alike."""
     text = name.strip("*?/").lower()
-    if not text or len(text) > _LONGEST:
+    if not text:
         return []
     by_last = {other: re.split(r"/|::", other)[-1].lower() for other in known}
     if containing := [other for other in by_last if text in other.lower()]:
         return containing[:_NEAREST]
     last = re.split(r"/|::", text)[-1]
-    alike = difflib.get_close_matches(last, list(dict.fromkeys(by_last.values())), n=_NEAREST, cutoff=0.5)
+    alike = nearest_of(last, dict.fromkeys(by_last.values()), _NEAREST)
     return [next(other for other, part in by_last.items() if part == word) for word in alike]
