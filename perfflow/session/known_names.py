@@ -63,10 +63,11 @@ class KnownNames:
 
     def require_known(self, plan: Plan) -> None:
         """Raise UserError for all names in the workflow and on the command line that no benchmark can have."""
-        names, is_complete = self.names(plan, _measuring(plan, self.selected))
-        _require(_unknown_choices(self.chosen, names) if is_complete else (), names)
+        measured, are_all = self.names(plan, _measuring(plan, self.selected))
         names, is_complete = self.names(plan, plan.by_id)
-        _require(self._unknown_names(plan, names) if is_complete else (), names)
+        unknown = [*_unknown_choices(self.chosen, measured)] if are_all else []
+        unknown += self._unknown_names(plan, names) if is_complete else ()
+        _require(unknown, names)
 
     def _unknown_names(self, plan: Plan, names: Sequence[str]) -> Iterator[Problem]:
         """Yield the names in the file that no benchmark has."""
