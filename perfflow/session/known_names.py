@@ -88,7 +88,7 @@ class KnownNames:
                 found |= dict.fromkeys(self.by_step[item.id])
             elif has_unknown_names(item):
                 is_complete = False
-            elif item.benchmark and _is_source(item):
+            elif item.benchmark and is_source(item):
                 size = scaling_of(item, plan.params)
                 found |= dict.fromkeys([item.benchmark, *([size.of] if size else [])])
         return list(found), is_complete
@@ -100,12 +100,12 @@ def has_unknown_names(item: Planned) -> bool:
     return names_its_own_benchmarks(item.step) or suite or item.step.variants is not None
 
 
-def may_be_chosen(item: Planned, globs: Sequence[str]) -> bool:
+def may_be_chosen(plan: Plan, item: Planned, globs: Sequence[str]) -> bool:
     """Return whether a step may measure or profile a chosen benchmark, as far as that is known before it runs."""
-    if item.role not in (Role.MEASURE, Role.PROFILE) or has_unknown_names(item):
+    source = plan.by_id.get(item.watches, item)
+    if item.role not in (Role.MEASURE, Role.PROFILE) or has_unknown_names(source) or not is_source(source):
         return True
-    refers_to_several = not _is_source(item) and ("*" in item.benchmark or "?" in item.benchmark)
-    return not item.benchmark or refers_to_several or is_chosen(globs, item.benchmark)
+    return not source.benchmark or is_chosen(globs, source.benchmark)
 
 
 def require_choosable(plan: Plan, globs: Sequence[str], selected: Collection[str]) -> None:
@@ -141,11 +141,11 @@ def _names_in(draft: Draft, plan: Plan) -> Iterator[tuple[Loc, str]]:
     yield from ((("ignore", number), glob) for number, glob in enumerate(plan.criteria.ignore))
     for item in plan.steps:
         loc = draft.steps.get(item.step.id)
-        if loc and item.role in (Role.PROFILE, Role.MEASURE) and item.step.benchmark and not _is_source(item):
+        if loc and item.role in (Role.PROFILE, Role.MEASURE) and item.step.benchmark and not is_source(item):
             yield (*loc, "benchmark"), item.benchmark
 
 
-def _is_source(item: Planned) -> bool:
+def is_source(item: Planned) -> bool:
     """Return whether a step measures or profiles something of its own, not what another step measures."""
     if item.tool is None or has_command(item.step) or "command" not in item.tool.options.model_fields:
         return item.step.uses != AUTO

@@ -9,7 +9,7 @@ from perfflow.execute.states import StepStatus
 from perfflow.model.errors import StepError
 from perfflow.plan.plan import Plan, Planned
 from perfflow.session.benchmark_names import benchmark_name
-from perfflow.session.known_names import NothingChosenError, has_unknown_names
+from perfflow.session.known_names import NothingChosenError, has_unknown_names, is_source
 from perfflow.session.missing_side import missing_side
 from perfflow.session.perform import allows
 from perfflow.session.session import RunSession
@@ -42,7 +42,7 @@ def list_benchmarks(session: RunSession, planned: Planned, run: StepRun) -> None
             known.require_known(plan)
     if has_unknown_names(planned):
         known.require_some(planned.id)
-    elif not known.is_chosen(planned.benchmark):
+    elif is_source(planned) and not known.is_chosen(planned.benchmark):
         raise NothingChosenError
 
 

@@ -92,7 +92,7 @@ def select(
     found = _select(plan, stages, only, start)
     if benchmarks:
         known_names.require_choosable(plan, benchmarks, found)
-        found -= {item.id for item in plan.steps if not known_names.may_be_chosen(item, benchmarks)}
+        found -= {item.id for item in plan.steps if not known_names.may_be_chosen(plan, item, benchmarks)}
     return found
 
 
