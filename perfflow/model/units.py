@@ -365,6 +365,12 @@ def common_unit(values: Iterable[float | None], dimension: Dimension) -> str:
     return ladder[0][0]
 
 
+def column_unit(values: Iterable[float | None], dimension: Dimension) -> str:
+    """Return the unit of a column of values; '' if they differ so much that no unit suits all of them."""
+    sizes = [abs(value) for value in values if value and math.isfinite(value)]
+    return common_unit(sizes, dimension) if sizes and max(sizes) <= _ONE_COLUMN * min(sizes) else ""
+
+
 def format_quantity(
     value: float, dimension: Dimension, *, unit: str = "", per_op: bool = False, digits: int = 3
 ) -> str:
@@ -433,6 +439,7 @@ _WIDE = 0.05
 """Half the width of an interval, as a share of the value, from which on a third digit means nothing."""
 _LEAST_BYTES = 0.01
 _LONGEST_NUMBER = 1e5
+_ONE_COLUMN = 1000
 UNBOUNDED = "unbounded"
 """Text for an end of an interval that the samples do not limit."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import TIMES, in_words
 from perfflow.model.result import Attribution, CommitInfo, Result
-from perfflow.model.units import Dimension, format_quantity, significant
+from perfflow.model.units import Dimension, column_unit, format_quantity, significant
 from perfflow.report.regressions import worst_first
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import Truncated, truncated
@@ -85,8 +85,12 @@ class Blame:
 
 def blame_of(result: Result) -> Blame:
     """Return the blamed functions in the order of the result, the largest increase first."""
+    costs: dict[str, list[float | None]] = {}
+    for each in result.attributions:
+        costs.setdefault(each.unit, []).extend((each.baseline, each.candidate))
+    units = {unit: shown_unit(values, unit) for unit, values in costs.items()}
     return Blame(
-        functions=truncated(result.attributions).each(blamed),
+        functions=truncated(result.attributions).each(lambda item: blamed(item, units[item.unit])),
         areas=truncated([*_areas(result.attributions)]),
         unexplained=truncated([*_unexplained(result)]),
     )
@@ -105,17 +109,26 @@ def _unexplained(result: Result) -> Iterator[tuple[str, str]]:
             yield row.name, row.metric
 
 
-def cost(value: float | None, unit: str) -> str:
-    """Return a cost in base units as text such as ``4.20 ms``, or a dash for None."""
+_DIMENSIONS = {dimension.base_unit: dimension for dimension in reversed(Dimension)}
+
+
+def shown_unit(values: Sequence[float | None], unit: str) -> str:
+    """Return the unit in which to show costs in base units beside each other; '' if each needs its own."""
+    known = _DIMENSIONS.get(unit)
+    return column_unit(values, known) if known else ""
+
+
+def cost(value: float | None, unit: str, shown: str = "") -> str:
+    """Return a cost in base units as text such as ``4.20 ms``, in the unit ``shown`` if given; a dash for None."""
     if value is None:
         return NOTHING
-    known = next((dimension for dimension in Dimension if dimension.base_unit == unit), None)
-    return f"{significant(value)} {unit}".strip() if known is None else format_quantity(value, known)
+    known = _DIMENSIONS.get(unit)
+    return f"{significant(value)} {unit}".strip() if known is None else format_quantity(value, known, unit=shown)
 
 
-def signed(value: float, unit: str) -> str:
+def signed(value: float, unit: str, shown: str = "") -> str:
     """Return a difference of costs with its sign, such as ``+602 μs``."""
-    return f"{'-' if value < 0 else '+' if value > 0 else ''}{cost(abs(value), unit)}"
+    return f"{'-' if value < 0 else '+' if value > 0 else ''}{cost(abs(value), unit, shown)}"
 
 
 def place_of(item: Attribution) -> str:
@@ -138,8 +151,9 @@ def share_text(share: float | None) -> str:
     return NOTHING if share is None else loss_share_text(share)
 
 
-def blamed(item: Attribution) -> Blamed:
-    """Return the texts of one blamed function."""
+def blamed(item: Attribution, column: str = "") -> Blamed:
+    """Return the texts of one blamed function. ``column``: the unit of the costs in a column, '' for one that suits."""
+    shown = column or shown_unit((item.baseline, item.candidate), item.unit)
     return Blamed(
         benchmark=item.benchmark,
         metric=in_words(item.metric),
@@ -147,7 +161,7 @@ def blamed(item: Attribution) -> Blamed:
         place=place_of(item),
         crate=item.crate,
         region=item.region,
-        values=f"{cost(item.baseline, item.unit)} → {cost(item.candidate, item.unit)}",
+        values=f"{cost(item.baseline, item.unit, shown)} → {cost(item.candidate, item.unit, shown)}",
         share=share_text(item.share),
         commits=tuple((short(commit), commit.subject) for commit in item.commits[:MOST_COMMITS]),
         more=max(0, len(item.commits) - MOST_COMMITS),
@@ -158,22 +172,27 @@ def blamed(item: Attribution) -> Blamed:
 
 def _areas(attributions: Sequence[Attribution]) -> Iterator[Area]:
     """Yield regions before crates, each in the order of its first function."""
+    groups: dict[tuple[str, str, str, str], list[Attribution]] = {}
     for kind in ("region", "crate"):
-        groups: dict[tuple[str, str, str], list[Attribution]] = {}
         for item in attributions:
             if getattr(item, kind):
-                groups.setdefault((getattr(item, kind), item.metric, item.unit), []).append(item)
-        for (name, metric, unit), items in groups.items():
-            known = [
-                item.candidate - item.baseline
-                for item in items
-                if item.candidate is not None and item.baseline is not None
-            ]
-            yield Area(
-                kind=kind,
-                name=name,
-                metric=in_words(metric),
-                functions=len(items),
-                benchmarks=tuple(dict.fromkeys(item.benchmark for item in items)),
-                added=signed(sum(known), unit) if len(known) == len(items) else NOTHING,
-            )
+                groups.setdefault((kind, getattr(item, kind), item.metric, item.unit), []).append(item)
+    added = {key: _added(items) for key, items in groups.items()}
+    for (kind, name, metric, unit), items in groups.items():
+        beside = shown_unit([total for (*_, other), total in added.items() if other == unit], unit)
+        total = added[kind, name, metric, unit]
+        yield Area(
+            kind=kind,
+            name=name,
+            metric=in_words(metric),
+            functions=len(items),
+            benchmarks=tuple(dict.fromkeys(item.benchmark for item in items)),
+            added=NOTHING if total is None else signed(total, unit, beside),
+        )
+
+
+def _added(items: Sequence[Attribution]) -> float | None:
+    """Return the sum of the differences of both sides; None if one is not known."""
+    sides = [(item.baseline, item.candidate) for item in items]
+    known = [after - before for before, after in sides if before is not None and after is not None]
+    return sum(known) if len(known) == len(items) else None

@@ -5,13 +5,13 @@ The row types are here, so that every format renders the same rows. The store ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from perfflow.model.criteria import Thresholds
 from perfflow.model.lazy import dataclass
-from perfflow.model.metrics import METRICS, is_exact
-from perfflow.model.units import Dimension, format_change, format_interval, format_quantity
+from perfflow.model.metrics import METRICS, in_words, is_exact
+from perfflow.model.units import Dimension, column_unit, common_unit, format_change, format_interval, format_quantity
 from perfflow.report.drawings import sparkline
 from perfflow.report.table import NOTHING, Column, Table, TextKind, Tone, mark, name, table, value, words
 from perfflow.store.history.database import Measured, Series
@@ -121,15 +121,16 @@ def suspicions(rows: Sequence[SuspicionRow]) -> Table:
         Column("Commits", TextKind.NAME, rank=2),
         words("To settle it"),
     ]
-    return table(columns, map(_suspicion_cells, rows))
+    units = _units((row.series, row.before) for row in rows)
+    return table(columns, (_suspicion_cells(row, units) for row in rows))
 
 
-def _suspicion_cells(row: SuspicionRow) -> list[str]:
+def _suspicion_cells(row: SuspicionRow, units: Mapping[Dimension, str]) -> list[str]:
     return [
         row.series.benchmark,
-        row.series.metric,
+        in_words(row.series.metric),
         row.state,
-        quantity(row.before, row.series),
+        quantity(row.before, row.series, units[dimension_of(row.series)]),
         format_change(row.change),
         row.since[:10],
         row.range or NOTHING,
@@ -149,15 +150,18 @@ def changes(rows: Sequence[ChangeRow], *, of_one: bool = False) -> Table:
         words("To find the commit"),
     ]
     first = 2 if of_one else 0
-    cells = (_change_cells(row)[first:] for row in rows)
+    units = _units((row.series, level) for row in rows for level in (row.before, row.after))
+    cells = (_change_cells(row, units)[first:] for row in rows)
     return table(columns[first:], cells, tones=[row.shift.tone for row in rows])
 
 
-def _change_cells(row: ChangeRow) -> list[str]:
+def _change_cells(row: ChangeRow, units: Mapping[Dimension, str]) -> list[str]:
+    levels, dimension = (row.before, row.after), dimension_of(row.series)
+    unit = units[dimension] or common_unit(levels, dimension)
     return [
         row.series.benchmark,
-        row.series.metric,
-        f"{quantity(row.before, row.series)} → {quantity(row.after, row.series)}",
+        in_words(row.series.metric),
+        " → ".join(quantity(level, row.series, unit) for level in levels),
         format_interval(*row.change),
         row.shift.since[:10],
         row.range or row.shift.revision[:9] or NOTHING,
@@ -192,7 +196,8 @@ def site_index(rows: Sequence[Followed]) -> Table:
         mark("Newest"),
     ]
     tones = [row.shifts[-1].shift.tone if row.shifts else Tone.STILL for row in rows]
-    return _remarked(columns, list(map(_site_cells, rows)), tones)
+    units = _units((row.series, row.points[-1].value) for row in rows)
+    return _remarked(columns, [_site_cells(row, units) for row in rows], tones)
 
 
 def _remarked(columns: Sequence[Column], cells: Sequence[Sequence[str]], tones: Iterable[Tone]) -> Table:
@@ -201,12 +206,12 @@ def _remarked(columns: Sequence[Column], cells: Sequence[Sequence[str]], tones: 
     return table([*columns, remark], cells, tones=tones)
 
 
-def _site_cells(row: Followed) -> list[str]:
+def _site_cells(row: Followed, units: Mapping[Dimension, str]) -> list[str]:
     last, shift = row.points[-1], row.shifts[-1].shift if row.shifts else None
     return [
-        row.series.metric,
+        in_words(row.series.metric),
         str(row.series.points),
-        quantity(last.value, row.series),
+        quantity(last.value, row.series, units[dimension_of(row.series)]),
         shift.text if shift else NOTHING,
         last.order_date,
         "; ".join(filter(None, (shift.remark if shift else "", row.apart, "flaky" if row.is_flaky else ""))),
@@ -219,9 +224,17 @@ def dimension_of(series: Series) -> Dimension:
     return known.dimension if known else _BY_UNIT.get(series.unit, Dimension.COUNT)
 
 
-def quantity(value_: float, series: Series) -> str:
-    """Return a value of a series as text in a suitable unit."""
-    return format_quantity(value_, dimension_of(series))
+def quantity(value_: float, series: Series, unit: str = "") -> str:
+    """Return a value of a series as text in ``unit``, or in a suitable one."""
+    return format_quantity(value_, dimension_of(series), unit=unit)
+
+
+def _units(values: Iterable[tuple[Series, float]]) -> Mapping[Dimension, str]:
+    """Return the unit of each dimension in a column that shows values of several series."""
+    by_dimension: dict[Dimension, list[float]] = {}
+    for series, number in values:
+        by_dimension.setdefault(dimension_of(series), []).append(number)
+    return {dimension: column_unit(numbers, dimension) for dimension, numbers in by_dimension.items()}
 
 
 def tone_of(change: float, better: str) -> Tone:
@@ -242,10 +255,11 @@ def index(rows: Sequence[IndexRow]) -> Table:
         mark("Last shift"),
     ]
     tones = (row.shift.tone if row.shift else Tone.STILL for row in rows)
-    return _remarked(columns, list(map(_index_cells, rows)), tones)
+    units = _units((row.series, row.last.value) for row in rows)
+    return _remarked(columns, [_index_cells(row, units) for row in rows], tones)
 
 
-def _index_cells(row: IndexRow) -> list[str]:
+def _index_cells(row: IndexRow, units: Mapping[Dimension, str]) -> list[str]:
     remarks = [
         row.shift.remark if row.shift else "",
         row.apart,
@@ -253,10 +267,10 @@ def _index_cells(row: IndexRow) -> list[str]:
     ]
     return [
         row.series.benchmark,
-        row.series.metric,
+        in_words(row.series.metric),
         sparkline(row.values, SPARKS),
         str(row.series.points),
-        quantity(row.last.value, row.series),
+        quantity(row.last.value, row.series, units[dimension_of(row.series)]),
         row.shift.text if row.shift else NOTHING,
         "; ".join(filter(None, remarks)),
     ]
@@ -275,12 +289,13 @@ def runs(series: Series, points: Sequence[Measured], marks: Sequence[str]) -> Ta
         words("Remark"),
     ]
     pairs = list(zip(points, marks, strict=True))
-    return table(columns, [_run_cells(series, point, remark) for point, remark in reversed(pairs)])
+    unit = common_unit([number for point in points for number in (point.value, point.high)], dimension_of(series))
+    return table(columns, [_run_cells(series, point, remark, unit) for point, remark in reversed(pairs)])
 
 
-def _run_cells(series: Series, point: Measured, remark: str) -> list[str]:
+def _run_cells(series: Series, point: Measured, remark: str, unit: str) -> list[str]:
     known = point.low is not None and point.high is not None
-    ends = (quantity(point.low or 0.0, series), quantity(point.high or 0.0, series)) if known else ("", "")
+    ends = [quantity(end or 0.0, series, unit) for end in (point.low, point.high)] if known else ["", ""]
     remarks = [
         remark,
         f"rebased from machine {point.rebased[:12]}" if point.rebased else "",
@@ -291,7 +306,7 @@ def _run_cells(series: Series, point: Measured, remark: str) -> list[str]:
         (point.started or point.committed)[:16].replace("T", " "),
         point.revision[:9] or NOTHING,
         point.branch or NOTHING,
-        quantity(point.value, series),
+        quantity(point.value, series, unit),
         f"[{ends[0]}, {ends[1]}]" if known else NOTHING,
         str(point.n),
         point.decision or NOTHING,

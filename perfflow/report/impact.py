@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.lazy import dataclass
+from perfflow.model.metrics import in_words
 from perfflow.model.result import Benchmark, Result, TargetResult
-from perfflow.model.units import Relation, Requirement, format_quantity, with_interval
-from perfflow.report.blame import signed
+from perfflow.model.units import Relation, Requirement, common_unit, format_quantity, with_interval
+from perfflow.report.blame import shown_unit, signed
 from perfflow.report.bounds import bound_of
 from perfflow.report.regressions import worst_first
+from perfflow.report.rows import unit_beside_targets
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import Truncated, truncated
 
@@ -27,25 +29,42 @@ class Impact:
 
 def impact_of(result: Result, criteria: Criteria) -> Truncated[Impact]:
     """Return a line for each regression."""
-    rows = truncated(worst_first(result.benchmarks))
-    return rows.each(
-        lambda row: Impact(row.name, row.metric, _added(row), tuple(_headroom(row, result.targets, criteria)))
+    regressed = worst_first(result.benchmarks)
+    units = {
+        unit: shown_unit([_difference(row) for row in regressed if row.unit == unit], unit)
+        for unit in dict.fromkeys(row.unit for row in regressed)
+    }
+    return truncated(regressed).each(
+        lambda row: Impact(
+            row.name,
+            in_words(row.metric),
+            _added(row, units[row.unit], criteria),
+            tuple(_headroom(row, result.targets, criteria)),
+        )
     )
 
 
-def _added(row: Benchmark) -> str:
+def _difference(row: Benchmark) -> float | None:
     """Return the absolute change: the relative change times the baseline's value."""
     before = row.baseline.value if row.baseline else None
     after = row.candidate.value if row.candidate else None
     if before is None or after is None:
+        return None
+    change = row.change.value if row.change else None
+    return before * change if change is not None and before else after - before
+
+
+def _added(row: Benchmark, column: str, criteria: Criteria) -> str:
+    """Return the absolute change with its interval, in the unit of the column if that is not ''."""
+    added, change = _difference(row), row.change
+    if added is None:
         return NOTHING
-    change = row.change
-    if change is None or change.value is None or not before:
-        return signed(after - before, row.unit)
-    text = signed(before * change.value, row.unit)
-    if change.low is None or change.high is None:
-        return text
-    return with_interval(text, signed(before * change.low, row.unit), signed(before * change.high, row.unit))
+    before = row.baseline.value if row.baseline else None
+    ends = [change.low, change.high] if change and change.value is not None and before else [None, None]
+    values = [added, *(None if end is None or not before else before * end for end in ends)]
+    unit = unit_beside_targets(row, column or shown_unit(values, row.unit), criteria)
+    text, low, high = (None if value is None else signed(value, row.unit, unit) for value in values)
+    return with_interval(str(text), low, high) if low is not None and high is not None else str(text)
 
 
 def _headroom(row: Benchmark, targets: Sequence[TargetResult], criteria: Criteria) -> Iterator[tuple[str, str]]:
@@ -76,5 +95,7 @@ def _left(requirement: Requirement, value: float) -> float | None:
 
 
 def _distance(left: float, row: Benchmark, criteria: Criteria) -> str:
-    text = format_quantity(abs(left), criteria.metric(row.metric).dimension)
+    dimension = criteria.metric(row.metric).dimension
+    unit = unit_beside_targets(row, common_unit([left], dimension), criteria)
+    text = format_quantity(abs(left), dimension, unit=unit)
     return f"{text} left" if left >= 0 else f"missed by {text}"

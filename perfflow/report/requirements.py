@@ -1,4 +1,4 @@
-"""Targets as text: measured and required values, in the unit that the workflow uses."""
+"""Targets as text: measured and required values, in units that suit each other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.result import Benchmark, TargetResult
-from perfflow.model.units import UNBOUNDED, UNITS, Dimension, format_change, parse_quantity, shown_quantity
+from perfflow.model.units import UNBOUNDED, UNITS, Dimension, common_unit, format_change, parse_quantity, shown_quantity
 from perfflow.report.bars import TARGET_TONES
-from perfflow.report.rows import is_bound
+from perfflow.report.rows import is_bound, unit_beside_targets, unit_of_row
 from perfflow.report.table import NOTHING, Bar, Tone
 
 LONG_REASON = 60
@@ -39,7 +39,7 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
     """Return the line of one target; ``row`` is the measured row of its benchmark and metric."""
     side = (row.candidate or row.baseline) if row else None
     bound = target.statistic not in COMPARED_STATISTICS and side is not None and is_bound(side)
-    texts = _target_texts(target, criteria)
+    texts = _target_texts(target, criteria, row)
     one_value = target.low == target.high or target.measured is None or bound
     return Requirement(
         symbol=STATUS_SYMBOLS[target.status],
@@ -70,8 +70,8 @@ def target_name(target: TargetResult) -> str:
     return f"{target.benchmark} {target.metric}" + ("" if target.statistic == "value" else f" {target.statistic}")
 
 
-def _target_texts(target: TargetResult, criteria: Criteria) -> list[str]:
-    """Return measured, low and high in the unit of the requirement, unless that makes the numbers long."""
+def _target_texts(target: TargetResult, criteria: Criteria, row: Benchmark | None) -> list[str]:
+    """Return measured, low and high in the unit of the row in other tables, unless that makes the numbers long."""
     values = (target.measured, target.low, target.high)
     if target.statistic == "change":
         return [UNBOUNDED if value is None else format_change(value) for value in values]
@@ -81,15 +81,18 @@ def _target_texts(target: TargetResult, criteria: Criteria) -> list[str]:
     dimension = criteria.metric(target.metric).dimension
     if target.statistic in COMPARED_STATISTICS:
         unit, dimension = "x", Dimension.RATIO
-    elif target.measured is not None and not _reads_well(target.measured, unit):
-        unit = ""
+    elif target.measured is not None:
+        unit = unit_of_row(row, criteria) if row else unit
+        if not _reads_well(target.measured, unit):
+            unit = common_unit([target.measured], dimension)
+            unit = unit_beside_targets(row, unit, criteria) if row else unit
     return [
         UNBOUNDED if value is None else shown_quantity(value, dimension, unit=unit, per_op=per_op) for value in values
     ]
 
 
 def _reads_well(value: float, unit: str) -> bool:
-    """Return whether a value is between 0.1 and 1000 in the unit of the requirement."""
+    """Return whether a value is between 0.1 and 1000 in a unit."""
     return unit in UNITS and 0.1 <= abs(value) / float(UNITS[unit][1]) < 1000
 
 

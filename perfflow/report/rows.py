@@ -11,6 +11,7 @@ from perfflow.model.metrics import METRICS, in_words
 from perfflow.model.readings import BATCH
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.result_samples import Sample
+from perfflow.model.targets import matches
 from perfflow.model.units import (
     Dimension,
     common_unit,
@@ -142,15 +143,31 @@ def value_of(sample: Sample | None, dimension: Dimension, unit: str = "") -> str
     return ("≤ " if is_bound(sample) else "") + shown_quantity(sample.value, dimension, unit=unit)
 
 
-def unit_of_row(row: Benchmark, dimension: Dimension) -> str:
-    """Return the unit in which both sides of a row are shown."""
-    return common_unit([side.value for side in (row.baseline, row.candidate) if side], dimension)
+def unit_of_row(row: Benchmark, criteria: Criteria) -> str:
+    """Return the unit in which every page shows both sides of a row; '' if each value has the same unit anyway."""
+    values = [side.value for side in (row.baseline, row.candidate) if side]
+    return unit_beside_targets(row, common_unit(values, _dimension(row, criteria)), criteria)
+
+
+def unit_beside_targets(row: Benchmark, unit: str, criteria: Criteria) -> str:
+    """Return the unit for values of a row: MB in place of MiB if a target of the row is in such units.
+
+    Otherwise the limit and the measured value could not be compared at a glance.
+    """
+    if "iB" not in unit:
+        return unit
+    units = [
+        wanted.requirement.unit
+        for wanted in criteria.targets
+        if wanted.metric.name == row.metric and (wanted.benchmark == row.name or matches(wanted.benchmark, row.name))
+    ]
+    return unit.replace("iB", "B") if any("B" in each and "iB" not in each for each in units) else unit
 
 
 def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ()) -> Comparison:
     """Return the line of one compared row; ``marks`` are added to the decision if both sides were measured."""
     dimension = _dimension(row, criteria)
-    unit = unit_of_row(row, dimension)
+    unit = unit_of_row(row, criteria)
     word, own, remark = _decision(row, criteria)
     shown = [*own, *(marks if row.baseline and row.candidate else ())]
     return Comparison(
@@ -196,7 +213,7 @@ def _tone_of(row: Benchmark) -> Tone:
 def values_of(row: Benchmark, criteria: Criteria) -> str:
     """Return both values without intervals: ``3.98 ms → 4.58 ms``."""
     dimension = _dimension(row, criteria)
-    unit = unit_of_row(row, dimension)
+    unit = unit_of_row(row, criteria)
     return " → ".join(value_of(side, dimension, unit) for side in (row.baseline, row.candidate))
 
 
@@ -263,12 +280,12 @@ def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:
         change = f"~ ({text})" if row.decision == "unproven" else text
     sides = row.baseline, row.candidate
     samples = "/".join(dict.fromkeys(str(side.n) for side in sides if side))
-    unit = unit_of_row(row, dimension)
+    unit = unit_of_row(row, criteria)
     texts = [value_with_interval(side, dimension, unit) for side in sides]
     yield Figure(row.name, name, texts[0], texts[1], change, samples, first)
     tails = [inner_p99(side) for side in sides]
     if any(tail is not None for tail in tails):
-        unit = common_unit(tails, dimension)
+        unit = unit_beside_targets(row, common_unit(tails, dimension), criteria)
         texts = [NOTHING if tail is None else shown_quantity(tail, dimension, unit=unit) for tail in tails]
         # The mean of a batch hides the outliers in it.
         of_what = " of averages" if any(map(is_of_batches, sides)) else ""

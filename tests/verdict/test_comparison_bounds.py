@@ -10,8 +10,9 @@ import pytest
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.design import SCHEDULES
-from perfflow.model.metrics import METRICS
+from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.readings import Reading, Side
+from perfflow.model.units import Dimension
 from perfflow.stats.designs import blocks_of
 from perfflow.stats.paired_test import Interval, paired_interval, paired_p, permutation_interval
 from perfflow.store.record import Series
@@ -138,6 +139,23 @@ def test_one_reading_that_is_an_upper_bound_leaves_the_low_end_open() -> None:
     assert found
     assert (found.low, found.sure.low) == (0.0, -math.inf)
     assert found.sure.high == 5e6 + 19
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "least"),
+    [
+        (TIME, [0.001, 0.001, 0.001, 0.001, 0.001, 3.0], 0.0),
+        # Of a program's own figure nothing is known but its values.
+        (Metric("balance", Dimension.COUNT, Better.LOWER), [1.0, 1.0, 1.0, 1.0, 1.0, 900.0], 0.0),
+        (Metric("balance", Dimension.COUNT, Better.LOWER), [-1.0, 1.0, 1.0, 1.0, 1.0, 900.0], -math.inf),
+    ],
+)
+def test_the_interval_of_what_is_never_negative_ends_at_zero(metric: Metric, values: list[float], least: float) -> None:
+    found = comparison.summarise([Reading(metric.name, value) for value in values], metric, "mean")
+    assert found
+    assert found.low is not None
+    assert (found.low == 0.0) is (least == 0.0)
+    assert found.low >= least
 
 
 def test_coarse_values_are_sure_to_half_a_step_beyond_the_extremes() -> None:
