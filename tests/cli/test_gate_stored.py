@@ -57,6 +57,21 @@ def test_head_alone_is_measured_and_nothing_is_judged(root: Path) -> None:
     assert "perfflow:costs:" in files["comment.md"]
 
 
+def test_of_the_stored_results_the_chosen_are_compared(root: Path) -> None:
+    other = FLOW.replace(
+        "  verify:",
+        "    - {id: other, run: echo ms=1, parse: {regex: 'ms=(?P<time>.*)', units: {time: ms}}}\n  verify:",
+    )
+    (root / "flow.yaml").write_text(other)
+    assert perfflow("run", "flow.yaml", "--progress", "off", cwd=root).returncode == 0
+    assert perfflow("baseline", "save", "both", cwd=root).returncode == 0
+    done = gate(root, "--base-results", "both", "--benchmark", "cost")
+    assert done.returncode == 0, done.stderr
+    found = past.result_of(root)
+    assert [row["name"] for row in found["benchmarks"]] == ["cost"]
+    assert found["run"]["command"][-2:] == ["--benchmark=cost", "--base-results=both"]
+
+
 def test_a_flag_makes_a_proven_regression_fail(root: Path) -> None:
     done = gate(root, "--base-results", "main", "--fail-on", "regressed")
     assert done.returncode == 1

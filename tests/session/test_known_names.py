@@ -164,3 +164,13 @@ def test_a_long_list_is_cut(project: Project, tmp_path: Path) -> None:
     told = "\n".join(errors(project, '\ntargets: {"**test_99": {time: <1s}}' + SUITE))
     assert "bench_fib.py::test_9" in told
     assert told.endswith(" and 31 more")
+
+
+def test_a_workflow_from_memory_is_told_how_to_run(project: Project) -> None:
+    project.write("bench_fib.py", FIB)
+    flow = f"targets: {{fib: {{time: <1ms}}}}\nstages:\n  baseline:\n    - {{id: fib, {PYTEST}}}\n"
+    with pytest.raises(UserError, match="did you mean `paths`"):
+        project.run(flow.replace("paths:", "path:"))
+    assert "did you mean `bench_fib.py::test_fib`" in "\n".join(errors(project, flow))
+    result = project.run(flow.replace("{fib: {time", '{"**test_fib": {time').replace("id: fib,", "id: fib, runs: 1,"))
+    assert [item.benchmark for item in result.targets] == ["bench_fib.py::test_fib"]
