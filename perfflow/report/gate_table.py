@@ -11,6 +11,7 @@ from perfflow.model.targets import specificity
 from perfflow.report.bounds import is_about
 from perfflow.report.regressions import not_run
 from perfflow.report.requirements import Requirement, requirement_of
+from perfflow.report.table import NOTHING
 from perfflow.report.truncate import Truncated, truncated
 from perfflow.tools.adapter import OPTIONAL_ROLES
 from perfflow.verdict.one_measurement import without_inverse_rates
@@ -202,7 +203,9 @@ def _met(
 
 def _target_text(row: Requirement) -> str:
     figure = f"{row.measured} {row.interval}".rstrip()
-    measured = {"met": figure, "not met": figure, "unproven": f"{figure} is unproven"}.get(row.status, row.status)
+    known = row.measured != NOTHING
+    unproven = f"{figure} is unproven" if known else f"unproven, {row.detail}"
+    measured = {"met": figure, "not met": figure, "unproven": unproven}.get(row.status, row.status)
     return f"{row.name}: {measured}, required {row.required}"
 
 

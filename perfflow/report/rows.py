@@ -115,10 +115,10 @@ def value_with_interval(sample: Sample | None, dimension: Dimension, unit: str =
     if sample is None or sample.value is None:
         return NOTHING
     unit = unit or common_unit([sample.value], dimension)
+    if is_bound(sample):
+        return value_of(sample, dimension, unit)
     digits = digits_for(sample.value, sample.low, sample.high)
     text = shown_quantity(sample.value, dimension, unit=unit, digits=digits)
-    if is_bound(sample):
-        return f"≤ {text}"
     if sample.low is None or sample.high is None:
         return f"{text} (n={sample.n})"
     if sample.low == sample.high:

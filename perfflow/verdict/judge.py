@@ -52,6 +52,7 @@ NO_STEP_MEASURES = (
     "`role: measure`"
 )
 _ACROSS = "across machines: the two sides were measured on different machines"
+_NEARLY_ALL = 0.99
 _SPENT = {"budget": "its budget ran out", "total budget": "the run's total budget ran out"}
 """Warning for an unproven row, by the limit that ended its measuring."""
 
@@ -330,7 +331,10 @@ def _impact(share: float, unit: str) -> str:
     """Return the upper bound of the gain by Amdahl's law: this place costs nothing, everything else is unchanged."""
     if unit != "time":
         return f"at most {share:.0%} fewer {unit} without it"
-    return "all of the time" if share >= 1 else f"at most {1 / (1 - share):.2f}x faster without it"
+    if share >= _NEARLY_ALL:
+        # A bound of hundreds of times says no more than that.
+        return f"{'' if share >= 1 else 'nearly '}all of the time"
+    return f"at most {1 / (1 - share):.2f}x faster without it"
 
 
 def _confirmations(record: Record, rows: list[Benchmark]) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from perfflow.model.metrics import TIMES
 from perfflow.model.readings import Side
 from perfflow.model.result import Attribution, Benchmark
 from perfflow.model.tree_facts import tree_of
@@ -54,7 +55,9 @@ def _command(found: Findings, name: str) -> str:
 
 
 def _changed(rows: Sequence[Benchmark], found: Findings) -> str:
-    return _names([f"{row.name} ({estimate_of(row, found.criteria)})" for row in rows])
+    """Return what changed and by how much. Of the clocks of a benchmark it names the first, as it is one slowdown."""
+    texts = {row.name if row.metric in TIMES else row.title: row for row in reversed(rows)}
+    return _names([f"{name} ({estimate_of(row, found.criteria)})" for name, row in reversed(texts.items())])
 
 
 def _repair(found: Findings) -> NextStep:

@@ -32,6 +32,13 @@ def test_an_accepted_trade_off_is_told_with_what_it_allows() -> None:
     assert found.evidence == "1 of 1: b time: +25.0%, accepted up to 30% until 2026-12-31 (action threshold 10%)"
 
 
+def test_a_target_without_a_figure_is_told_with_what_it_lacks() -> None:
+    result = judged(*pairs("b", [0.01] * 8, None), ended("b"), wanted=criteria({"b": {"time p99": "<1s"}}))
+    (target,) = result.targets
+    assert target.measured is None
+    assert gates(result)["targets"].evidence == f"b time p99: unproven, {target.detail}, required <1s"
+
+
 def test_a_failed_check_and_an_allowed_one() -> None:
     steps = [planned("b"), planned("tests", role="check"), planned("lint", role="check", allowed=True)]
     events = [ended("b"), ended("tests", "failed", "exited with 1"), ended("lint", "failed", "exited with 1")]

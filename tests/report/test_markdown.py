@@ -155,7 +155,7 @@ def test_the_commands_to_reproduce_it_are_quoted_for_a_shell() -> None:
 def test_sections_without_data_are_left_out() -> None:
     text = markdown.render(judged(ended("make"), steps=[planned("make", role="work")]))
     headings = re.findall(r"^##+ (.*)$", text, re.MULTILINE)
-    assert headings == ["Performance Report: Component", "Warnings", "How to reproduce it"]
+    assert headings == ["Performance Report: Component", "Why", "How to reproduce it"]
     assert "Further figures" not in text
 
 

@@ -320,6 +320,7 @@ def test_a_failure_names_its_benchmark_once(name: str, reason: str, role: str, t
 def test_what_removing_a_place_can_bring_is_bounded() -> None:
     assert judge._impact(0.5, "time") == "at most 2.00x faster without it"
     assert judge._impact(1.0, "time") == "all of the time"
+    assert judge._impact(0.999, "time") == "nearly all of the time"
     assert judge._impact(0.25, "allocations") == "at most 25% fewer allocations without it"
 
 

@@ -285,6 +285,14 @@ def test_the_next_step_is_a_sentence_and_a_command_with_short_revisions() -> Non
     assert route.command == f"perfflow bisect flow.yaml --good {'b' * 12} --bad {'c' * 12} --only core/parse"
 
 
+def test_the_next_step_names_a_slowdown_once_and_every_other_metric() -> None:
+    found, _ = findings({"core/parse": 1.25, "core/write": 1.25})
+    parse, write = found.rows
+    rows = [parse, parse.model_copy(update={"metric": "cpu"}), parse.model_copy(update={"metric": "rss"}), write]
+    route = taken(replace(found, rows=rows))
+    assert "made core/parse (+25.0%), core/parse rss (+25.0%) and core/write (+25.0%) worse" in route.next
+
+
 def test_the_next_step_by_a_rule_of_the_workflow_is_its_destination() -> None:
     own = replace(Criteria(), routes=(Route("regressions", "core-team", "they know it"),))
     assert taken(findings({"core/parse": 1.25}, wanted=own)[0]).next == "core-team: they know it"
