@@ -24,6 +24,7 @@ from perfflow.tools.adapter import THE_COMMAND, Adapter, Call, Effort, Invocatio
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import needs_shell, render, render_shell, render_words
 from perfflow.workflow.model import Step
+from perfflow.workflow.shell_syntax import BASH_READS_RAW
 
 if TYPE_CHECKING:
     from perfflow.trees.slots import Slot
@@ -189,7 +190,7 @@ def _timed_command(
     if not isinstance(text, list) and (needs_shell(text) or not is_bash(shell)):
         text = render_shell(text, variables)
         return (*shell, text), text
-    words = tuple(_not_empty(render_words(text, variables)))
+    words = tuple(_not_empty(render_words(text, variables, BASH_READS_RAW)))
     both = [_written(planned.step, each) for each in Side]
     if not (is_bash(shell) and any(isinstance(other, str) and needs_shell(other) for other in both)):
         return words, ""

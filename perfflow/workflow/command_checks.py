@@ -119,7 +119,7 @@ def _check_value(draft: Draft, value: str, name: str, loc: Loc, step: Step) -> N
         message = f"`params.{name}` is {value.strip()!r}: {found.message}"
         hint = found.hint(takes_shell=_takes_shell(tool_of(step)))
         if step.timed:
-            hint = f"put it into a script; or write ${{{{ params.{name} | raw }}}}, which bash reads"
+            hint = shell_syntax.BASH_READS_RAW
         draft.complain(loc, message, hint)
 
 

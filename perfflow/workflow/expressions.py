@@ -185,18 +185,18 @@ def _in_shell(text: str, value_of: Callable[[Expression], Any]) -> str:
     return shell.text
 
 
-def render_words(text: str | list[str], context: Mapping[str, Any]) -> list[str]:
+def render_words(text: str | list[str], context: Mapping[str, Any], remedy: str = "") -> list[str]:
     """Render a command to argv: it is split into words first, so each value stays within one word.
 
     A command that is exactly one ``${{ }}`` is split after rendering. Raises ExpressionError for unclosed quotes and
-    unquoted shell syntax.
+    unquoted shell syntax; ``remedy`` replaces its hint.
     """
     if isinstance(text, list):
         return [_argument(word) for item in text for word in _words_of_item(item, context)]
     whole = single(text)
     if whole:
         value = whole.value(context)
-        words = [as_text(item) for item in value] if isinstance(value, list) else _split_words(as_text(value))
+        words = [as_text(item) for item in value] if isinstance(value, list) else _split_words(as_text(value), remedy)
         return [_argument(word) for word in words]
     parts = split(text)
     # Replace each expression by a character that the text does not contain, so that its value is not split.
@@ -208,7 +208,7 @@ def render_words(text: str | list[str], context: Mapping[str, Any]) -> list[str]
         marked += letter
         if isinstance(part, Expression):
             values[letter] = as_text(part.value(context))
-    return [_argument("".join(values.get(letter, letter) for letter in word)) for word in _split_words(marked)]
+    return [_argument("".join(values.get(letter, letter) for letter in word)) for word in _split_words(marked, remedy)]
 
 
 def _words_of_item(item: str, context: Mapping[str, Any]) -> list[str]:
@@ -222,14 +222,15 @@ def _argument(word: str) -> str:
     return word
 
 
-def _split_words(text: str) -> list[str]:
+def _split_words(text: str, remedy: str) -> list[str]:
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise ExpressionError(f"{text.strip()!r}: {error}") from error
     found = shell_syntax.first(text)
     if found and not found.is_pattern:
-        raise ExpressionError(f"{text.strip()!r}: {found.message}; {found.hint()}", found.text, found.hint())
+        hint = remedy or found.hint()
+        raise ExpressionError(f"{text.strip()!r}: {found.message}; {hint}", found.text, hint)
     return words
 
 

@@ -60,6 +60,8 @@ class SyntaxPiece:
         return "quote it; or write a script, or `run:` with `parse`"
 
 
+BASH_READS_RAW = "put it into a script; or add `| raw` to its `${{ }}`, then bash reads it"
+"""The remedy for shell syntax in a value that is the whole text of a timed step."""
 _SHELL_WORDS = frozenset(
     {"!", ".", ":", "[[", "{", "alias", "builtin", "case", "cd", "command", "coproc", "declare", "do", "eval", "exec"}
     | {"exit", "export", "for", "function", "if", "let", "local", "popd", "pushd", "read", "readonly", "return"}

@@ -149,6 +149,8 @@ def test_output_that_cannot_be_read_is_never_a_pass(project: Project, run: str, 
 def test_asserted_figures(project: Project) -> None:
     text = """
 stages:
+  baseline:
+    - {{id: one, run: ls, runs: 1, warmup: 0}}
   verify:
     - id: precise
       run: printf 'diff=%s\\n' {values}
@@ -264,6 +266,8 @@ def test_matrix_cells_are_benchmarks_of_their_own(project: Project) -> None:
 
 SAME = """
 stages:
+  baseline:
+    - {{id: one, run: ls, runs: 1, warmup: 0}}
   verify:
     - id: same
       uses: same-output

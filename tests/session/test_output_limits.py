@@ -171,7 +171,7 @@ stages:
 """,
     )
     env = {**os.environ, "OTHER_TOKEN": "correct-horse"}
-    assert perfflow("run", "flow.yaml", cwd=project.folder, env=env).returncode == 0
+    assert perfflow("run", "flow.yaml", cwd=project.folder, env=env).returncode == 3
     assert perfflow("receipt", "verify", cwd=project.folder).returncode == 0
     kept = (project.folder / ".perfflow/runs/latest/steps/long/stdout").read_text()
     assert kept.endswith("x***\n")

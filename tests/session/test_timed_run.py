@@ -290,3 +290,17 @@ def test_a_gate_prepares_each_sample_in_its_own_tree(project: Project) -> None:
     done = perfflow("gate", "flow.yaml", "--base", "main", "--progress", "off", cwd=project.folder)
     assert done.returncode in (0, 4), done.stdout
     assert not (project.folder / "built").exists()
+
+
+def test_a_value_with_shell_syntax_starts_nothing_unless_it_is_raw(project: Project) -> None:
+    flow = """
+stages:
+  build: [{id: make, run: echo "command=true; touch pwned" >> "$PERFFLOW_OUTPUT"}]
+  baseline: [{id: one, run: "${{ steps.make.outputs.command VALUE}}", runs: 1}]
+"""
+    found = project.run(flow.replace("VALUE", ""))
+    assert found.verdict == "error"
+    assert "`| raw`" in step(found, "one").reason
+    assert not (project.folder / "pwned").exists()
+    assert project.run(flow.replace("VALUE", "| raw ")).verdict == "pass"
+    assert (project.folder / "pwned").exists()

@@ -64,7 +64,7 @@ def _about_bash(starts: Sequence[float]) -> Iterator[str]:
     """Yield the note about the start of bash, which is not part of the figures. ``starts``: its duration (s)."""
     if starts:
         shown = format_quantity(median(starts), Dimension.TIME)
-        yield f"bash ran the text because of its shell syntax; {BASH_START} ({shown}) is not counted"
+        yield f"bash ran the text of the command; {BASH_START} ({shown}) is not counted"
 
 
 def measure_over_layouts(bench: Bench, subjects: Sequence[Subject], ends: float) -> None:
