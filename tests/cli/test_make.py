@@ -25,7 +25,9 @@ CLEAN = "env | grep -E '^(MAKEFLAGS|MFLAGS|MAKEOVERRIDES|MAKELEVEL|CARGO_MAKEFLA
 
 def workflow(folder: Path, name: str, command: str, head: str = "", suffix: str = ".yaml") -> None:
     (folder / "workflows").mkdir(exist_ok=True)
-    text = f"{head}stages:\n  verify:\n    - id: {Path(name).stem}-check\n      run: |\n        {command}\n"
+    stem = Path(name).stem
+    text = f"{head}stages:\n  baseline:\n    - {{id: {stem}-one, run: ls, runs: 1, warmup: 0}}\n"
+    text += f"  verify:\n    - id: {stem}-check\n      run: |\n        {command}\n"
     write(folder / "workflows", text, name + suffix)
 
 

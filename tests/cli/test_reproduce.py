@@ -18,6 +18,8 @@ OWN = """
 name: own
 params: {words: {default: "one, two"}, count: {default: 2}, quick: {default: false}, list: {default: [1, 2]}}
 stages:
+  baseline:
+    - {id: one, run: ls, runs: 1, warmup: 0}
   verify:
     - {id: words, run: "test ${{ params.words }} = 'a  b' -a ${{ params.count }} = 3 -a ${{ params.quick }} = true"}
     - {id: list, run: "test ${{ params.list | join('-') }} = 4-5-6"}
