@@ -264,7 +264,8 @@ class Bench:
             readings = take(side)
             names.setdefault(side, [item.benchmark for item in readings])
             if self.warming and len(names) == len(self.able):
-                learn(self.session, self.planned, dict.fromkeys(chain(*names.values())))
+                for text in learn(self.session, self.planned, dict.fromkeys(chain(*names.values()))):
+                    self._say(text)
             return tuple(item for item in readings if self.session.names.is_chosen(item.benchmark))
 
         return taken

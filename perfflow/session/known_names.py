@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
-from perfflow.model.errors import Problem, UserError, in_file_order
+from perfflow.model.errors import Problem, Severity, UserError, in_file_order
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.similar import nearest_of
@@ -45,6 +45,7 @@ class KnownNames:
     """The ids of a suite in the tree of a side, until its step measures them."""
     built: set[tuple[str, Side, Path]] = field(default_factory=set)
     """Suites whose benchmarks are already built in the tree of a side."""
+    warned: list[Problem] = field(default_factory=list)
     guard: threading.Lock = field(default_factory=threading.Lock)
     """Held while suites are listed: steps that share the machine may start at the same time."""
 
@@ -61,13 +62,19 @@ class KnownNames:
         if names and not any(map(self.is_chosen, names)):
             raise NothingChosenError
 
-    def require_known(self, plan: Plan) -> None:
-        """Raise UserError for all names in the workflow and on the command line that no benchmark can have."""
+    def require_known(self, plan: Plan) -> list[str]:
+        """Raise UserError for all names in the workflow and on the command line that no benchmark can have.
+
+        Return warnings, each only once: a shared workflow may ignore a group of benchmarks that not every project has.
+        """
         measured, are_all = self.names(plan, _measuring(plan, self.selected))
         names, is_complete = self.names(plan, plan.by_id)
         unknown = [*_unknown_choices(self.chosen, measured)] if are_all else []
         unknown += self._unknown_names(plan, names) if is_complete else ()
-        _require(unknown, names)
+        _require([item for item in unknown if item.severity is Severity.ERROR], names)
+        warnings = [item for item in unknown if item not in self.warned]
+        self.warned += warnings
+        return ["; ".join(filter(None, (item.message, item.hint))) for item in warnings]
 
     def _unknown_names(self, plan: Plan, names: Sequence[str]) -> Iterator[Problem]:
         """Yield the names in the file that no benchmark has."""
@@ -75,7 +82,10 @@ class KnownNames:
         for loc, name in dict.fromkeys(_names_in(self.draft, plan)) if self.draft else ():
             if self.draft and not known.matching(name):
                 place = self.draft.document.place(loc, key=loc[-1] == name)
-                yield Problem(f"no benchmark matches `{name}`", _meant(name, names), place)
+                is_group = loc[0] in ("ignore", "thresholds") and ("*" in name or "?" in name)
+                severity = Severity.WARNING if is_group else Severity.ERROR
+                text = f"no benchmark matches `{name}`" + (f" under `{loc[0]}`" if is_group else "")
+                yield Problem(text, _meant(name, names), place, severity)
 
     def names(self, plan: Plan, steps: Collection[str]) -> tuple[list[str], bool]:
         """Return the known names of the benchmarks of some steps, and whether these are all."""

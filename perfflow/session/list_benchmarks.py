@@ -11,7 +11,7 @@ from perfflow.plan.plan import Plan, Planned
 from perfflow.session.benchmark_names import benchmark_name
 from perfflow.session.known_names import NothingChosenError, has_unknown_names, is_source
 from perfflow.session.missing_side import missing_side
-from perfflow.session.perform import allows
+from perfflow.session.perform import allows, why_not_here
 from perfflow.session.session import RunSession
 from perfflow.session.variants import SuiteIds
 from perfflow.tools.adapter import Role
@@ -39,25 +39,26 @@ def list_benchmarks(session: RunSession, planned: Planned, run: StepRun) -> None
                 except (StepError, OSError):
                     continue  # told when the step itself runs
         if not session.earlier.samples:
-            known.require_known(plan)
+            run.warnings += known.require_known(plan)
     if has_unknown_names(planned):
         known.require_some(planned.id)
     elif is_source(planned) and not known.is_chosen(planned.benchmark):
         raise NothingChosenError
 
 
-def learn(session: RunSession, planned: Planned, names: Iterable[str]) -> None:
+def learn(session: RunSession, planned: Planned, names: Iterable[str]) -> list[str]:
     """Note the names in the output of a suite that cannot be listed, and check the names in the workflow.
 
-    Raises UserError and NothingChosenError like ``list_benchmarks``.
+    Returns warnings. Raises UserError and NothingChosenError like ``list_benchmarks``.
     """
     known = session.names
     if planned.id in known.by_step or not has_unknown_names(planned):
-        return
+        return []
     with known.guard:
         known.by_step[planned.id] = tuple(names)
-        known.require_known(session.context.plan)
+        warnings = known.require_known(session.context.plan)
     known.require_some(planned.id)
+    return warnings
 
 
 def _can_be_listed(item: Planned) -> bool:
@@ -65,9 +66,9 @@ def _can_be_listed(item: Planned) -> bool:
 
 
 def _is_ready(session: RunSession, item: Planned, planned: Planned) -> bool:
-    """Return whether a suite can be listed now: all that builds for it ran before ``planned``, and its ``if`` holds."""
+    """Return whether a suite can be listed now: it runs on this machine, its ``if`` holds, and what it needs exists."""
     plan = session.context.plan
-    if not _can_be_listed(item):
+    if not _can_be_listed(item) or why_not_here(session, item):
         return False
     builds = {name for name in _before(plan, item) if plan.by_id[name].role not in _READY}
     try:

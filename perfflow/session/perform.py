@@ -117,6 +117,11 @@ def _without_performing(session: RunSession, planned: Planned) -> StepRun | None
     return None
 
 
+def why_not_here(session: RunSession, planned: Planned) -> str:
+    """Return why this machine does not perform a step, '' if it does."""
+    return _unmet_requirements(session, planned) or _why_elsewhere(session, planned)
+
+
 def allows(context: TreeContext, planned: Planned, blocked: bool) -> bool:
     """Return whether a step's ``if`` (its own, else its stage's) lets it run."""
     own = planned.step.if_

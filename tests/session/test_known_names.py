@@ -54,18 +54,27 @@ def test_wrong_names_stop_a_run_before_its_first_sample(project: Project) -> Non
     names = """
 targets: {first: {time: <1s}, fib: {time: <1s}}
 ignore: [test_othre]
-thresholds: {for: {"core/**": {action: 20%}}}"""
+thresholds: {for: {core: {action: 20%}}}"""
     profile = '  profile:\n    - {id: cpu, uses: auto, benchmark: "fib*"}\n'
     told = "\n".join(errors(project, names + SUITE + profile))
     assert project.told.taken == []
     assert [step.planned.id for step in project.told.ended_steps] == []
-    for name in ("fib", "test_othre", "core/**", "fib*"):
+    for name in ("fib", "test_othre", "core", "fib*"):
         assert f"no benchmark matches `{name}`" in told
     assert "`first`" not in told
     assert "did you mean `bench_fib.py::test_fib`" in told
     assert "did you mean `bench_fib.py::test_other`" in told
     assert told.count("benchmarks: first, bench_fib.py::test_fib, bench_fib.py::test_other") == 1
     assert list((project.folder / ".perfflow/runs").iterdir()) == []
+
+
+def test_a_glob_for_benchmarks_that_a_project_lacks_is_a_warning(project: Project) -> None:
+    names = '\nignore: ["io/*"]\nthresholds: {for: {"core/**": {action: 20%}}}'
+    result = project.run(names + PRINTING)
+    told = [text for item in result.steps for text in item.warnings]
+    for glob, key in (("io/*", "ignore"), ("core/**", "thresholds")):
+        assert told.count(f"no benchmark matches `{glob}` under `{key}`") == 1
+    assert result.verdict == "pass"
 
 
 def test_a_run_without_samples_does_not_replace_the_latest(project: Project) -> None:
