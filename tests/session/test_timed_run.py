@@ -255,7 +255,7 @@ params: {file: old}
 @pytest.mark.parametrize(
     ("stages", "message", "hint"),
     [
-        ("baseline: [{id: one, command: ./prog}]", "unknown key `command`", "`run: COMMAND`"),
+        ("baseline: [{id: one, command: ./prog}]", "unknown key `command`", "write `run: ./prog`"),
         ("baseline: [{id: one, run: 'echo a=1 >> $PERFFLOW_OUTPUT'}]", "is timed has no outputs", "stage `build`"),
         ("baseline: [{id: one, run: make, retries: 2}]", "cannot have `retries`", "stage `build`"),
         ("baseline: [{id: one, run: ./prog, prepare: ' '}]", "`prepare` is empty", "prepare: make clean"),

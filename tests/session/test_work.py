@@ -153,7 +153,7 @@ stages:
   setup:
     - {id: flaky, retries: 3, run: "echo x >> tries; test $(wc -l < tries) = 3"}
 """)
-    assert result.verdict == "pass"
+    assert step(result, "flaky").status == "done"
     assert step(result, "flaky").warnings == [f"try {number} failed: flaky exited with 1" for number in (1, 2)]
 
 
@@ -198,7 +198,6 @@ stages:
         "label": "",
         "labels": "label 'quiet' is not in PERFFLOW_LABELS",
     }
-    assert result.verdict == "pass"
 
 
 def test_missing_tools_are_all_named_before_anything_runs(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +286,6 @@ def test_an_empty_list_is_no_command(project: Project) -> None:
 def test_a_value_that_is_not_utf_8_does_not_break_the_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORD", "caf\udce9")
     result = project.run("stages: {build: [{id: a, argv: [touch, '${{ env.WORD }}']}]}")
-    assert result.verdict == "pass"
     assert (project.folder / "caf\udce9").exists()
     assert step(result, "a").argv == ["touch", "caf?"]
 
@@ -304,7 +302,7 @@ stages:
     )
     assert (step(result, "long").status, step(result, "short").status) == ("done", "timeout")
     assert (project.folder / "made").exists()
-    assert result.verdict == "pass"
+    assert result.reasons[0].startswith("nothing was measured")
 
 
 def test_the_tree_is_the_git_tree_of_the_workflow(project: Project) -> None:
