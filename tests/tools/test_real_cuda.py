@@ -92,6 +92,8 @@ stages:
       uses: nvcc
       with: {file: %s, out: "build/crowded-${{ matrix.arch }}", arch: "${{ matrix.arch }}"}
       matrix: {arch: [sm_80, sm_90]}
+  baseline:
+    - {id: one, run: ls, runs: 1, warmup: 0}
   verify:
     - run: test ${{ steps['make[arch=sm_80]'].outputs.spills }} -gt 0 && test -x build/crowded-sm_90
 """
@@ -102,7 +104,7 @@ def test_a_matrix_of_architectures(nvcc: str, tmp_path: Path) -> None:
     done = perfflow("run", "flow.yaml", "--out", "out", cwd=tmp_path, env={"CUDA_HOME": str(Path(nvcc).parents[1])})
     assert done.returncode == 0, done.stdout + done.stderr
     steps = json.loads((tmp_path / "out/result.json").read_text())["steps"]
-    assert [step["status"] for step in steps] == ["done"] * 3
+    assert [step["status"] for step in steps] == ["done"] * 4
     assert "dense::crowded (sm_90) spills" in (tmp_path / "out/result.json").read_text()
 
 
