@@ -13,7 +13,7 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.similar import nearest_of
 from perfflow.model.targets import Names, crossing_hint, is_chosen, is_named, matches
-from perfflow.plan.plan import Plan, Planned, has_command
+from perfflow.plan.plan import EVERY, Plan, Planned, has_command
 from perfflow.plan.scaling import scaling_of
 from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
@@ -151,8 +151,15 @@ def _names_in(draft: Draft, plan: Plan) -> Iterator[tuple[Loc, str]]:
     yield from ((("ignore", number), glob) for number, glob in enumerate(plan.criteria.ignore))
     for item in plan.steps:
         loc = draft.steps.get(item.step.id)
-        if loc and item.role in (Role.PROFILE, Role.MEASURE) and item.step.benchmark and not is_source(item):
+        refers = item.role in (Role.PROFILE, Role.MEASURE) and item.step.benchmark and not is_source(item)
+        if loc and refers and not any(_stands_for(item.benchmark, source) for source in plan.steps):
             yield (*loc, "benchmark"), item.benchmark
+
+
+def _stands_for(name: str, source: Planned) -> bool:
+    """Return whether ``benchmark`` of a profile step means a whole suite: all, its step's, or its bench target's."""
+    is_suite = source.role is Role.MEASURE and has_unknown_names(source)
+    return is_suite and name in ("*", EVERY, source.id, source.step.id, source.step.with_.get("bench"))
 
 
 def is_source(item: Planned) -> bool:

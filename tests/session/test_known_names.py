@@ -183,3 +183,9 @@ def test_a_workflow_from_memory_is_told_how_to_run(project: Project) -> None:
     assert "did you mean `bench_fib.py::test_fib`" in "\n".join(errors(project, flow))
     result = project.run(flow.replace("{fib: {time", '{"**test_fib": {time').replace("id: fib,", "id: fib, runs: 1,"))
     assert [item.benchmark for item in result.targets] == ["bench_fib.py::test_fib"]
+
+
+def test_a_profile_may_name_a_suite_by_its_step(project: Project) -> None:
+    flow = PRINTING + "  profile:\n    - {id: cpu, uses: auto, benchmark: %s}\n"
+    errors(project, flow % "figure")
+    assert step(project.run(flow % "figures"), "figures").status == "done"
