@@ -50,10 +50,7 @@ def command(as_json: bool, fixing: bool, yes: bool, restoring: bool) -> int:
         say(json.dumps(noise.as_json(findings, test), ensure_ascii=False, indent=1))
         return 0
     kind = noise.classify(findings, test)
-    head = (
-        f"this machine is {kind}: identical work spreads by {test.spread:.2f}x (p95/p50), "
-        f"{test.cpu_share:.0%} of it on a core"
-    )
+    head = f"this machine is {kind}: {noise.in_words(test.spread, test.cpu_share)}"
     width = style_of(sys.stdout).width
     said = [line for item in findings for line in _lines(item, width)]
     say_page([*wrapped(head, width), *said, *wrapped(_ADVICE[kind.value], width)])

@@ -196,11 +196,16 @@ def _steal(change: Mapping[str, float], ticks: float, ever: float, *, virtual: b
     return Finding("steal", f"{share:.1%}", state, "the host gives this machine's cores to others")
 
 
+def in_words(spread: float, cpu_share: float) -> str:
+    """Return the outcome of the self-test as text; see `SelfTest`."""
+    return f"slow runs of the same work take {spread:.2f}x as long as usual; it has a core {cpu_share:.0%} of the time"
+
+
 def describe(seen: Mapping[str, Any]) -> str:
     """Return the data of ``as_json`` as text: the class, the reasons for it, and the unknown values."""
     test = seen["self_test"]
     stamp = "measured on a hostile machine" if seen["class"] == NoiseClass.HOSTILE.value else seen["class"]
-    text = f"{stamp}: identical work spread by {test['spread']:.2f}x (p95/p50), {test['cpu_share']:.0%} of it on a core"
+    text = f"{stamp}: {in_words(test['spread'], test['cpu_share'])}"
     bad = (State.WARN.value, State.BAD.value)
     shown = [f"{item['name']} {item['value']}" for item in seen["findings"] if item["state"] in bad]
     hidden = [item["name"] for item in seen["findings"] if item["state"] == State.UNKNOWN.value]

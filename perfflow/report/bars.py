@@ -123,8 +123,8 @@ def _allowed(required: Requirement, places: Sequence[float]) -> tuple[float, flo
             return None
 
 
-def densities(sides: Sequence[Sample], dimension: Dimension) -> tuple[str, list[Density]] | None:
-    """Return a title with the ends of a linear axis, and the samples of each side on it.
+def densities(sides: Sequence[Sample], dimension: Dimension, unit: str) -> tuple[str, list[Density]] | None:
+    """Return a title with the ends of a linear axis in ``unit``, and the samples of each side on it.
 
     Samples far outside of their side's quartiles are left out. None if a side has fewer than two samples, or all
     samples are equal.
@@ -135,7 +135,7 @@ def densities(sides: Sequence[Sample], dimension: Dimension) -> tuple[str, list[
     low, high = min(map(min, inside)), max(map(max, inside))
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         return None
-    title = AXIS.join(format_quantity(end, dimension) for end in (low, high))
+    title = AXIS.join(format_quantity(end, dimension, unit=unit) for end in (low, high))
     return title, [Density(tuple((value - low) / (high - low) for value in values)) for values in inside]
 
 

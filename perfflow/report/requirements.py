@@ -40,7 +40,7 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
     side = (row.candidate or row.baseline) if row else None
     bound = target.statistic not in COMPARED_STATISTICS and side is not None and is_bound(side)
     texts = _target_texts(target, criteria, row)
-    one_value = target.low == target.high or target.measured is None or bound
+    one_value = texts[0] == texts[1] == texts[2] or target.low == target.high or target.measured is None or bound
     return Requirement(
         symbol=STATUS_SYMBOLS[target.status],
         status=target.status,

@@ -61,6 +61,8 @@ class Comparison:
     source: Benchmark
     """The row of the result, for drawings."""
     dimension: Dimension
+    unit: str
+    """The unit of both sides; '' if each value has the same unit anyway."""
     bound: float | None
     """The action threshold as a relative change; None for a metric without a direction."""
     tone: Tone
@@ -188,6 +190,7 @@ def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ())
         first=is_first(row),
         source=row,
         dimension=dimension,
+        unit=unit,
         bound=_action_of(row, criteria),
         tone=_tone_of(row),
     )

@@ -9,7 +9,7 @@ from perfflow.model.metrics import in_words
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.units import significant
 from perfflow.report.failed_steps import failed_steps
-from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, grown_memory, values_of
+from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, grown_memory, unit_of_row, values_of
 from perfflow.report.sanitize import NO_EDGE, visible, wrapped
 from perfflow.report.tables import distributions
 from perfflow.report.text_table import laid_out
@@ -42,8 +42,9 @@ def _lines(result: Result, folder: str, width: int) -> Iterator[str]:
     if any(map(differ_from_medians, result.benchmarks)):
         yield f"  note: {OTHER_THAN_MEDIANS}"
     yield from (f"  note: {visible(text)}" for step in result.steps for text in step.warnings)
-    dimension = criteria_from_json(result.criteria).metric(row.metric).dimension
-    for table in distributions(row, dimension, ("first", "second"), in_words(row.metric)):
+    criteria = criteria_from_json(result.criteria)
+    dimension, unit = criteria.metric(row.metric).dimension, unit_of_row(row, criteria)
+    for table in distributions(row, dimension, ("first", "second"), in_words(row.metric), unit):
         laid = laid_out(table, width)
         yield from ("", laid.head, *(line for entry in laid.entries for line in entry))
 

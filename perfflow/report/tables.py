@@ -95,10 +95,15 @@ def _change_bars(page: Page, rows: Sequence[Comparison]) -> tuple[str, list[Cell
     return on_one_axis(speedups, percent=False)
 
 
-def distributions(row: Benchmark, dimension: Dimension, names: Sequence[str], title: str | Span) -> Iterator[Table]:
-    """Yield a table with the samples of both sides on one axis; nothing if there are too few or all are equal."""
+def distributions(
+    row: Benchmark, dimension: Dimension, names: Sequence[str], title: str | Span, unit: str = ""
+) -> Iterator[Table]:
+    """Yield a table with the samples of both sides on one axis; nothing if there are too few or all are equal.
+
+    ``unit``: the unit of the row, '' for one that suits each value.
+    """
     sides = [side for side in (row.baseline, row.candidate) if side]
-    found = densities(sides, dimension) if len(sides) == len(names) else None
+    found = densities(sides, dimension, unit) if len(sides) == len(names) else None
     if not found:
         return
     axis, pictures = found
@@ -113,7 +118,7 @@ def distributions(row: Benchmark, dimension: Dimension, names: Sequence[str], ti
         (
             label,
             picture,
-            *(format_quantity(number, dimension) for number in (low, side.value or 0.0, high)),
+            *(format_quantity(number, dimension, unit=unit) for number in (low, side.value or 0.0, high)),
             str(len(side.samples)),
             str(others or NOTHING),
         )

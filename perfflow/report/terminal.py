@@ -251,7 +251,7 @@ def _samples(page: Page, width: int) -> RowGroup:
         for row in page.comparisons
         if page.sides and row.first
         for table in tables.distributions(
-            row.source, row.dimension, tuple(_SIDES), Span(f"{row.operation} {row.metric}", TextKind.NAME)
+            row.source, row.dimension, tuple(_SIDES), Span(f"{row.operation} {row.metric}", TextKind.NAME), row.unit
         )
     )
     entries = []

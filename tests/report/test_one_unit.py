@@ -7,8 +7,10 @@ import re
 import pytest
 
 from perfflow.model.units import Dimension, column_unit
-from perfflow.report import history_tables, markdown, terminal
+from perfflow.report import history_tables, markdown, tables, terminal
 from perfflow.report.history_tables import IndexRow
+from perfflow.report.html.charts import samples_chart
+from perfflow.report.rows import unit_of_row
 from perfflow.report.text_table import laid_out
 from tests.report.gated import as_gate
 from tests.report.histories import a_point, a_series
@@ -36,6 +38,19 @@ def test_a_figure_has_the_same_unit_in_every_table(metric: str, base: float, lim
     for text in (terminal.render(result, width=200, color=False, unicode=True), page):
         units = set(re.findall(r"\d [kKMG]?i?B(?:/s)?\b|\d [mμn]?s\b", text.replace(limit, "")))
         assert {found[2:] for found in units} == {unit}, text
+
+
+def test_a_chart_and_a_drawing_have_the_unit_of_the_row_beside_them() -> None:
+    # The values begin below 1 ms and end above it.
+    known = criteria()
+    events = [*pairs("b", [0.0005 + 0.00001 * number for number in range(14)], [0.0011] * 14), ended("b")]
+    row = judged(*events, wanted=known).benchmarks[0]
+    unit = unit_of_row(row, known)
+    drawn = samples_chart(row, {}, known)
+    (table,) = tables.distributions(row, Dimension.TIME, ("baseline", "candidate"), "b", unit)
+    laid = laid_out(table, 200)
+    for text in (drawn, "\n".join([laid.head, *(line for entry in laid.entries for line in entry)])):
+        assert set(re.findall(r"\d ([mμn]?s)\b", text)) == {unit} == {"μs"}
 
 
 def test_the_runs_of_a_series_have_one_unit() -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from perfflow.model.units import Dimension, format_quantity, parse_quantity
+from perfflow.model.units import UNITS, Dimension, common_unit, format_quantity, parse_quantity
 from perfflow.report.html import svg
 from perfflow.report.html.svg import Scale
+from perfflow.report.rows import unit_of_row
 from perfflow.report.sanitize import shortened
 from perfflow.report.table import SIDE_NAMES, Bar
 
@@ -79,7 +80,7 @@ def samples_chart(
 
     ``names``: how the report calls each side.
     """
-    dimension = criteria.metric(row.metric).dimension
+    dimension, unit = criteria.metric(row.metric).dimension, unit_of_row(row, criteria)
     sides = [(name, side) for name, side in (("baseline", row.baseline), ("candidate", row.candidate)) if side]
     values = [value for _, side in sides for value in side.samples]
     if max((len(side.samples) for _, side in sides), default=0) < 2:
@@ -89,7 +90,7 @@ def samples_chart(
     places = {name: orders.get(name) or range(len(side.samples)) for name, side in sides}
     taken = [place for name, _ in sides for place in places[name]]
     x = Scale(min(taken), max(taken), LEFT + 8, CHART_WIDTH - 8)
-    parts = [*value_grid(y, dimension)]
+    parts = [*value_grid(y, dimension, unit)]
     for name, side in sides:
         kind = "before" if name == "baseline" else "after"
         if side.low is not None and side.high is not None:
@@ -103,8 +104,8 @@ def samples_chart(
         ]
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, _axis(orders, low), "middle"))
     ranges = "; ".join(
-        f"{names[name]}: {side.n} samples, {format_quantity(min(side.samples), dimension)} to "
-        f"{format_quantity(max(side.samples), dimension)}"
+        f"{names[name]}: {side.n} samples, {format_quantity(min(side.samples), dimension, unit=unit)} to "
+        f"{format_quantity(max(side.samples), dimension, unit=unit)}"
         for name, side in sides
         if side.samples
     )
@@ -122,13 +123,13 @@ def from_zero(low: float, high: float) -> tuple[float, float]:
     return (0.0 if 0 <= low < 0.55 * high else low - room), high + room
 
 
-def value_grid(y: Scale, dimension: Dimension) -> Iterator[Markup]:
-    """Yield horizontal lines at round values, and the values beside them."""
+def value_grid(y: Scale, dimension: Dimension, unit: str = "") -> Iterator[Markup]:
+    """Yield horizontal lines at round values, and the values beside them, all in one unit: ``unit`` unless it is ''."""
     # Bytes are shown in KiB and MiB, so they must be round in those units.
-    power = math.floor(math.log(max(y.high, 1.0), 1024)) if dimension in (Dimension.BYTES, Dimension.THROUGHPUT) else 0
-    unit = 1024.0**power
-    for value in (tick * unit for tick in ticks(y.low / unit, y.high / unit)):
-        words = format_quantity(value, dimension)
+    unit = unit or common_unit([y.high], dimension)
+    scale = float(UNITS[unit][1]) if unit else 1.0
+    for value in (tick * scale for tick in ticks(y.low / scale, y.high / scale)):
+        words = format_quantity(value, dimension, unit=unit)
         # With three digits, 100 and 100.5 are both "100", and two lines would have the same label.
         if math.isclose(parse_quantity(words).value, value, rel_tol=1e-6):
             yield svg.line("grid", LEFT, y(value), CHART_WIDTH, y(value))

@@ -14,6 +14,7 @@ from perfflow.model.units import format_quantity
 from perfflow.report.html import svg
 from perfflow.report.html.charts import CHART_WIDTH, EMPTY, LEFT, from_zero, ticks
 from perfflow.report.html.svg import Scale
+from perfflow.report.rows import unit_of_row
 from perfflow.report.sanitize import visible
 from perfflow.report.table import SIDE_NAMES
 
@@ -54,7 +55,7 @@ def _per_layout(sample: Sample, layouts: LayoutsOf, side: int) -> list[float]:
 def _picture(
     row: Benchmark, sides: dict[str, list[float]], layouts: LayoutsOf, criteria: Criteria, names: Mapping[str, str]
 ) -> Markup:
-    dimension = criteria.metric(row.metric).dimension
+    dimension, unit = criteria.metric(row.metric).dimension, unit_of_row(row, criteria)
     built = {"baseline": layouts.built.baseline, "candidate": layouts.built.candidate}
     alone = {name: sample.value for name, sample in built.items() if sample and sample.value is not None}
     every = [*(value for values in sides.values() for value in values), *alone.values()]
@@ -63,7 +64,7 @@ def _picture(
     parts = []
     for tick in ticks(low, high):
         parts.append(svg.line("grid", x(tick), 8, x(tick), _HEIGHT - 32))
-        parts.append(svg.text(x(tick), _HEIGHT - 20, format_quantity(tick, dimension), "middle"))
+        parts.append(svg.text(x(tick), _HEIGHT - 20, format_quantity(tick, dimension, unit=unit), "middle"))
     for name, values in sides.items():
         kind, lane = ("before" if name == "baseline" else "after"), _LANES[name]
         parts.append(svg.text(LEFT - 2, lane + 4, names[name], f"{kind} end"))
@@ -72,7 +73,7 @@ def _picture(
             at = x(alone[name])
             parts.append(svg.line(f"built {kind}", at, lane - 16, at, lane + 16))
     ends = {
-        name: f"{format_quantity(min(values), dimension)} to {format_quantity(max(values), dimension)}"
+        name: " to ".join(format_quantity(end, dimension, unit=unit) for end in (min(values), max(values)))
         for name, values in sides.items()
     }
     ranges = "; ".join(f"{names[name]}: {text}" for name, text in ends.items())
