@@ -144,6 +144,11 @@ class Spawner:
     ) -> None:
         self.close()
 
+    @property
+    def pid(self) -> int:
+        """Process id of the spawner, which is the parent of its children."""
+        return self._process.pid
+
     def run(
         self,
         argv: Sequence[str],

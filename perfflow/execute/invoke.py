@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from perfflow.execute.child import PIPE, ChildExit, Ended, Left, Spawner, StartError, ending, find_program
 from perfflow.execute.kept_output import PRINTED
+from perfflow.execute.launchers import behind
 from perfflow.execute.prepare import PREPARE, Ready, is_bash, missing_program
 from perfflow.execute.sampler import STDERR, Sampler
 from perfflow.execute.service import MOST_PRINTED
@@ -32,6 +34,8 @@ _CLOCK_TICK = 0.05
 _ELF = b"\x7fELF"
 _MOST_OF_TOOL = 8 * 2**30
 _MOST_LISTED = 16 * 2**20
+_MOST_ANSWERED = 2**20
+_LONGEST_ANSWER = 30.0
 STALLED = (
     "perfflow's process that starts and times programs was stopped (SIGSTOP) during the run, so the time is not "
     "known; a program must not stop its parent process"
@@ -368,19 +372,38 @@ def _real_python(spawner: Spawner, ready: Ready, folder: Path) -> str:
         raise Failure(f"{command}: not found or not executable")
     if _is_binary(Path(found)):
         return found
-    answer = folder / "interpreter"
-    argv = [found, "-c", "import sys; print(sys.executable)"]
-    try:
-        spawner.run(argv, env=ready.env, cwd=ready.cwd, stdout=answer, stderr=folder / "stderr", timeout=30)
-    except StartError as error:
-        raise Failure(str(error)) from error
-    try:
-        name = regular_files.read(answer, _TAIL_BYTES).decode("utf-8", "replace").strip()
-    except OSError:
-        name = ""
+    argv = (found, "-c", "import sys; print(sys.executable)")
+    name = _answer(spawner, argv, ready.env, ready.cwd, folder).strip()
     if not Path(name).is_file():
         raise Failure(f"{command} is not a Python interpreter", log=folder / "stderr")
     return name
+
+
+def _answer(spawner: Spawner, argv: Sequence[str], env: Mapping[str, str], cwd: Path, folder: Path) -> str:
+    """Return what a short command prints, '' if it fails."""
+    output = folder / "answer"
+    try:
+        done = spawner.run(argv, env=env, cwd=cwd, stdout=output, stderr=folder / "stderr", timeout=_LONGEST_ANSWER)
+        return "" if done.status else regular_files.read(output, _MOST_ANSWERED).decode("utf-8", "replace")
+    except (StartError, OSError):
+        return ""
+
+
+def without_launchers(spawner: Spawner, ready: Ready, folder: Path) -> tuple[Ready, str]:
+    """Return a call of a command without the shims and launchers before its program, and a note about them or ''."""
+    call = ready.call
+    if call is None or call.shell_text or not call.command:
+        return ready, ""
+
+    def ask(env: Mapping[str, str]) -> Callable[[Sequence[str]], str]:
+        folder.mkdir(parents=True, exist_ok=True)
+        return partial(_answer, spawner, env=env, cwd=ready.cwd, folder=folder)
+
+    started = behind(call.command, ready.env, ready.cwd, ask)
+    if not started.launchers:
+        return ready, ""
+    call = replace(call, command=started.argv)
+    return replace(ready, argv=started.argv, env={**ready.env, **started.env}, call=call), started.note
 
 
 def _is_binary(path: Path) -> bool:

@@ -46,6 +46,7 @@ METRICS: Mapping[str, Metric] = dict(
         _metric("system", Dimension.TIME, Better.NONE, total=True),
         _metric("uncontended", Dimension.TIME, _LOW, total=True),
         _metric("main_share", Dimension.RATIO, Better.NONE),
+        _metric("turns", Dimension.RATIO, Better.NONE),
         _metric("rss", Dimension.BYTES, _LOW),
         _metric("rss_sampled", Dimension.BYTES, _LOW),
         _metric("heap_peak", Dimension.BYTES, _LOW, exact=True),

@@ -81,7 +81,7 @@ class StopRule:
         # The report compares all metrics of a benchmark; between rounds only these are compared, to save time.
         targeted = (target.metric.name for target in criteria.targets)
         wanted = (metric for _, metric in goal.objectives) if goal else ()
-        self._telling = {*TIMES, "main_share", *targeted, *wanted, planned.step.metric}
+        self._telling = {*TIMES, "main_share", "turns", *targeted, *wanted, planned.step.metric}
         self._ends = self._total_ends = math.inf
         self._single, self._repeats = True, repeats
         self.stopped: dict[str, Stop] = {}

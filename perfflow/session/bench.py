@@ -17,6 +17,7 @@ from perfflow.execute.context import variables_of
 from perfflow.execute.invoke import LEFT_RUNNING, Failure, Invoked, Written, allowed_to_run, written
 from perfflow.execute.prepare import PreparationError, Ready, first_count, operations, ready, rendered, whole
 from perfflow.execute.schedule import StepRun
+from perfflow.execute.turns import Turns
 from perfflow.machine.noise import NoiseClass, as_json, describe
 from perfflow.model.design import Design
 from perfflow.model.errors import ToolOutputError
@@ -42,6 +43,7 @@ from perfflow.session.variants import Suite, subjects_of
 from perfflow.tools.pacing import Pace
 from perfflow.tools.pattern_search import PatternTimeoutError, time_left
 from perfflow.tools.regular_files import TooLargeError, read
+from perfflow.tools.shell.command import ONE_THREAD
 from perfflow.workflow.model import Parse
 from perfflow.workflow.roles import figures_in
 
@@ -52,6 +54,8 @@ WARMUP = 1
 STOPPED = "perfflow was stopped (^Z) during a sample, so the sample was repeated"
 MOST_PARSED = 64 * 2**20
 """Most bytes of output, or of a file, that ``parse`` reads."""
+_LONGEST_OBSERVED = 5.0
+"""Seconds: a program that takes longer is not run once more to see whether its processes take turns."""
 HOSTILE_FACTOR = 2
 """Factor of the default budget on a hostile machine."""
 
@@ -85,6 +89,8 @@ class Bench:
         self._python: dict[tuple[Side, tuple[str, ...]], bool] = {}
         self._prepared: dict[tuple[Side, int | None, str, Pace | None], Ready] = {}
         self.paces = Paces()
+        self._turns: dict[Side, float | None] = {}
+        """For each side with threads or children, the share of the time in which one of them could run, if known."""
         self._elsewhere = 0
         """Number of benchmarks of the suite that other machines measure."""
         if not self.deterministic and session.check_noise():
@@ -191,7 +197,7 @@ class Bench:
         folder = self.session.folder.step(self.planned.id)
         ops = first_count(self.session.context, self.planned)
         prepared = {
-            side: ready(self.session.tree_context_of(side), self.planned, side, folder / side.value, ops)
+            side: self._direct(ready(self.session.tree_context_of(side), self.planned, side, folder / side.value, ops))
             for side in self.able
         }
         return {side.value: executed_files(item) for side, item in prepared.items()}
@@ -293,12 +299,7 @@ class Bench:
                     read = self.unread.with_reader(prepared) if self.warming else None
                     with self._own_code.checked(read or prepared) if self.warming else nullcontext(prepared) as started:
                         invoked = invoke.run(self.session.spawner(), started, folder)
-                    if read:
-                        self.unread.note_read(prepared, invoked)
-                    elif not self.warming:
-                        self.unread.note(prepared, invoked)
-                        if invoked.usage.shell_start is not None:
-                            self.shell_starts.append(invoked.usage.shell_start)
+                    self._note_run(prepared, read, invoked, folder)
                     found.append(self._figures(prepared, invoked, before, only))
                     paused = paused or invoked.paused
             except Failure as failure:
@@ -320,6 +321,9 @@ class Bench:
     def _figures(self, prepared: Ready, invoked: Invoked, before: Written, only: str) -> tuple[Reading, ...]:
         """Return the readings of one process. ``before``: earlier state of the file that ``parse`` reads."""
         readings = invoked.parsed.readings
+        turns = self._turns.get(prepared.side)
+        if turns is not None:
+            readings += (Reading("turns", turns),)
         folder = self.session.folder.step(self.planned.id)
         if self._parse:
             left = time_left(prepared.timeout, invoked.usage.wall)
@@ -356,8 +360,40 @@ class Bench:
         pace = self.paces.of(benchmark_name(self.planned, only))
         key = (side, ops, only, pace)
         if key not in self._prepared:
-            self._prepared[key] = self.session.prepare(self.planned, side, self.run, ops, only, pace)
+            self._prepared[key] = self._direct(self.session.prepare(self.planned, side, self.run, ops, only, pace))
         return self._prepared[key]
+
+    def _direct(self, prepared: Ready) -> Ready:
+        """Return the call without shims and launchers before the program of a tool that runs one command."""
+        if not prepared.tool or not prepared.tool.takes_command:
+            return prepared
+        folder = self.session.folder_of(self.planned, prepared.side)
+        direct, note = invoke.without_launchers(self.session.spawner(), prepared, folder)
+        if note:
+            self._say(note)
+        return direct
+
+    def _note_run(self, prepared: Ready, read: Ready | None, invoked: Invoked, folder: Path) -> None:
+        """Note what one process tells about the program. ``read``: the call, if its output was read."""
+        if self.warming:
+            self._observe_turns(prepared, invoked, folder)
+        if read:
+            self.unread.note_read(prepared, invoked)
+        elif not self.warming:
+            self.unread.note(prepared, invoked)
+            if invoked.usage.shell_start is not None:
+                self.shell_starts.append(invoked.usage.shell_start)
+
+    def _observe_turns(self, prepared: Ready, invoked: Invoked, folder: Path) -> None:
+        """Run a program with threads or children once more, untimed, to see whether they take turns."""
+        main = next((item.value for item in invoked.parsed.readings if item.metric == "main_share"), 1.0)
+        if prepared.side in self._turns or main >= ONE_THREAD:
+            return
+        self._turns[prepared.side] = None
+        if invoked.usage.wall <= _LONGEST_OBSERVED:
+            with Turns(self.session.spawner().pid) as turns:
+                invoke.run(self.session.spawner(), prepared, folder)
+            self._turns[prepared.side] = turns.share
 
     @property
     def warming(self) -> bool:

@@ -39,27 +39,43 @@ def timing_metric(by_metric: Mapping[str, Comparison]) -> tuple[str, str]:
     time, cpu, uncontended = (timed[name] if name in present else None for name in TIMES)
     if not time or not cpu:
         return present[0], ""
-    if "main_share" in by_metric and any(side.value < _ALONE for side in _sides(by_metric["main_share"])):
-        return "time", "the program forks or has threads, so only wall time covers all of its work"
-    if "uncontended" in timed and not uncontended:
-        return "time", "one side has threads or children, so only wall time covers all of its work"
-    if uncontended and _fewest(uncontended) < _fewest(time):
-        return "time", "some runs have threads or children, so only wall time covers all of its work"
-    if uncontended:
-        if _share(cpu, uncontended) < _CPU_BOUND:
-            return "uncontended", "the program waits, so wall time without waiting for a core decides"
-        chosen = "cpu", "the program only computes, and CPU time is not disturbed by other processes"
-    elif _only_computes(cpu, time):
-        chosen = "cpu", "the program only computes in one thread, and CPU time is not disturbed by other processes"
-    else:
-        return "time", "the program waits, forks or has threads, so only wall time covers all of its work"
-    if _opposite(cpu, time):
+    chosen = _of_computing(by_metric, cpu, time, uncontended)
+    if chosen[0] == "cpu" and _opposite(cpu, time):
         return "time", "wall time provably changed in the opposite direction to CPU time"
     return chosen
 
 
 def _sides(comparison: Comparison) -> list[Summary]:
     return [side for side in (comparison.baseline, comparison.candidate) if side]
+
+
+def _of_computing(
+    by_metric: Mapping[str, Comparison], cpu: Comparison, time: Comparison, uncontended: Comparison | None
+) -> tuple[str, str]:
+    """Return the clock that covers all of a program's work, and why, from how it computes, waits and forks."""
+    if "main_share" in by_metric and any(side.value < _ALONE for side in _sides(by_metric["main_share"])):
+        if _takes_turns(by_metric):
+            return "cpu", "its processes or threads take turns and only compute, so CPU time covers all of their work"
+        return "time", "the program forks or has threads, so only wall time covers all of its work"
+    if "uncontended" in by_metric and not uncontended:
+        return "time", "one side has threads or children, so only wall time covers all of its work"
+    if uncontended and _fewest(uncontended) < _fewest(time):
+        return "time", "some runs have threads or children, so only wall time covers all of its work"
+    if uncontended and _share(cpu, uncontended) < _CPU_BOUND:
+        return "uncontended", "the program waits, so wall time without waiting for a core decides"
+    if uncontended:
+        return "cpu", "the program only computes, and CPU time is not disturbed by other processes"
+    if _only_computes(cpu, time):
+        return "cpu", "the program only computes in one thread, and CPU time is not disturbed by other processes"
+    return "time", "the program waits, forks or has threads, so only wall time covers all of its work"
+
+
+def _takes_turns(by_metric: Mapping[str, Comparison]) -> bool:
+    """Return whether both sides compute all the time, in one thread or in several that take turns."""
+    main, turns = by_metric["main_share"], by_metric.get("turns")
+    sides = [(main.baseline, turns and turns.baseline), (main.candidate, turns and turns.candidate)]
+    several = [observed for share, observed in sides if share and share.value < _ALONE]
+    return all(observed and observed.value >= _CPU_BOUND for observed in several)
 
 
 def _fewest(comparison: Comparison) -> int:

@@ -65,6 +65,27 @@ def test_the_clock_that_decides(
     assert (name, said.startswith(why)) == (chosen, True)
 
 
+TURNS = "its processes or threads take turns and only compute"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "chosen", "why"),
+    [((1.0,), (0.9,), "cpu", TURNS), ((1.0,), (0.89,), "time", FORKS), ((0.5,), (1.0,), "time", FORKS)],
+)
+def test_cpu_time_decides_about_processes_that_take_turns(
+    before: tuple[float, ...], after: tuple[float, ...], chosen: str, why: str
+) -> None:
+    found = {name: sides(name, 0.3, 0.3, 0.3) for name in ("cpu", "main_share")} | {
+        "time": sides("time", 1.0, 1.0, 1.0)
+    }
+    name, said = timing_metric({**found, "turns": sides("turns", *before, after=after)})
+    assert (name, said.startswith(why)) == (chosen, True)
+    # Of a side with one thread it is not known, and not needed.
+    alone = {**found, "main_share": sides("main_share", 1.0, after=(0.3,))}
+    one = clock("turns", 0.0, -0.1, 0.1, baseline=None, candidate=side(1.0))
+    assert timing_metric({**alone, "turns": one})[0] == "cpu"
+
+
 def test_the_least_disturbed_process_tells_whether_a_program_waits() -> None:
     cpu, wall = sides("cpu", 0.5, 0.95, 0.5), sides("time", 1.0, 1.0, 1.0)
     assert timing_metric({"time": wall, "cpu": cpu})[0] == "cpu"

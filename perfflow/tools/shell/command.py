@@ -41,6 +41,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 
 METRICS = builtin_metrics(
-    "time", "cpu", "user", "system", "uncontended", "rss", "main_share", "page_faults", "context_switches"
+    "time", "cpu", "user", "system", "uncontended", "rss", "main_share", "turns", "page_faults", "context_switches"
 )
 ADAPTER = Adapter("command", Role.MEASURE, invocations, parse, metrics=METRICS, passes_stdout=True)
