@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -380,12 +379,14 @@ def _real_python(spawner: Spawner, ready: Ready, folder: Path) -> str:
 
 
 def _answer(spawner: Spawner, argv: Sequence[str], env: Mapping[str, str], cwd: Path, folder: Path) -> str:
-    """Return what a short command prints, '' if it fails."""
+    """Return what a short command prints, '' if it fails. Raises Failure if it cannot be started."""
     output = folder / "answer"
     try:
         done = spawner.run(argv, env=env, cwd=cwd, stdout=output, stderr=folder / "stderr", timeout=_LONGEST_ANSWER)
         return "" if done.status else regular_files.read(output, _MOST_ANSWERED).decode("utf-8", "replace")
-    except (StartError, OSError):
+    except StartError as error:
+        raise Failure(str(error)) from error
+    except OSError:
         return ""
 
 
@@ -395,9 +396,11 @@ def without_launchers(spawner: Spawner, ready: Ready, folder: Path) -> tuple[Rea
     if call is None or call.shell_text or not call.command:
         return ready, ""
 
-    def ask(env: Mapping[str, str]) -> Callable[[Sequence[str]], str]:
+    def ask(argv: Sequence[str], env: Mapping[str, str]) -> str:
         folder.mkdir(parents=True, exist_ok=True)
-        return partial(_answer, spawner, env=env, cwd=ready.cwd, folder=folder)
+        with suppress(Failure):
+            return _answer(spawner, argv, env, ready.cwd, folder)
+        return ""
 
     started = behind(call.command, ready.env, ready.cwd, ask)
     if not started.launchers:

@@ -37,8 +37,8 @@ _LAUNCHERS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 _INSTALLED = "/node_modules/.bin/"
 _OF_SHELLS = frozenset({"_", "SHLVL", "PWD", "OLDPWD", MARK})
 
-Ask = Callable[[Sequence[str]], str]
-"""Runs a command in the environment and the folder of the launcher; returns its output, '' if it failed."""
+Ask = Callable[[Sequence[str], Mapping[str, str]], str]
+"""Runs a command in an environment, in the folder of the launcher; returns its output, '' if it failed."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,11 @@ class Started:
         return f"{self.argv[0]} is started and timed directly, without {' and '.join(self.launchers)}"
 
 
-def behind(argv: Sequence[str], env: Mapping[str, str], cwd: Path, ask: Callable[[Mapping[str, str]], Ask]) -> Started:
-    """Return the command behind a command; the same one, without ``launchers``, if there is none to leave out.
-
-    ``ask`` gives the function that runs a command in an environment.
-    """
+def behind(argv: Sequence[str], env: Mapping[str, str], cwd: Path, ask: Ask) -> Started:
+    """Return the command behind a command; the same one, without ``launchers``, if there is none to leave out."""
     found = Started(tuple(argv), {})
     for _ in range(_LEVELS):
-        now = {**env, **found.env}
-        following = _one_behind(found, now, cwd, ask(now))
+        following = _one_behind(found, {**env, **found.env}, cwd, ask)
         if following is None:
             break
         found = following
@@ -79,7 +75,7 @@ def _one_behind(found: Started, env: Mapping[str, str], cwd: Path, ask: Ask) -> 
     for words, question in _LAUNCHERS.items():
         rest = found.argv[len(words) :]
         if (Path(program).name, *found.argv[1 : len(words)]) == words and rest and not rest[0].startswith("-"):
-            return _launched(found, " ".join(words), rest, env, ask((program, *question[1:])), cwd)
+            return _launched(found, " ".join(words), rest, env, ask((program, *question[1:]), env), cwd)
     head = _head(program)
     if shim := next((match for line in head.splitlines() if (match := _SHIM.match(line))), None):
         return _behind_shim(found, shim["manager"], shim["name"], Path(program).name, env, ask, cwd)
@@ -103,15 +99,15 @@ def _behind_shim(
 ) -> Started | None:
     path = env.get("PATH", os.defpath)
     manager = find_program(manager, path, cwd) or manager
-    real = ask((manager, "which", program)).strip()
+    real = ask((manager, "which", program), env).strip()
     if not os.access(real, os.X_OK) or Path(real).is_dir():
         return None
     launchers = (*found.launchers, f"the {name} shim `{program}`")
     changed = dict(found.env)
     if name == "asdf":
-        changed |= _changes(env, ask((manager, "env", program, "env", "-0")))
+        changed |= _changes(env, ask((manager, "env", program, "env", "-0"), env))
     else:
-        changed[f"{name.upper()}_VERSION"] = ask((manager, "version-name")).strip()
+        changed[f"{name.upper()}_VERSION"] = ask((manager, "version-name"), env).strip()
         if f"/{name}/versions/" in real or f"/.{name}/versions/" in real:
             changed["PATH"] = f"{Path(real).parent}{os.pathsep}{path}"
     return Started((real, *found.argv[1:]), changed, launchers)

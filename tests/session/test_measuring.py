@@ -106,7 +106,11 @@ def test_csv_with_repeated_rows_is_one_sample_with_its_distribution(project: Pro
     rows = "".join(f"{name},{value}\\n" for name in "xy" for value in range(1, 102))
     result = project.run(
         "targets: {x: {time p99: '<101ms'}}"
-        + bench("", f"printf 'noise\\nname, t\\n{rows}'", "{csv: {benchmark: name, time: t}, units: {time: ms}}")
+        + bench(
+            "",
+            f"printf 'noise\\nname, t\\n{rows}'",
+            "{csv: {benchmark: name, time: t}, units: {time: ms}, samples: true}",
+        )
     )
     assert samples(result, "x", "time") == pytest.approx([0.051] * 2)
     side = row(result, "y", "time").baseline
