@@ -162,6 +162,7 @@ def test_a_resumed_run_keeps_its_choice(project: Project) -> None:
     flow = PRINTING.replace("runs: 2", "runs: 6")
     first = project.finish(flow, benchmarks=["ab"])
     cut(first.folder, 3)
+    assert "--benchmark ab" in errors(project, flow, resume=first.folder, benchmarks=["c"])[0]
     again = project.finish(flow, resume=first.folder).result
     assert {item.name for item in again.benchmarks} == {"ab"}
     assert row(again, "ab", "time").baseline is not None

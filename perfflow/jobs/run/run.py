@@ -124,7 +124,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
     before anything is timed, and if the run's folder can no longer be written.
     """
     if request.resume:
-        request = replace(request, benchmarks=earlier_run.chosen(request.resume))
+        request = replace(request, benchmarks=_chosen_before(request.resume, request.benchmarks))
     chosen = _chosen(opened, request)
     plan, selected = chosen.opened.plan, chosen.steps
     folder = run_folder.reopen(request.resume) if request.resume else run_folder.create(opened.root, request.out)
@@ -215,6 +215,16 @@ class _Chosen:
     def is_gate(self) -> bool:
         """Whether base and head are compared."""
         return self.trees.base is not None
+
+
+def _chosen_before(folder: Path, asked: Sequence[str]) -> tuple[str, ...]:
+    """Return the globs of the benchmarks that a resumed run measures. Raises UserError if others are asked for."""
+    before = earlier_run.chosen(folder)
+    if asked and set(asked) != set(before):
+        measured = " ".join(f"--benchmark {glob}" for glob in before) or "all benchmarks"
+        text = f"{folder}: this run measures {measured}"
+        raise UserError.of(text, "leave out --benchmark, or start a new run without --resume")
+    return before
 
 
 def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
