@@ -108,8 +108,8 @@ class Lines(ProgressDisplay):
             item.taken = taken
             self._print_if_due(item)
 
-    def placed(self, text: str) -> None:
-        """Print the state of steps on other machines."""
+    def noted(self, text: str) -> None:
+        """Print a sentence on a line."""
         with self._lock:
             self._print([text])
 

@@ -142,7 +142,7 @@ class Live(ProgressDisplay):
             if not any(is_timed(item.planned) for item in self._running.values()):
                 self._refresh()
 
-    def placed(self, text: str) -> None:
+    def noted(self, text: str) -> None:
         """Print a line above the block."""
         with self._lock:
             self._pending.append(visible(text))

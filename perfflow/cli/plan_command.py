@@ -65,6 +65,7 @@ def print_plan(
     from perfflow.cli.style import style_of
     from perfflow.jobs.catalog import duration_estimate
     from perfflow.jobs.catalog.preview import LEFT_OUT, SKIPPED, preview
+    from perfflow.plan.coverage import ONE_SIDED
     from perfflow.report import plan_page
     from perfflow.session.compared_trees import problems_of
 
@@ -87,6 +88,7 @@ def print_plan(
     lacking = problems_of(opened)
     if not in_trees:  # only `perfflow gate` would fail
         lacking = tuple(replace(problem, severity=Severity.WARNING) for problem in lacking)
-    for problem in (*opened.problems, *opened.unavailable, *lacking):
+    own = (problem for problem in opened.problems if not (in_trees and problem.rule == ONE_SIDED))
+    for problem in (*own, *opened.unavailable, *lacking):
         click.echo(problem.render(), err=True)
     return int(Exit.USAGE if any(problem.severity is Severity.ERROR for problem in lacking) else Exit.PASS)

@@ -101,6 +101,7 @@ def command(
     from perfflow.cli.progress import shown
     from perfflow.cli.verdict import print_verdict
     from perfflow.jobs.run.run import RunRequest, run
+    from perfflow.plan.coverage import ONE_SIDED
     from perfflow.session.open_workflow import select
     from perfflow.store.run_folder import REPORT, find
 
@@ -119,7 +120,9 @@ def command(
         return _dry_run(opened, selected, base, head, total)
     if left_out and (why := _missing(opened, selected)):
         return _skip(opened, why, Path(left_out))
-    click.echo("".join(f"{problem.render()}\n" for problem in opened.problems), nl=False, err=True)
+    # Base and head are the two sides that a target on a change needs.
+    problems = (problem for problem in opened.problems if not (base and problem.rule == ONE_SIDED))
+    click.echo("".join(f"{problem.render()}\n" for problem in problems), nl=False, err=True)
     words = _words(workflow, settings, benchmarks, base, head)
     resumed = find(opened.root, resume) if resume else None
     chosen |= place.chosen(resumed, settings)

@@ -125,10 +125,10 @@ def command_meant(name: str, known: Collection[str]) -> list[str]:
     return list(COMMANDS.get(name.lower(), ())) or ([near] if near else [])
 
 
-def tool_meant(name: str, known: Collection[str]) -> str:
-    """Return the tool that an unknown one probably means, or ''."""
+def tool_meant(name: str, known: Collection[str], cutoff: float = 0.5) -> str:
+    """Return the tool that an unknown one probably means, or ''. cutoff: the least similarity, 0 to 1."""
     found = TOOLS.get(name.lower().replace("_", "-"), "")
-    return found or nearest(name, known)
+    return found or nearest(name, known, cutoff)
 
 
 def key_meant(key: str, known: Collection[str]) -> str:

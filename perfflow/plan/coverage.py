@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.peaks import PEAK_DIMENSIONS, Peaks, key_of
 from perfflow.model.similar import did_you_mean
 from perfflow.model.targets import Target, crossing_hint, matches, read_key
@@ -22,6 +23,8 @@ from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.load import Draft
 from perfflow.workflow.roles import names_its_own_benchmarks
 
+ONE_SIDED = "one-sided"
+"""Rule of the warning about a target that a run which compares nothing cannot measure; a gate can."""
 LINTS = (
     "target",
     "optimize-without-baseline",
@@ -30,6 +33,7 @@ LINTS = (
     COMPUTE_FIRST,
     ORDER,
     "nothing-measured",
+    ONE_SIDED,
     "synthetic-only",
     "left-running",
 )
@@ -104,11 +108,23 @@ def _check_target(draft: Draft, plan: Plan, target: Target) -> None:
         draft.complain(loc, message, "add the number of operations of one run: `ops: 1000`", rule="target")
     elif target.requirement.of_peak and not any(_has_peak(draft, plan, item, name) for item in able):
         draft.complain(loc, f"no peak is known for `{name}`", _how_to_know_the_peak(target, able), rule="target")
+    elif target.statistic in COMPARED_STATISTICS and not _is_compared(plan, able):
+        if not _allowed(draft, ONE_SIDED):
+            message = f"`{target.statistic}` of `{target.benchmark}` needs two sides, but the workflow has only one"
+            hint = "add `candidate` or `variants` to the step; `perfflow gate` compares two revisions"
+            draft.warn(loc, message, hint, key=True, rule=ONE_SIDED)
     elif target.statistic == "growth" and not any(item.step.scaling for item in able):
         message = "a target on growth needs `scaling`, the matrix key over which growth is fitted"
         draft.complain(loc, message, "matrix: {size: [10, 100, 1000]}, scaling: size", key=True, rule="target")
     elif target.statistic == "growth":
         _check_growth(draft, plan, target, able, loc)
+
+
+def _is_compared(plan: Plan, able: list[Planned]) -> bool:
+    """Return whether one of the steps compares two sides, or candidates of the workflow are compared with its code."""
+    if any(item.role in (Role.CANDIDATE, Role.COMPARE) for item in plan.steps):
+        return True
+    return any(item.step.candidate or item.step.variants for item in able)
 
 
 def _is_size_of(item: Planned, plan: Plan, target: Target) -> bool:

@@ -39,8 +39,8 @@ class Progress(Protocol):
     def ended(self, run: StepRun) -> None:
         """A step ended."""
 
-    def placed(self, text: str) -> None:
-        """News of steps that run on other machines, in one line."""
+    def noted(self, text: str) -> None:
+        """A sentence for the user: a warning before anything is measured, or news of steps on other machines."""
 
 
 class NoProgress:
@@ -64,8 +64,8 @@ class NoProgress:
     def ended(self, run: StepRun) -> None:
         """A step ended."""
 
-    def placed(self, text: str) -> None:
-        """News of steps that run on other machines."""
+    def noted(self, text: str) -> None:
+        """A sentence for the user."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
+from perfflow.model import similar
 from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.readings import Reading
 from perfflow.model.units import Dimension, unit_of
@@ -28,13 +30,25 @@ BENCHMARK = "benchmark"
 
 
 def tool_of(step: Step) -> Adapter | None:
-    """Return the adapter of a step, or None for unknown tools, and for ``run`` and ``argv`` that are not timed."""
+    """Return the adapter of a step, or None for ``run`` and ``argv`` that are not timed.
+
+    For an unknown tool it is the one that was probably meant, or None, so that the other mistakes of the step are found
+    as well.
+    """
     if step.timed:
         return registry.find(COMMAND)
     if step.declared:
         declared: Adapter = step.declared.adapter
         return declared
-    return registry.find(step.uses) if step.uses else None
+    return (registry.find(step.uses) or _meant(step.uses)) if step.uses else None
+
+
+@cache
+def _meant(name: str) -> Adapter | None:
+    """Return the tool that an unknown one probably means, if it is very similar or in the table of such names."""
+    if name == AUTO or registry.trouble(name):
+        return None
+    return registry.find(similar.tool_meant(name, registry.known(), 0.7))
 
 
 def is_suite(step: Step) -> bool:

@@ -107,9 +107,10 @@ def _check_action(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
 def _check_tool(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
     if not step.uses:
         return
+    if not step.declared and registry.find(step.uses) is None:
+        _check_no_tool(draft, step, loc)
     tool = tool_of(step)
     if tool is None:
-        _check_no_tool(draft, step, loc)
         return
     variations = [(step.with_, step.with_, (*loc, "with"))]
     if step.candidate and step.candidate.with_:

@@ -81,3 +81,11 @@ def test_a_dry_run_knows_the_revisions_that_a_gate_knows(project: Path, words: l
 @pytest.mark.parametrize("words", [["--head", "main"], ["--base", "main", "--resume"], ["--base", "main", "--apply"]])
 def test_what_does_not_go_together_is_refused(project: Path, words: list[str]) -> None:
     assert perfflow("run", "flow.yaml", *words, cwd=project).returncode == 2
+
+
+def test_a_target_on_a_change_has_its_two_sides_in_a_gate_only(project: Path) -> None:
+    write(project, "targets: {cost: {cost change: <50%}}\n" + FLOW)
+    for gate in ("gate flow.yaml --base main", "gate flow.yaml --base main --dry-run"):
+        assert "one-sided" not in perfflow(*gate.split(), cwd=project).stderr
+    for one in ("run flow.yaml", "run flow.yaml --dry-run", "validate flow.yaml", "plan flow.yaml"):
+        assert "warning: `change` of `cost` needs two sides" in perfflow(*one.split(), cwd=project).stderr

@@ -102,7 +102,11 @@ def test_the_tree_as_it_stands_is_head_unless_a_revision_is_named(tree: Project)
     result = tree.run(FLOW, base="main")
     assert row(result, "one", "cost").decision == "regressed"
     assert (result.trees["candidate"] or {})["dirty"] is True
+    said = "head is the working tree with its uncommitted changes; `--head HEAD` leaves them out"
+    assert said in result.run.warnings
+    assert tree.told.notes == [said]
     assert tree.run(FLOW, base="main", head="topic").verdict == "pass"
+    assert tree.told.notes.count(said) == 1
 
 
 def test_a_step_alone_is_measured_on_what_was_built_of_both_trees(tree: Project) -> None:

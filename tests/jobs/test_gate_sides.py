@@ -222,7 +222,9 @@ def test_base_and_head_that_are_the_same_code_are_measured_and_it_is_said(tree: 
     commit(tree, {"one": prints("100")})
     result = tree.run(flow(f"id: one, run: ./one, {PARSE}"), base="main")
     assert (result.verdict, row(result, "one", "cost").decision) == ("pass", "same")
-    assert "base and head are the same code: any difference between them is noise" in result.run.warnings
+    said = "base and head are the same code: any difference between them is noise"
+    assert said in result.run.warnings
+    assert tree.told.notes == [said]
 
 
 RESUMED = flow(f"id: one, run: ./one, runs: 10, {PARSE}", f"id: two, run: ./two, runs: 10, {PARSE}")

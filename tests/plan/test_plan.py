@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.model.errors import Exit, UserError
+from perfflow.model.errors import Exit, Severity, UserError
 from perfflow.session.open_workflow import Opened, select
 from tests.workflow.drafts import opened, said
 
@@ -229,4 +229,33 @@ def test_thresholds_can_be_parameters(tmp_path: Path) -> None:
     assert all("'soon'" in message for message in wrong)
     assert said(opened(tmp_path, text.replace("params.limit }}', for", "params.limti }}', for"))) == [
         "3:27 undefined `params.limti`"
+    ]
+
+
+SPEEDUP = "targets: {a: {speedup: ≥2x}, b: {time change: <5%}}\nstages:\n  baseline:\n    - {id: b, run: ./b}\n"
+ONE_SIDE = "needs two sides, but the workflow has only one"
+
+
+@pytest.mark.parametrize(
+    ("steps", "count"),
+    [
+        ("    - {id: a, run: ./a}\n", 2),
+        ("    - {id: a, run: ./a, candidate: ./c}\n", 1),
+        ("    - {id: a, run: ./a, allow: {one-sided: only a gate judges it}}\n", 0),
+        ("    - {id: a, run: ./a}\n  optimize: [{id: o, env: {X: '1'}, technique: algorithm, why: x}]\n", 0),
+    ],
+)
+def test_a_target_on_a_comparison_without_one_is_said_before_the_run(steps: str, count: int, tmp_path: Path) -> None:
+    found = opened(tmp_path, SPEEDUP + steps)
+    warned = [problem for problem in found.problems if ONE_SIDE in problem.message]
+    assert [problem.severity for problem in warned] == [Severity.WARNING] * count
+
+
+def test_an_unknown_tool_does_not_hide_the_other_mistakes_of_its_step(tmp_path: Path) -> None:
+    step = "{id: a, uses: criterion, with: {bnch: parse, sample-size: few}, needs: [nope]}"
+    assert said(opened(tmp_path, f"stages: {{baseline: [{step}]}}\n")) == [
+        "2:35 unknown tool 'criterion'",
+        "2:53 unknown key `bnch`",
+        "2:79 `sample-size` must be a whole number, not 'few'",
+        "2:93 unknown step `nope` under `needs`",
     ]

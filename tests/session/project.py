@@ -27,13 +27,16 @@ class ProgressRecorder:
     steps_to_come: list[str] = field(default_factory=list)
     granted_to: list[str] = field(default_factory=list)
     taken: list[Sampled] = field(default_factory=list)
+    started_steps: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def began(self, folder: Path, steps: Sequence[Planned]) -> None:
         assert folder.is_dir()
         self.steps_to_come = [item.id for item in steps]
+        self.started_steps = []
 
     def started(self, planned: Planned) -> None:
-        pass
+        self.started_steps.append(planned.id)
 
     def waiting(self, planned: Planned, queue: Queue) -> None:
         self.waited_for.append(queue)
@@ -50,8 +53,10 @@ class ProgressRecorder:
     def ended(self, run: StepRun) -> None:
         self.ended_steps.append(run)
 
-    def placed(self, text: str) -> None:
-        raise AssertionError(text)
+    def noted(self, text: str) -> None:
+        assert self.steps_to_come
+        assert not self.started_steps, "said after the measuring had begun"
+        self.notes.append(text)
 
 
 @dataclass

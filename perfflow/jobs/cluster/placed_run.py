@@ -128,8 +128,8 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
     states = {**states, BASE: commit_of(code.repository, code.base)} if code.base else states
     source, states = source_of(code.repository, where.home, states, bundle=site.trees == "bundle")
     work = replace(base, source=source, states=states)
-    place = Placing(folder, shared, where, session.progress.placed)
-    session.progress.placed(_said(shared, placement))
+    place = Placing(folder, shared, where, session.progress.noted)
+    session.progress.noted(_said(shared, placement))
     told = set[str]()
     work_of = functools.partial(place_groups.with_part, work, sum(group.seconds for group in shared))
     try:

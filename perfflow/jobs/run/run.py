@@ -131,6 +131,8 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
     with folder, explaining_folder_errors(folder.path, can_resume=chosen.is_gate or not request.command):
         session = _begun(chosen, request, folder, progress)
         progress.began(folder.path, [item for item in plan.steps if item.id in selected])
+        for caution in chosen.trees.compared():
+            progress.noted(caution)
         ended, unable = set[str](), False
         interrupted = _placed(session, chosen, request, folder)
         with discarding_unmeasured(folder), tree_jobs.working_in(chosen.trees_here, session):

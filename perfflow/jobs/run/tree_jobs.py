@@ -33,9 +33,16 @@ class RunTrees:
 
     def cautions(self) -> list[str]:
         """Return the warnings about the trees."""
-        alike = self.base is not None and self.head is not None and self.base.tree == self.head.tree
-        said = ["base and head are the same code: any difference between them is noise"] if alike else []
-        return [*said, *self.unsure]
+        return [*self.compared(), *self.unsure]
+
+    def compared(self) -> list[str]:
+        """Return what the user should know of base and head before they are measured."""
+        if self.base is None or self.head is None:
+            return []
+        if self.base.tree == self.head.tree:
+            return ["base and head are the same code: any difference between them is noise"]
+        dirty = bool(self.told and self.told["candidate"].get("dirty"))
+        return ["head is the working tree with its uncommitted changes; `--head HEAD` leaves them out"] if dirty else []
 
 
 def _are_two(trees: Mapping[str, Any]) -> bool:
