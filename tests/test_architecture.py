@@ -41,6 +41,7 @@ NAMING = {
     "library": "starters are text for users",
     "cli/init_command.py": "the kinds of project that starters are for",
     "execute/gpus.py": "the program that lists the GPUs",
+    "model/similar.py": "what a word of another program means here",
 }
 """Where tools are called by their names outside of ``tools``, and why."""
 WORDS = {"command", "stream"}

@@ -91,7 +91,7 @@ STATISTICS: Mapping[str, str] = {"median": "p50"}
 _SHOWN = 14
 _SEARCHED = 1000
 """Most names that are compared with a misspelt one; each comparison takes about 20 μs."""
-_LONGEST = 100
+_LONGEST = 300
 """Longest name, in characters, that is compared."""
 
 

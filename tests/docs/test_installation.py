@@ -14,7 +14,7 @@ from perfflow.model.version import DISTRIBUTION
 ROOT = Path(__file__).parents[2]
 # After `install`, or with an extra, the name stands for what an index has, unless ` @ ` says otherwise.
 FROM_INDEX = re.compile(
-    r"""(?:\b(?:install|(?<!git\ )(?<!library\ )add|uvx|pipx\ run)\b[^\n`]*?
+    r"""(?:\b(?:install|(?<!git\ )(?<!library\ )(?<!history\ )add|uvx|pipx\ run)\b[^\n`]*?
     ['"\s]perfflow(?:-cli)?(?:\[[\w,]+\])?(?=['"\s`]|$)(?!['"]?\ @\ )"""
     r"""|\bperfflow(?:-cli)?\[[\w,]+\](?!\ @\ ))""",
     re.VERBOSE | re.MULTILINE,
