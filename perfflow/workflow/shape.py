@@ -378,7 +378,9 @@ def _tool_hint(uses: str, key: str, value: Any) -> str:
     if word in DOING:
         return f"write `{_action(key, word, value)}`"
     named = "" if uses else similar.TOOLS.get(key.lower()) or (key if registry.find(key) else "")
-    option = f" and `with: {{bench: {flow(value)}}}`" if named == "cargo-bench" and isinstance(value, str) else ""
+    named_tool = registry.find(named)
+    has_bench = named_tool is not None and "bench" in keys_of(named_tool.options)
+    option = f" and `with: {{bench: {flow(value)}}}`" if has_bench and isinstance(value, str) else ""
     return f"write `uses: {named}`{option}" if named else ""
 
 
