@@ -92,7 +92,8 @@ def _check_action(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
         hint = "add `uses`, `run` or `argv`" if stage != CANDIDATES_STAGE else f"add {candidate_checks.EXAMPLE}"
         draft.complain(loc, f"step `{step.id}` does nothing", hint)
     if step.with_ and not step.uses and "uses" not in draft.wrong_keys(loc):
-        hint = "write the command without `with`: run: COMMAND" if "command" in step.with_ else "name a tool: `uses: perf`"
+        own = "write the command without `with`: run: COMMAND"
+        hint = own if "command" in step.with_ else "name a tool: `uses: perf`"
         draft.complain((*loc, "with"), "`with` needs `uses`", hint, key=True)
     if step.timed and step.candidate and step.candidate.with_:
         hint = "write the command of the candidate: `candidate: COMMAND`, or `candidate: {command: COMMAND, env: ...}`"
