@@ -121,13 +121,14 @@ def test_a_missing_hyperfine_exits_3_with_the_install_command(example: Path, tmp
         ("baseline: [{id: bench, uses: command, with: {command: ./none}}]", 3),
         ("baseline: [{id: bench, uses: command, with: {command: 'false'}}]", 3),
         ("build: [{id: slow, run: sleep 60, timeout: 200ms}]", 3),
-        ("build: [{id: make, run: exit 3, continue-on-error: true}]", 0),
+        ("build: [{id: make, run: exit 3, continue-on-error: true}]", 3),
+        ("build: [{id: make, run: exit 3, continue-on-error: true}], baseline: [run: ls]", 0),
         ("profile: [{id: cpu, uses: py-spy, with: {command: 'false'}}]", 3),
-        ("build: [{id: make, run: 'true'}]", 0),
+        ("build: [{id: make, run: 'true'}]", 3),
     ],
 )
 def test_exit_codes(steps: str, status: int, tmp_path: Path) -> None:
-    write(tmp_path, f"stages:\n  {steps}\n")
+    write(tmp_path, f"stages: {{{steps}}}\n")
     done = perfflow("run", "flow.yaml", cwd=tmp_path)
     assert done.returncode == status, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -199,12 +200,13 @@ def test_settings_stages_and_single_steps(tmp_path: Path) -> None:
         "  verify:\n"
         "    - {id: check, run: grep more said.txt}\n",
     )
+    # These runs measure nothing.
     hostile = "a'; touch pwned; echo '$(touch pwned)"
-    assert perfflow("run", "flow.yaml", "--only", "say", "--set", f"word={hostile}", cwd=tmp_path).returncode == 0
+    assert perfflow("run", "flow.yaml", "--only", "say", "--set", f"word={hostile}", cwd=tmp_path).returncode == 3
     assert (tmp_path / "said.txt").read_text() == hostile + "\n"
     assert not (tmp_path / "pwned").exists()
-    assert perfflow("run", "flow.yaml", "--stage", "build", cwd=tmp_path).returncode == 0
-    assert perfflow("run", "flow.yaml", "--from", "more", cwd=tmp_path).returncode == 0
+    assert perfflow("run", "flow.yaml", "--stage", "build", cwd=tmp_path).returncode == 3
+    assert perfflow("run", "flow.yaml", "--from", "more", cwd=tmp_path).returncode == 3
     done = perfflow("run", "flow.yaml", "--set", "wrod=x", cwd=tmp_path)
     assert done.returncode == 2
     assert "did you mean `word`?" in done.stderr
@@ -212,7 +214,7 @@ def test_settings_stages_and_single_steps(tmp_path: Path) -> None:
 
 def test_out_must_be_new_or_empty(tmp_path: Path) -> None:
     write(tmp_path, "stages:\n  build:\n    - {id: a, run: 'true'}\n")
-    assert perfflow("run", "flow.yaml", "--out", "kept", cwd=tmp_path).returncode == 0
+    assert perfflow("run", "flow.yaml", "--out", "kept", cwd=tmp_path).returncode == 3
     done = perfflow("run", "flow.yaml", "--out", "kept", cwd=tmp_path)
     assert done.returncode == 2
     assert "not empty" in done.stderr
