@@ -30,6 +30,7 @@ from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.benchmark_durations import Paces
 from perfflow.session.benchmark_names import benchmark_name, named
+from perfflow.session.brief_runs import BriefRuns
 from perfflow.session.evidence import Evidence
 from perfflow.session.figures import per_operation, with_work
 from perfflow.session.known_names import NothingChosenError
@@ -81,6 +82,7 @@ class Bench:
         self.warnings: dict[str, None] = {}
         self.evidence = Evidence(session, planned)
         self.unread = UnreadOutput()
+        self.brief_runs = BriefRuns()
         self.shell_starts: list[float] = []
         """Seconds that bash took to start, of each timed process that it ran."""
         self._parse = planned.step.parse if planned.tool is None else None
@@ -377,10 +379,12 @@ class Bench:
         """Note what one process tells about the program. ``read``: the call, if its output was read."""
         if self.warming:
             self._observe_turns(prepared, invoked, folder)
+            self.brief_runs.run_full(prepared, lambda full: invoke.run(self.session.spawner(), full, folder))
         if read:
             self.unread.note_read(prepared, invoked)
         elif not self.warming:
             self.unread.note(prepared, invoked)
+            self.brief_runs.note(prepared, invoked)
             if invoked.usage.shell_start is not None:
                 self.shell_starts.append(invoked.usage.shell_start)
 

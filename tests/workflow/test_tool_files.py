@@ -310,3 +310,23 @@ def test_a_run_is_not_gone_on_with_once_its_tool_file_changed(tmp_path: Path, mo
     before = digest(open_workflow(str(tmp_path / "flow.yaml")))
     (tmp_path / "tools" / "mine.yaml").write_text(WORDS.replace("Words of", "All words of"))
     assert digest(open_workflow(str(tmp_path / "flow.yaml"))) != before
+
+
+@pytest.mark.parametrize(("brief", "warned"), [("[-q]", True), ("[-x]", False), ("[]", False)])
+def test_a_brief_run_that_disagrees_with_a_full_one_is_told_with_both_figures(
+    tmp_path: Path, brief: str, warned: bool
+) -> None:
+    suite = """#!/bin/sh
+test "$1" != list || { echo fast; echo slow; exit; }
+took=12; test "$3" != -q || took=30
+echo "$2 took $took ms"
+echo done
+"""
+    (tmp_path / "suite.sh").write_text(suite)
+    (tmp_path / "suite.sh").chmod(0o755)
+    tool = SUITE_TOOL.replace('only: ["${{ only }}"]', f'only: ["${{{{ only }}}}"]\n  brief: {brief}')
+    project(tmp_path, tool, "{id: suite, uses: ./tools/mine.yaml}")
+    _, result = run(tmp_path)
+    told = [text for text in result["steps"][0]["warnings"] if "brief" in text]
+    assert bool(told) == warned
+    assert all("fast time: 30.0 ms in brief runs of `mine`, 12.0 ms in a full run" in text for text in told)

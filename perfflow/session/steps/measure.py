@@ -51,7 +51,7 @@ def conclude(bench: Bench, subjects: Sequence[Subject]) -> None:
     session, planned, run = bench.session, bench.planned, bench.run
     bench.sampling.tell_why_stopped(subjects)
     bench.warnings.update(bench.unread.warnings(lambda prepared: session.start(prepared, run)))
-    run.warnings += [*bench.warnings, *_about_bash(bench.shell_starts)]
+    run.warnings += [*bench.warnings, *_about_bash(bench.shell_starts), *filter(None, [bench.brief_runs.warning])]
     run.exit_code = 0
     run.found = bench.evidence.found()
     if len(bench.sides) == 2:
