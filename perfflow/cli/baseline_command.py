@@ -242,7 +242,7 @@ def _facts(stored: Stored) -> list[tuple[str, str]]:
 
 def _figures(stored: Stored) -> Table:
     from perfflow.model.criteria import Criteria
-    from perfflow.model.metrics import default_statistic
+    from perfflow.model.metrics import default_statistic, in_words
     from perfflow.model.result_samples import Sample
     from perfflow.report.rows import Figure, value_with_interval
     from perfflow.report.tables import figures
@@ -258,5 +258,5 @@ def _figures(stored: Stored) -> Table:
             told = [reading_to_json(item) for item in readings]
             sample = Sample(value=found.value, low=found.low, high=found.high, n=found.n, samples=[], readings=told)
             text = value_with_interval(sample, kind.dimension).removesuffix(f" (n={found.n})")
-            rows.append(Figure(name, metric, text, "", "", str(found.n), first=False))
+            rows.append(Figure(name, in_words(metric), text, "", "", str(found.n), first=False))
     return figures(rows)

@@ -105,7 +105,7 @@ def taken_text(taken: Sampled, expected: Expected | None = None) -> str:
     """Return ``34 pairs``, or ``34 of about 40 pairs`` with an estimate, or ``warmed up`` before the first pair."""
     if not taken.count:
         return "warmed up"
-    if taken.unit == "pair" and expected is not None and expected.noise:
+    if taken.unit == "pair" and expected is not None and expected.noise and expected.noise.is_affordable:
         return f"{taken.count} of about {max(taken.count, expected.noise.pairs)} pairs"
     return f"{taken.count} {taken.unit}{'s' if taken.count != 1 else ''}"
 

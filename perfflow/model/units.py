@@ -366,9 +366,15 @@ def common_unit(values: Iterable[float | None], dimension: Dimension) -> str:
 
 
 def column_unit(values: Iterable[float | None], dimension: Dimension) -> str:
-    """Return the unit of a column of values; '' if they differ so much that no unit suits all of them."""
+    """Return the unit of a column of values; '' if they differ so much that no unit suits all of them.
+
+    It is the unit that each value has by itself, or else the largest of which every value is at least a tenth.
+    """
     sizes = [abs(value) for value in values if value and math.isfinite(value)]
-    return common_unit(sizes, dimension) if sizes and max(sizes) <= _ONE_COLUMN * min(sizes) else ""
+    units = {common_unit([size], dimension) for size in sizes}
+    if len(units) < 2:
+        return next(iter(units), "")
+    return common_unit([10 * min(sizes)], dimension) if max(sizes) <= _ONE_COLUMN * min(sizes) else ""
 
 
 def format_quantity(

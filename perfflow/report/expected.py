@@ -9,6 +9,8 @@ from perfflow.model.lazy import dataclass
 
 _MINUTE, _HOUR = 60.0, 3600.0
 _MOST_NAMED = 6
+_MOST_PAIRS = 5_000
+"""Nobody measures more pairs of one benchmark."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,14 @@ class Noise:
 
     def text(self) -> str:
         """Return text such as ``noise 1.2%, about 40 pairs to detect 5%``."""
-        return f"noise {self.share:.1%}, about {self.pairs} pairs to detect {self.change * 100:.3g}%"
+        noise = f"noise {self.share:.1%}" if self.share < 1 else "noise over 100%"
+        change = f"to detect {self.change * 100:.3g}%"
+        return f"{noise}, about {self.pairs} pairs {change}" if self.is_affordable else f"{noise}, too much {change}"
+
+    @property
+    def is_affordable(self) -> bool:
+        """Whether so many pairs are ever measured."""
+        return self.pairs <= _MOST_PAIRS
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""

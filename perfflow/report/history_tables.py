@@ -289,7 +289,8 @@ def runs(series: Series, points: Sequence[Measured], marks: Sequence[str]) -> Ta
         words("Remark"),
     ]
     pairs = list(zip(points, marks, strict=True))
-    unit = common_unit([number for point in points for number in (point.value, point.high)], dimension_of(series))
+    shown = [number for point in points for number in (point.value, point.high)]
+    unit = column_unit(shown, dimension_of(series)) or common_unit(shown, dimension_of(series))
     return table(columns, [_run_cells(series, point, remark, unit) for point, remark in reversed(pairs)])
 
 

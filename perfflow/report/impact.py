@@ -8,7 +8,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import in_words
 from perfflow.model.result import Benchmark, Result, TargetResult
-from perfflow.model.units import Relation, Requirement, common_unit, format_quantity, with_interval
+from perfflow.model.units import Dimension, Relation, Requirement, column_unit, format_quantity, with_interval
 from perfflow.report.blame import shown_unit, signed
 from perfflow.report.bounds import bound_of
 from perfflow.report.regressions import worst_first
@@ -76,7 +76,9 @@ def _headroom(row: Benchmark, targets: Sequence[TargetResult], criteria: Criteri
         sides = [side.value if side else None for side in (row.baseline, row.candidate)]
         left = [None if bound is None or value is None else _left(bound, value) for value in sides]
         if any(value is not None for value in left):
-            texts = [NOTHING if value is None else _distance(value, row, criteria) for value in left]
+            dimension = criteria.metric(row.metric).dimension
+            unit = unit_beside_targets(row, column_unit(left, dimension), criteria)
+            texts = [NOTHING if value is None else _distance(value, dimension, unit) for value in left]
             yield target.requirement, f"{texts[0]} → {texts[1]}"
 
 
@@ -94,8 +96,6 @@ def _left(requirement: Requirement, value: float) -> float | None:
             return None
 
 
-def _distance(left: float, row: Benchmark, criteria: Criteria) -> str:
-    dimension = criteria.metric(row.metric).dimension
-    unit = unit_beside_targets(row, common_unit([left], dimension), criteria)
+def _distance(left: float, dimension: Dimension, unit: str) -> str:
     text = format_quantity(abs(left), dimension, unit=unit)
     return f"{text} left" if left >= 0 else f"missed by {text}"

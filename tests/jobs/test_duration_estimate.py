@@ -14,7 +14,7 @@ from perfflow.jobs.catalog.duration_estimate import expected, in_all
 from perfflow.machine.facts import facts
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
-from perfflow.report.expected import Expected, span, total_of
+from perfflow.report.expected import Expected, Noise, span, total_of
 from perfflow.sampling.pairs import Sampled, Sampler, Subject
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import StopRule
@@ -152,6 +152,21 @@ def _stored(opened: Opened, half: float, **changed: Any) -> None:
     history = History(SqliteConnection(opened.root / HOME / HISTORY))
     assert history.add([made]) == 1
     history.close()
+
+
+@pytest.mark.parametrize(
+    ("noise", "told"),
+    [
+        (Noise(0.012, 40, 0.05), "noise 1.2%, about 40 pairs to detect 5%"),
+        (Noise(0.9, 5_001, 0.05), "noise 90.0%, too much to detect 5%"),
+        (Noise(37.47, 6_778_161, 0.05), "noise over 100%, too much to detect 5%"),
+    ],
+)
+def test_noise_is_told_in_numbers_that_mean_something(noise: Noise, told: str) -> None:
+    assert noise.text() == told
+    taken = Sampled("nap", 34, "pair", (1, 1))
+    expected_text = "34 of about 40 pairs" if noise.is_affordable else "34 pairs"
+    assert taken_text(taken, Expected(20.0, noise=noise)) == expected_text
 
 
 def test_the_history_tells_the_noise_and_how_many_pairs_it_takes(project: Project) -> None:

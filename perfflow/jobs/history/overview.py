@@ -12,6 +12,7 @@ from perfflow.jobs.history.change_report import Change, LocatedChange, changes_o
 from perfflow.jobs.history.collect import shown
 from perfflow.jobs.history.trends import NEWEST, HistoryFilter, Trend, commit_order, parameters_of, trends
 from perfflow.model.errors import UserError
+from perfflow.model.metrics import in_words
 from perfflow.model.plain_data import to_json
 from perfflow.report import history_tables
 from perfflow.report.history_tables import ChangeRow, IndexRow, Shift
@@ -99,7 +100,7 @@ def heading(trend: Trend, others: Sequence[Trend]) -> str:
     apart = parameters_of(trend, others)
     machine = f", machine {trend.series.machine[:12]}" if len({item.series.machine for item in others}) > 1 else ""
     series, behind = trend.series, f" ({apart})" if apart else ""
-    return f"{series.benchmark} {series.metric} {series.statistic}{machine}{behind}"
+    return f"{series.benchmark} {in_words(series.metric)} {series.statistic}{machine}{behind}"
 
 
 def runs_table(trend: Trend) -> Table:

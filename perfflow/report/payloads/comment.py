@@ -88,7 +88,7 @@ def _comment(draft: Draft) -> Iterator[Section]:
         yield Section("Benchmarks", (*changed, *more(left_out)))
     if draft.unchanged:
         unchanged = tables.comparisons(page, draft.unchanged, short=True)
-        yield Section("", (Fold("Unchanged, or shown only", (unchanged,)),))
+        yield Section("", (Fold("Unchanged, or not judged", (unchanged,)),))
     if page.median_note:
         yield Section("", (Prose((quoted(page.median_note),)),))
     yield from sections.blame(page)
