@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from perfflow.model.criteria import Criteria, criteria_from_json
+from perfflow.model.metrics import in_words
 from perfflow.model.result import Benchmark, Result
 from perfflow.report.rows import comparison_of
 from perfflow.report.sanitize import visible
@@ -40,7 +41,7 @@ def _cells(rows: Sequence[Benchmark], criteria: Criteria, *, names: bool) -> Ite
     for row in rows:
         shown = comparison_of(row, criteria)
         name = [row.name] if names else []
-        yield [*name, row.metric, shown.baseline, shown.candidate, shown.change, shown.decision]
+        yield [*name, in_words(row.metric), shown.baseline, shown.candidate, shown.change, shown.decision]
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from perfflow.model.metrics import in_words
 from perfflow.report.bars import on_one_axis, ratio_of_interval
 from perfflow.report.blocks import Bullets, Code, Document, Prose, Section, named, quoted, quotes
 from perfflow.report.sanitize import NO_EDGE, visible
@@ -61,7 +62,7 @@ def _headline(found: Bisected) -> Iterator[str]:
         yield f"  author:     {first.author}"
         yield f"  date:       {first.date}"
         known = found.of(first.revision)
-        what = f"{regression.benchmark} {regression.metric}"
+        what = f"{regression.benchmark} {in_words(regression.metric)}"
         yield f"  regression: {what} {change_text(known.change if known else None)} from good {_short(found.good)}"
         for parent in first.parents:
             yield f"  its parent: {parent[:SHORT]} {_parent(found, parent)}"
@@ -74,7 +75,7 @@ def _headline(found: Bisected) -> Iterator[str]:
         yield from (f"  {_short(item)} {item.subject}" for item in found.left[:_MOST_LEFT])
         if len(found.left) > _MOST_LEFT:
             yield f"  and {len(found.left) - _MOST_LEFT} more"
-        yield f"  regression: {regression.benchmark} {regression.metric} {change_text(regression.change)}"
+        yield f"  regression: {regression.benchmark} {in_words(regression.metric)} {change_text(regression.change)}"
         return
     texts = {Outcome.NOT_MEASURED: "could not measure", Outcome.SAME: "nothing to bisect (same)"}
     yield f"{texts.get(found.outcome, found.outcome.value)}: {found.why}"

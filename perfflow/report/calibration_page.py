@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from perfflow.model.metrics import in_words
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.blocks import Bullets, Document, Prose, Section, named, quoted
 from perfflow.report.sanitize import ascii_text, fitted, shortened, visible, wrapped
@@ -115,7 +116,7 @@ def _about(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
         yield "params", "; ".join(params)
     for item in findings_of(entries):
         if item.judged and item.why:
-            yield f"{item.benchmark} is judged by {item.metric}", item.why
+            yield f"{item.benchmark} is judged by {in_words(item.metric)}", item.why
     if machines := ", ".join(dict.fromkeys(entry.machine for entry in entries if entry.machine)):
         yield "machine noise", machines
 
@@ -138,7 +139,7 @@ def _table(entries: Sequence[Entry]) -> Table:
 
 def _remarks(item: Finding) -> Iterator[str]:
     if item.judged and item.why:
-        yield f"judged by {item.metric}: {item.why}"
+        yield f"judged by {in_words(item.metric)}: {item.why}"
     if item.judged and not item.trials:
         yield "no comparison finished in the given time"
 
@@ -149,7 +150,7 @@ def _exact(item: Finding) -> str:
 
 def _cells(item: Finding) -> Iterator[str]:
     yield "*" if item.judged else ""
-    yield item.metric
+    yield in_words(item.metric)
     yield NOTHING if item.noise is None else f"±{percent(math.expm1(item.noise))}"
     yield NOTHING if item.smallest_change is None else percent(item.smallest_change)
     yield _time(item.within)

@@ -118,7 +118,7 @@ def test_a_run_that_ended_in_error_is_refused_unless_forced(tmp_path: Path) -> N
 
 def test_a_run_without_samples_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "stages:\n  build:\n    - {id: make, run: 'true'}\n")
-    assert perfflow("run", "flow.yaml", cwd=tmp_path).returncode == 0
+    assert perfflow("run", "flow.yaml", cwd=tmp_path).returncode == 3
     status, _, stderr = baseline(tmp_path, "save", "main", "--force")
     assert status == 2
     assert "contains no samples" in stderr
