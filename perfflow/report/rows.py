@@ -147,7 +147,10 @@ def value_of(sample: Sample | None, dimension: Dimension, unit: str = "") -> str
 
 def unit_of_row(row: Benchmark, criteria: Criteria) -> str:
     """Return the unit in which every page shows both sides of a row; '' if each value has the same unit anyway."""
-    values = [side.value for side in (row.baseline, row.candidate) if side]
+    sides = [side for side in (row.baseline, row.candidate) if side]
+    values = [side.value for side in sides]
+    if not any(values):  # 0 has no unit of its own
+        values = [side.high for side in sides]
     return unit_beside_targets(row, common_unit(values, _dimension(row, criteria)), criteria)
 
 

@@ -53,6 +53,13 @@ def test_a_chart_and_a_drawing_have_the_unit_of_the_row_beside_them() -> None:
         assert set(re.findall(r"\d ([mμn]?s)\b", text)) == {unit} == {"μs"}
 
 
+def test_a_row_of_zeros_has_the_unit_of_its_intervals() -> None:
+    rest = [0.0] * 7
+    events = [*pairs("b", [*rest, 0.0011], [*rest, 0.0012], "system"), ended("b")]
+    row = judged(*events).benchmarks[0]
+    assert (row.baseline and row.baseline.value, unit_of_row(row, criteria())) == (0.0, "ms")
+
+
 def test_the_runs_of_a_series_have_one_unit() -> None:
     points = [a_point(number, value) for number, value in enumerate([0.00098, 0.00104, 0.0099])]
     text = "\n".join(
