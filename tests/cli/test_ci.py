@@ -30,6 +30,8 @@ FLOW = """
 stages:
   build:
     - {id: fine, run: 'true'}
+  baseline:
+    - {id: one, run: ls, runs: 1, warmup: 0}
   verify:
     - id: tests
       run: |
