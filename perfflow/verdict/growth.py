@@ -15,7 +15,7 @@ from typing import Literal
 
 from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.lazy import dataclass
-from perfflow.model.metrics import Metric, default_statistic
+from perfflow.model.metrics import Metric, default_statistic, in_words
 from perfflow.model.readings import Side
 from perfflow.model.result import CONCERN, Benchmark, Grown, Growth
 from perfflow.model.result_samples import Bounds, SizePoint
@@ -102,7 +102,7 @@ class Sizes:
         found = growth_fit.fit(points, confidence, **self._how(metric, thresholds))
         said = f"{CLASS_NAMES[found.best]} fits best over {self.key}={_number(sizes[0])}..{_number(sizes[-1])}"
         if self.instead:
-            said += f", by {self.instead} time"
+            said += f", by {in_words(self.instead)}"
         if len(points) < self.planned:
             said += f", {len(points)} of {self.planned} sizes"
         if found.high == 0:

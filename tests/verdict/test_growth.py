@@ -146,7 +146,7 @@ def test_time_is_taken_without_the_waiting_for_a_core() -> None:
     wanted = criteria({"decode": {"time": "≤linear"}})
     (target,) = judged(*events, steps=[cell(size) for size in SIZES], wanted=wanted).targets
     assert target.status == "met"
-    assert target.detail.endswith("by uncontended time")
+    assert target.detail.endswith("by time without core waits")
 
 
 def test_exact_counts_need_one_run_of_each_size() -> None:
