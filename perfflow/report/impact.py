@@ -12,9 +12,9 @@ from perfflow.model.units import Dimension, Relation, Requirement, column_unit, 
 from perfflow.report.blame import shown_unit, signed
 from perfflow.report.bounds import bound_of
 from perfflow.report.regressions import worst_first
-from perfflow.report.rows import unit_beside_targets
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import Truncated, truncated
+from perfflow.verdict.row_text import unit_beside_targets
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from perfflow.model.metrics import METRICS, in_words
 from perfflow.model.readings import BATCH
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.result_samples import Sample
-from perfflow.model.targets import matches
 from perfflow.model.units import (
     Dimension,
     common_unit,
@@ -27,7 +26,7 @@ from perfflow.verdict import memory
 from perfflow.verdict.decide import ACCIDENT
 from perfflow.verdict.expectation import detectable_change
 from perfflow.verdict.remaining import remaining
-from perfflow.verdict.row_text import change_of, estimate_of
+from perfflow.verdict.row_text import change_of, estimate_of, unit_beside_targets, unit_of_row
 from perfflow.verdict.tradeoffs import taken
 
 MOST_GROWN = 3
@@ -143,30 +142,6 @@ def value_of(sample: Sample | None, dimension: Dimension, unit: str = "") -> str
     if sample is None or sample.value is None:
         return NOTHING
     return ("≤ " if is_bound(sample) else "") + shown_quantity(sample.value, dimension, unit=unit)
-
-
-def unit_of_row(row: Benchmark, criteria: Criteria) -> str:
-    """Return the unit in which every page shows both sides of a row; '' if each value has the same unit anyway."""
-    sides = [side for side in (row.baseline, row.candidate) if side]
-    values = [side.value for side in sides]
-    if not any(values):  # 0 has no unit of its own
-        values = [side.high for side in sides]
-    return unit_beside_targets(row, common_unit(values, _dimension(row, criteria)), criteria)
-
-
-def unit_beside_targets(row: Benchmark, unit: str, criteria: Criteria) -> str:
-    """Return the unit for values of a row: MB in place of MiB if a target of the row is in such units.
-
-    Otherwise the limit and the measured value could not be compared at a glance.
-    """
-    if "iB" not in unit:
-        return unit
-    units = [
-        wanted.requirement.unit
-        for wanted in criteria.targets
-        if wanted.metric.name == row.metric and (wanted.benchmark == row.name or matches(wanted.benchmark, row.name))
-    ]
-    return unit.replace("iB", "B") if any("B" in each and "iB" not in each for each in units) else unit
 
 
 def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ()) -> Comparison:

@@ -9,11 +9,12 @@ from perfflow.model.metrics import in_words
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.units import significant
 from perfflow.report.failed_steps import failed_steps
-from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, grown_memory, unit_of_row, values_of
+from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, grown_memory, values_of
 from perfflow.report.sanitize import NO_EDGE, visible, wrapped
 from perfflow.report.tables import distributions
 from perfflow.report.text_table import laid_out
 from perfflow.verdict.remaining import remaining
+from perfflow.verdict.row_text import unit_of_row
 
 _SHOWN = ("time", "cpu", "rss")
 

@@ -38,12 +38,15 @@ class Evidence:
         return float(self.change[:-1]) / 100 if self.change and self.change.endswith("%") else None
 
 
-def line(what: str, value: float, dimension: Dimension, change: float | None, *, at_most: bool = False) -> str:
+def line(
+    what: str, value: float, dimension: Dimension, change: float | None, *, at_most: bool = False, unit: str = ""
+) -> str:
     """Return the line of a measured value; ``change`` is None on a first run, nan if there is no relative change.
 
     A positive change means a larger value, whether or not that is better. ``at_most``: the value is an upper bound.
+    ``unit``: the unit to write it in, '' for one that suits.
     """
-    shown = ("≤" if at_most else "") + format_quantity(value, dimension)
+    shown = ("≤" if at_most else "") + format_quantity(value, dimension, unit=unit)
     return write(Evidence(what, (shown,), "none" if change is None else format_percent(change)))
 
 

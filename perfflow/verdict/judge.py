@@ -42,6 +42,7 @@ from perfflow.verdict.gating import Choice, choose_rows, is_custom, thresholds_f
 from perfflow.verdict.one_measurement import without_inverse_rates
 from perfflow.verdict.remaining import by_cpu, not_settled, remaining
 from perfflow.verdict.routing import routes_taken
+from perfflow.verdict.row_text import unit_of_row
 from perfflow.verdict.sharing import compared
 from perfflow.verdict.warnings import warned
 
@@ -502,4 +503,5 @@ def _evidence(rows: list[Benchmark], criteria: Criteria) -> Iterator[str]:
             if change is None and row.candidate:  # compared, but without a relative change
                 change = math.nan
             at_most = any(item.get("at_most") for item in side.readings or [])
-            yield evidence.line(what, side.value, criteria.metric(row.metric).dimension, change, at_most=at_most)
+            dimension, unit = criteria.metric(row.metric).dimension, unit_of_row(row, criteria)
+            yield evidence.line(what, side.value, dimension, change, at_most=at_most, unit=unit)

@@ -7,7 +7,8 @@ import math
 from perfflow.model.criteria import Accepted, Criteria
 from perfflow.model.result import Benchmark
 from perfflow.model.result_samples import Sample
-from perfflow.model.units import format_change, format_interval, format_threshold, format_together
+from perfflow.model.targets import matches
+from perfflow.model.units import common_unit, format_change, format_interval, format_threshold, format_together
 
 
 def estimate_of(row: Benchmark, criteria: Criteria) -> str:
@@ -40,6 +41,30 @@ def judged(row: Benchmark, criteria: Criteria, accepted: Accepted | None = None)
     if row.decision == "unproven":
         return f"{change}: {open_question(row, criteria)}"
     return f"{change}, {row.decision}" if row.decision else change
+
+
+def unit_of_row(row: Benchmark, criteria: Criteria) -> str:
+    """Return the unit in which every page shows both sides of a row; '' if each value has the same unit anyway."""
+    sides = [side for side in (row.baseline, row.candidate) if side]
+    values = [side.value for side in sides]
+    if not any(values):  # 0 has no unit of its own
+        values = [side.high for side in sides]
+    return unit_beside_targets(row, common_unit(values, criteria.metric(row.metric).dimension), criteria)
+
+
+def unit_beside_targets(row: Benchmark, unit: str, criteria: Criteria) -> str:
+    """Return the unit for values of a row: MB in place of MiB if a target of the row is in such units.
+
+    Otherwise the limit and the measured value could not be compared at a glance.
+    """
+    if "iB" not in unit:
+        return unit
+    units = [
+        wanted.requirement.unit
+        for wanted in criteria.targets
+        if wanted.metric.name == row.metric and (wanted.benchmark == row.name or matches(wanted.benchmark, row.name))
+    ]
+    return unit.replace("iB", "B") if any("B" in each and "iB" not in each for each in units) else unit
 
 
 def failure(row: Benchmark, criteria: Criteria) -> str:

@@ -10,8 +10,8 @@ from perfflow.model.units import Dimension, column_unit
 from perfflow.report import history_tables, markdown, tables, terminal
 from perfflow.report.history_tables import IndexRow
 from perfflow.report.html.charts import samples_chart
-from perfflow.report.rows import unit_of_row
 from perfflow.report.text_table import laid_out
+from perfflow.verdict.row_text import unit_of_row
 from tests.report.gated import as_gate
 from tests.report.histories import a_point, a_series
 from tests.verdict.records import criteria, ended, judged, pairs
@@ -33,8 +33,8 @@ def test_a_figure_has_the_same_unit_in_every_table(metric: str, base: float, lim
     events = [*pairs("b", values, [value * 1.5 for value in values] if sides == 2 else None, metric), ended("b")]
     result = judged(*events, wanted=criteria({"b": {metric: limit}}))
     result = as_gate(result) if sides == 2 else result
-    # The evidence lines are for programs.
-    page = re.sub(r"^perf: .*$", "", markdown.render(result).split("Environment")[0], flags=re.MULTILINE)
+    page = markdown.render(result).split("Environment")[0]
+    assert "\nperf: b" in page
     for text in (terminal.render(result, width=200, color=False, unicode=True), page):
         units = set(re.findall(r"\d [kKMG]?i?B(?:/s)?\b|\d [mμn]?s\b", text.replace(limit, "")))
         assert {found[2:] for found in units} == {unit}, text

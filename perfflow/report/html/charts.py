@@ -11,9 +11,9 @@ from markupsafe import Markup
 from perfflow.model.units import UNITS, Dimension, common_unit, format_quantity, parse_quantity
 from perfflow.report.html import svg
 from perfflow.report.html.svg import Scale
-from perfflow.report.rows import unit_of_row
 from perfflow.report.sanitize import shortened
 from perfflow.report.table import SIDE_NAMES, Bar
+from perfflow.verdict.row_text import unit_of_row
 
 if TYPE_CHECKING:
     from perfflow.model.criteria import Criteria

@@ -14,9 +14,9 @@ from perfflow.model.units import format_quantity
 from perfflow.report.html import svg
 from perfflow.report.html.charts import CHART_WIDTH, EMPTY, LEFT, from_zero, ticks
 from perfflow.report.html.svg import Scale
-from perfflow.report.rows import unit_of_row
 from perfflow.report.sanitize import visible
 from perfflow.report.table import SIDE_NAMES
+from perfflow.verdict.row_text import unit_of_row
 
 _HEIGHT = 120.0
 _LANES = {"baseline": 30.0, "candidate": 68.0}
