@@ -13,7 +13,6 @@ from perfflow.workflow.model import Param
 
 MISSING = "missing-parameter"
 """Rule of the problem that a required parameter has no value: fatal for a run, but no error in the file."""
-_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "list"}
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _PREFIXED = r"0x[0-9a-fA-F]{1,200}|0o[0-7]{1,300}"
 """Whole numbers with a prefix, as in YAML."""
@@ -59,22 +58,12 @@ def _given(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[s
 
 def _placeholder(name: str, param: Param) -> str | list[str]:
     text = f"<params.{name}>"
-    return [text] if kind_of(param) == "list" else text
-
-
-def kind_of(param: Param) -> str:
-    """Return the type of a parameter: as written, else the type of its default, else ``string``."""
-    return param.type or _type_of(param.default)
-
-
-def _type_of(value: object) -> str:
-    """Return the name of a value's type; a number that keeps its text is a subclass of its type."""
-    return next((_TYPES[kind] for kind in type(value).__mro__ if kind in _TYPES), "string")
+    return [text] if param.kind == "list" else text
 
 
 def _read(param: Param, text: str) -> Any:
     """Convert a setting to the type of the parameter. Raises ValueError with a message for the user."""
-    kind = kind_of(param)
+    kind = param.kind
     value = _read_list(param, text) if kind == "list" else _read_scalar(kind, text)
     if param.enum is not None and value not in param.enum:
         raise ValueError(f"not one of {', '.join(str(item) for item in param.enum)}")
@@ -84,7 +73,7 @@ def _read(param: Param, text: str) -> Any:
 def _read_list(param: Param, text: str) -> list[Any]:
     """Return the comma-separated items, with the type of the first item of the default."""
     first = param.default[0] if isinstance(param.default, list) and param.default else ""
-    return [_read_scalar(_type_of(first), item.strip()) for item in text.split(",") if item.strip()]
+    return [_read_scalar(written_numbers.type_of(first), item.strip()) for item in text.split(",") if item.strip()]
 
 
 def _read_scalar(kind: str, text: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, create_model
+from pydantic import Field, StringConstraints, WrapValidator, create_model
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, StackCounts, Usage
@@ -18,6 +18,7 @@ from perfflow.workflow.expression_text import ExpressionError, as_text
 from perfflow.workflow.expressions import Expression, literals_of, render, render_words, split
 from perfflow.workflow.model import Env, Identifier, Param, Parse, Requirement, StepId, Text, WorkflowPart
 from perfflow.workflow.roles import figures_in, metrics_of_parse
+from perfflow.workflow.written_numbers import keep
 
 STDOUT, STDERR = "stdout", "stderr"
 COMMAND, FOLDER, PROGRAM, ONLY, WITH = "command", "folder", "program", "only", "with"
@@ -175,22 +176,24 @@ class DeclaredTool:
         return hotspots_of(leaves, source=self.adapter.name)
 
 
-_TYPES: Mapping[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "list": list[str]}
-_KIND_OF: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number", str: "string", list: "list"}
-
-
-def kind_of(param: Param) -> str:
-    """Return the type of an option: as written, else the type of its default, else ``string``."""
-    return param.type or _KIND_OF.get(type(param.default), "string")
+_TYPES: Mapping[str, Any] = {
+    "string": Text,
+    "integer": Annotated[int, WrapValidator(keep)],
+    "number": Annotated[float, WrapValidator(keep)],
+    "boolean": bool,
+    "list": list[Text],
+}
+"""Types of options, which keep numbers as they are written."""
 
 
 def _options(source: ToolFile) -> type[Options]:
     """Return the pydantic model of ``with``. Fields are prefixed, since pydantic reserves some names."""
     fields: dict[str, Any] = {}
     for name, param in source.with_.items():
-        kind = Literal[tuple(param.enum)] if param.enum else _TYPES[kind_of(param)]
+        kind = Literal[tuple(param.enum)] if param.enum else _TYPES[param.kind]
         default = ... if param.default is None else param.default
-        fields[f"with_{name}"] = (kind, Field(default, alias=name, description=param.help or None))
+        field = Field(default, alias=name, description=param.help or None, validate_default=True)
+        fields[f"with_{name}"] = (kind, field)
     base = CommandOptions if takes_command(source) else Options
     return create_model("Options", __base__=base, __doc__=f"`with` keys of {source.name}.", **fields)
 

@@ -101,6 +101,11 @@ class Param(WorkflowPart):
     def _short_form(cls, value: object) -> object:
         return value if isinstance(value, dict) else {"default": value}
 
+    @property
+    def kind(self) -> str:
+        """Its type: as written, else the type of its default, else ``string``."""
+        return self.type or written_numbers.type_of(self.default)
+
 
 Paths = dict[str, str | list[str]]
 """Metric -> path or column; only ``benchmark`` may have several."""

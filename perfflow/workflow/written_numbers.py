@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 
@@ -60,7 +61,19 @@ def real(text: str) -> float:
 def keep(value: Any, validate: Any) -> Any:
     """Validate a value with pydantic, which turns it into a plain number, and return it as it was written."""
     found = validate(value)
-    return value if isinstance(value, WrittenInt | WrittenFloat) and found == value else found
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and found == value else found
+
+
+def type_of(value: object) -> str:
+    """Return the name of the type of a parameter's value: ``string``, ``integer``, ``number``, ...
+
+    A number that keeps its text is of a subclass of its type.
+    """
+    return next((_NAMES[kind] for kind in type(value).__mro__ if kind in _NAMES), "string")
+
+
+_NAMES: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number", str: "string", list: "list"}
 
 
 def as_stored(value: Any) -> Any:

@@ -80,6 +80,21 @@ stages:
     assert Path("out").read_text() == "1.10 1e3\n"
 
 
+def test_options_of_a_tool_file_get_numbers_as_written(project: Project) -> None:
+    project.write(
+        "tools/mine.yaml",
+        """perfflow-tool: 1
+with: {short: 1e3, version: 1.10, text: {default: x, type: string}, several: {default: [1.50], type: list}}
+argv: [sh, -c, 'echo "$@" > given; echo 1', "${{ with.short }}", "${{ with.version }}", "${{ with.text }}", end,
+  "${{ with.several }}"]
+parse: {regex: "(?P<figure>[0-9]+)", units: {figure: "1"}}
+""",
+    )
+    steps = "{id: one, uses: ./tools/mine.yaml, runs: 1, with: {version: 2.50, text: 0x10}}"
+    project.run(f"stages: {{baseline: [{steps}]}}\n")
+    assert Path("given").read_text() == "2.50 0x10 end 1.50\n"
+
+
 def test_numbers_that_are_equal_are_duplicates_in_a_matrix(project: Project) -> None:
     with pytest.raises(Exception, match="quote them as texts"):
         project.open("stages: {build: [{id: x, matrix: {v: [1.1, 1.10]}, run: 'true'}]}\n")

@@ -15,7 +15,7 @@ from perfflow.library import search_path
 from perfflow.library.pinned import Library, is_elsewhere
 from perfflow.model.errors import Problem, Severity, UserError
 from perfflow.model.similar import TOOLS, nearest, tool_meant
-from perfflow.plan.parameters import MISSING, kind_of
+from perfflow.plan.parameters import MISSING
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.tools import registry
 from perfflow.tools.adapter import Adapter
@@ -114,7 +114,7 @@ def _lenient(problem: Problem) -> Problem:
 def _param(name: str, param: Param) -> dict[str, Any]:
     return {
         "name": name,
-        "type": kind_of(param),
+        "type": param.kind,
         "required": param.default is None,
         "default": param.default,
         "enum": param.enum,
