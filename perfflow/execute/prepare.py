@@ -88,7 +88,7 @@ class Ready:
 def sides_of(context: TreeContext, planned: Planned) -> tuple[Side, ...]:
     """Return both sides if the step, or the step it watches, compares two commands, settings or variants."""
     source = context.plan.by_id[planned.watches] if planned.watches else planned
-    two = source.step.candidate or planned.step.candidate or planned.step.variants
+    two = source.step.candidate or source.step.variants or planned.step.candidate or planned.step.variants
     return (Side.BASELINE, Side.CANDIDATE) if two else (Side.BASELINE,)
 
 

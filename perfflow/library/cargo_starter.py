@@ -35,7 +35,7 @@ def write(files: ProjectFiles, command: str) -> Starter:
 
 
 def _suite(harness: str, benches: list[str], name: str, members: list[str] | None = None) -> Starter:
-    packages = f"package: {quoted_list(members)}\n        " if members else ""
+    packages = f"package: {quoted_list(members)}, " if members else ""
     text = starter_templates.CRITERION.replace("@PACKAGES@", packages)
     text = text.replace("@BENCHES@", quoted_list(benches)).replace("@HARNESS@", harness)
     note = "benches with #[bench] need a nightly Rust: rustup override set nightly" if harness == "libtest" else ""

@@ -117,27 +117,22 @@ stages:
 CRITERION = """\
 perfflow: 1
 name: @NAME@
-description: How long does each @HARNESS@ benchmark of the crate take?
+description: How fast is each @HARNESS@ benchmark, what does it allocate, and where does its time go?
 @WHERE@
 # Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
 #targets:
-#  "decode/*":
-#    time: <2ms
+#  "decode/*": {time p50: <2ms, alloc: <2KB/op}
 
 stages:
   baseline:
-    - id: suite
-      uses: cargo-bench
-      # Names from the suite, such as group/function/value
-      benchmark: "*"
-      with:
-        @PACKAGES@bench: @BENCHES@
-      # Compare with other features or another build setting, in pairs:
-      #candidate: {with: {features: [simd]}}
-      #candidate: {env: {CARGO_PROFILE_BENCH_LTO: fat}}
+    # Compare with another build setting, in pairs: candidate: {env: {CARGO_PROFILE_BENCH_LTO: fat}}
+    - {id: suite, uses: cargo-bench, benchmark: "*", with: {@PACKAGES@bench: @BENCHES@}}
+  profile: # in a gate, only what regressed
+    - {id: hotspots, uses: perf, benchmark: "*"}
+    - {id: allocations, uses: dhat, benchmark: "*"}
+    - {id: heap, uses: massif, benchmark: "*"}
   verify:
-    - id: tests
-      run: cargo test --release
+    - {id: tests, run: cargo test --release}
 """
 
 PYTEST = """\

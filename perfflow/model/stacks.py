@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
@@ -21,6 +22,10 @@ class Frame:
     name: str
     file: str = ""
     line: int = 0
+
+    def is_of(self, pattern: str) -> bool:
+        """Return whether ``FUNCTION`` or ``FILE:FUNCTION`` begins with what a regular expression matches."""
+        return bool(re.match(pattern, self.name) or re.match(pattern, f"{self.file}:{self.name}"))
 
 
 def summed(counts: Iterable[tuple[K, int]]) -> Counter[K]:

@@ -13,7 +13,7 @@ from perfflow.plan import requirements, runs_on
 from perfflow.plan.cell_globs import confirmed_by, expected_of
 from perfflow.plan.follow_up_errors import is_in_doubt
 from perfflow.plan.hierarchy import COMPUTE_FIRST, ORDER, check_hierarchy
-from perfflow.plan.plan import Plan, Planned
+from perfflow.plan.plan import Plan, Planned, counted_source, may_both_match, may_have, stands_for_suite
 from perfflow.plan.scaling import scaling_of
 from perfflow.tools import registry
 from perfflow.tools.adapter import Role
@@ -69,28 +69,22 @@ def _measuring(plan: Plan) -> Iterator[Planned]:
     return (item for item in plan.steps if item.role in (Role.MEASURE, Role.PROFILE))
 
 
-def _may_yield(item: Planned, target: Target) -> bool:
+def _may_yield(item: Planned, plan: Plan, target: Target) -> bool:
     """Return whether a step may measure the target's benchmark; the ids of a suite are known only when it runs."""
-    if names_its_own_benchmarks(item.step) or matches(target.benchmark, item.benchmark):
+    if item.for_targets or names_its_own_benchmarks(item.step) or matches(target.benchmark, item.benchmark):
+        return True
+    if (source := counted_source(plan.by_id, item)) and stands_for_suite(item.benchmark, source):
         return True
     # In the benchmark name of a step, `*` stands for any id of a suite.
     before, star, after = item.benchmark.partition("*")
     if star and target.benchmark.startswith(before) and target.benchmark.endswith(after):
         return True
-    return matches(item.benchmark, target.benchmark) or _may_both_match(item.benchmark, target.benchmark)
-
-
-def _may_both_match(glob: str, other: str) -> bool:
-    """Return whether two globs could match the same name, judged by the text before their first wildcards."""
-    if not all(any(letter in text for letter in "*?") for text in (glob, other)):
-        return False
-    first, second = (text.replace("?", "*").partition("*")[0] for text in (glob, other))
-    return first.startswith(second) or second.startswith(first)
+    return matches(item.benchmark, target.benchmark) or may_both_match(item.benchmark, target.benchmark)
 
 
 def _check_target(draft: Draft, plan: Plan, target: Target) -> None:
     loc = _place_of(draft, plan, target)
-    sources = [item for item in _measuring(plan) if _may_yield(item, target) or _is_size_of(item, plan, target)]
+    sources = [item for item in _measuring(plan) if _may_yield(item, plan, target) or _is_size_of(item, plan, target)]
     name = target.metric.name
     able = [item for item in sources if name in metrics_of(item)]
     if not able and all(names_its_own_benchmarks(item.step) for item in sources):
@@ -103,7 +97,7 @@ def _check_target(draft: Draft, plan: Plan, target: Target) -> None:
         hint = _how_to_measure(name)
         message = f"no step measures `{name}` of `{target.benchmark}`"
         draft.complain(loc, message, hint, key=True, rule="target")
-    elif target.requirement.per_op and not any(item.step.ops for item in able):
+    elif target.requirement.per_op and not any(_is_per_operation(item, plan) for item in able):
         message = f"`{target.requirement.text}` is per operation, but no step has `ops`"
         draft.complain(loc, message, "add the number of operations of one run: `ops: 1000`", rule="target")
     elif target.requirement.of_peak and not any(_has_peak(draft, plan, item, name) for item in able):
@@ -125,6 +119,12 @@ def _is_compared(plan: Plan, able: list[Planned]) -> bool:
     if any(item.role in (Role.CANDIDATE, Role.COMPARE) for item in plan.steps):
         return True
     return any(item.step.candidate or item.step.variants for item in able)
+
+
+def _is_per_operation(item: Planned, plan: Plan) -> bool:
+    """Return whether a step's figures are those of one operation: with ``ops``, and of each benchmark of a suite."""
+    suite = (item.tool and item.tool.suite) or counted_source(plan.by_id, item)
+    return bool(item.step.ops or suite)
 
 
 def _is_size_of(item: Planned, plan: Plan, target: Target) -> bool:
@@ -258,12 +258,12 @@ def _check_scenarios(draft: Draft, plan: Plan) -> None:
         confirmed += globs
         others = [item for item in measuring if item.step is not step]
         for glob in globs:
-            if not any(_may_name(item, glob) for item in others) and not is_in_doubt(draft, glob):
+            if not any(may_have(item, glob) for item in others) and not is_in_doubt(draft, glob):
                 known = sorted({item.benchmark for item in others})
                 hint = did_you_mean(glob, known, "benchmarks") if known else "add a step that measures it"
                 draft.complain((*loc, "confirms"), f"no other step measures `{glob}`", hint, find=glob)
     for item in {id(item.step): item for item in measuring if item.step.scenario == "synthetic"}.values():
-        if _allowed(draft, "synthetic-only") or any(_may_name(item, glob) for glob in confirmed):
+        if _allowed(draft, "synthetic-only") or any(may_have(item, glob) for glob in confirmed):
             continue
         message = f"no realistic benchmark confirms the synthetic benchmark of `{item.step.id}`"
         hint = "add a step with `scenario: realistic` that lists it under `confirms`"
@@ -285,10 +285,3 @@ def _globs(draft: Draft, key: str, item: Planned, plan: Plan) -> list[str]:
             hint = error.hint or f"`{key}` can use only `params` and `matrix`"
             draft.complain(loc, str(error), hint, find=error.near)
         return []
-
-
-def _may_name(item: Planned, glob: str) -> bool:
-    """Return whether a glob may match a benchmark of a step; the ids of a suite are known only when it runs."""
-    if names_its_own_benchmarks(item.step) or matches(glob, item.benchmark):
-        return True
-    return "*" in item.benchmark and (matches(item.benchmark, glob) or _may_both_match(item.benchmark, glob))

@@ -11,7 +11,8 @@ from perfflow.workflow.shape import keys_of
 
 _TELLING = {"", "uses", "run", "argv", "parse", "work", "ops", "matrix"} | {"id", "benchmark"}
 """Keys of a step that determine what it measures; '' is the step as a whole."""
-_NAMING = {"", "id", "benchmark", "matrix"}
+_NAMING = {"", "id", "benchmark", "matrix", "uses"}
+"""Keys that determine the names of its benchmarks; those of a suite come from its tool."""
 _STEP_KEYS, _STAGE_KEYS = frozenset(keys_of(Step)), frozenset(keys_of(Stage)) - {"steps"}
 
 

@@ -5,7 +5,7 @@ networkx is imported only when a plan needs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
@@ -13,11 +13,13 @@ from typing import Any
 from perfflow.model.criteria import Criteria
 from perfflow.model.errors import Problem
 from perfflow.model.lazy import dataclass
+from perfflow.model.metrics import METRICS
 from perfflow.model.similar import did_you_mean
-from perfflow.model.targets import matches
+from perfflow.model.targets import Target, matches
 from perfflow.plan import matrix
 from perfflow.plan.follow_up_errors import is_in_doubt
 from perfflow.plan.matrix import Cell
+from perfflow.tools import registry
 from perfflow.tools.adapter import Adapter, Role
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.document import Loc
@@ -45,7 +47,8 @@ class Planned:
     """One step, or one cell of its matrix.
 
     ``needs`` has the steps that it names, ``after`` the steps before it in the file. ``benchmark`` is the name of its
-    benchmark, or '' if it has none. ``watches`` is the measuring step whose command a profiler without a command runs.
+    benchmark, or '' if it has none. ``watches`` is the measuring step whose command, or whose suite, a profiler without
+    a command runs. ``for_targets``: perfflow added the step, and it counts only benchmarks with targets on its figures.
     """
 
     id: str
@@ -59,6 +62,7 @@ class Planned:
     after: tuple[str, ...]
     benchmark: str = ""
     watches: str = ""
+    for_targets: bool = False
 
     @property
     def pattern(self) -> str:
@@ -100,9 +104,75 @@ def make(draft: Draft, criteria: Criteria, params: Mapping[str, Any]) -> Plan:
     for item in planned:
         if item.benchmark and has_command(item.step):
             commands.setdefault(item.benchmark, []).append(item)
-    watched = [_with_source(draft, item, commands) for item in planned]
-    ordered = _ordered(draft, watched)
+    parts = {item.id: list(_with_sources(draft, item, commands, planned)) for item in planned}
+    ids = {name: [item.id for item in found] for name, found in parts.items()}
+    watched = [
+        replace(item, needs=_parts_of(item.needs, ids), after=_parts_of(item.after, ids))
+        for found in parts.values()
+        for item in found
+    ]
+    added = list(_for_targets(criteria, watched))
+    own = {item.id: item.step.id for item in watched}
+    # Problems of an added step are shown at the suite that it counts.
+    draft.steps.update({item.step.id: draft.steps[own[item.watches]] for item in added})
+    following = {item.id: [item, *(other for other in added if other.watches == item.id)] for item in watched}
+    ordered = _ordered(draft, [item for found in following.values() for item in found])
     return Plan(draft.workflow, params, criteria, tuple(ordered), {item.id: item for item in ordered})
+
+
+def _for_targets(criteria: Criteria, planned: Sequence[Planned]) -> Iterator[Planned]:
+    """Yield steps that count what targets need of a suite's benchmarks, where no step of the workflow does."""
+    by_id = {item.id: item for item in planned}
+    for source in planned:
+        if source.role is not Role.MEASURE or source.tool is None or not source.tool.fixes_iterations:
+            continue
+        added: dict[str, Planned] = {}
+        for target in criteria.targets:
+            name = target.metric.name
+            if (name in source.tool.metrics and not source.tool.counters) or not may_have(source, target.benchmark):
+                continue
+            others = (item for item in planned if item.tool and name in item.tool.metrics and item is not source)
+            counter = None if any(_may_count(item, by_id, target) for item in others) else _counter(name)
+            if counter and counter.name not in added:
+                added[counter.name] = _added(source, counter, by_id)
+        yield from added.values()
+
+
+def _counter(metric: str) -> Adapter | None:
+    """Return the tool that counts a metric of one iteration exactly; None if there is none."""
+    known = METRICS.get(metric)
+    if known is None or not known.total:
+        return None
+    return next((tool for tool in registry.profilers(metric) if tool.counts and metric in tool.metrics), None)
+
+
+def _may_count(item: Planned, by_id: Mapping[str, Planned], target: Target) -> bool:
+    source = counted_source(by_id, item)
+    if source and stands_for_suite(item.benchmark, source):
+        return True
+    return matches(target.benchmark, item.benchmark) or matches(item.benchmark, target.benchmark)
+
+
+def _added(source: Planned, counter: Adapter, taken: Collection[str]) -> Planned:
+    name = f"{source.step.id}-{counter.name}"
+    while name + matrix.suffix(source.cell) in taken:
+        name += "-2"
+    return replace(
+        source,
+        id=name + matrix.suffix(source.cell),
+        step=Step(id=name, uses=counter.name).model_copy(update={"if_": source.step.if_}),
+        tool=counter,
+        alone=True,
+        needs=(source.id,),
+        after=(),
+        benchmark=EVERY,
+        watches=source.id,
+        for_targets=True,
+    )
+
+
+def _parts_of(names: Sequence[str], ids: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(part for name in names for part in ids.get(name, [name]))
 
 
 def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
@@ -213,7 +283,73 @@ def profiles_several(planned: Planned) -> bool:
     return not has_command(planned.step) and not tool.is_attached(planned.step.with_)
 
 
-def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planned]]) -> Planned:
+def counted_source(by_id: Mapping[str, Planned], item: Planned) -> Planned | None:
+    """Return the step of the suite whose benchmarks a step counts one by one; None if it does not count a suite."""
+    source = by_id.get(item.watches)
+    counts = item.tool is not None and item.tool.counts
+    return source if counts and source and source.tool and source.tool.fixes_iterations else None
+
+
+def chosen_of(name: str, source: Planned, benchmarks: Collection[str]) -> Collection[str]:
+    """Return the benchmarks of a step that a name stands for: the one so called, else those of the suite or glob."""
+    if name in benchmarks:
+        return (name,)
+    return benchmarks if stands_for_suite(name, source) else [each for each in benchmarks if matches(name, each)]
+
+
+def stands_for_suite(name: str, source: Planned) -> bool:
+    """Return whether a name stands for all benchmarks of a suite: ``*``, the step's id, or its only bench target."""
+    suite = source.tool is not None and source.tool.suite
+    if not suite and not names_its_own_benchmarks(source.step) and source.step.variants is None:
+        return False
+    targets = source.step.with_.get("bench")
+    only = targets[0] if isinstance(targets, list) and len(targets) == 1 else targets
+    return name in ("*", EVERY, source.benchmark, source.id, source.step.id, only)
+
+
+def _with_sources(
+    draft: Draft, item: Planned, commands: Mapping[str, list[Planned]], planned: Sequence[Planned]
+) -> Iterator[Planned]:
+    """Yield the step with the step whose command it runs; a step that counts several suites once for each."""
+    suites = _suites_to_count(item, commands, planned)
+    for source in suites:
+        item_id = item.id if len(suites) == 1 else f"{item.id}[{source.id}]"
+        yield replace(item, id=item_id, watches=source.id)
+    if not suites:
+        yield _with_source(draft, item, commands, planned)
+
+
+def _suites_to_count(item: Planned, commands: Mapping[str, list[Planned]], planned: Sequence[Planned]) -> list[Planned]:
+    """Return the suites with benchmarks that a counting step without a command may name."""
+    if item.tool is None or not (item.tool.counts and item.step.benchmark) or has_command(item.step):
+        return []
+    if item.tool.is_attached(item.step.with_) or item.step.with_.get("report"):
+        return []
+    if any(not (other.tool and other.tool.fixes_iterations) for other in commands.get(item.benchmark, ())):
+        return []
+    suites = [other for other in planned if other.role is Role.MEASURE and other.tool and other.tool.fixes_iterations]
+    meant = [other for other in suites if stands_for_suite(item.benchmark, other)]
+    return meant or [other for other in suites if may_have(other, item.benchmark)]
+
+
+def may_have(item: Planned, glob: str) -> bool:
+    """Return whether a glob may match a benchmark of a step; the ids of a suite are known only when it runs."""
+    if names_its_own_benchmarks(item.step) or matches(glob, item.benchmark):
+        return True
+    return "*" in item.benchmark and (matches(item.benchmark, glob) or may_both_match(item.benchmark, glob))
+
+
+def may_both_match(glob: str, other: str) -> bool:
+    """Return whether two globs could match the same name, judged by the text before their first wildcards."""
+    if not all(any(letter in text for letter in "*?") for text in (glob, other)):
+        return False
+    first, second = (text.replace("?", "*").partition("*")[0] for text in (glob, other))
+    return first.startswith(second) or second.startswith(first)
+
+
+def _with_source(
+    draft: Draft, item: Planned, commands: Mapping[str, list[Planned]], planned: Sequence[Planned]
+) -> Planned:
     """Find the measuring step whose command a profiling or checking tool without a command runs."""
     if item.tool is None or "command" not in item.tool.options.model_fields or has_command(item.step):
         return item
@@ -233,13 +369,9 @@ def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planne
         return replace(item, watches=measuring[0].id)
     if item.tool.is_attached(item.step.with_):
         return item
-    # A profiler of several benchmarks learns their names and commands when they are measured.
-    suites = any(
-        role_of(step, stage, draft.workflow) is Role.MEASURE and names_its_own_benchmarks(step)
-        for stage, step, _ in each_step(draft)
-    )
-    is_glob = any(letter in item.benchmark for letter in "*?")
-    if any(matches(item.benchmark, name) for name in commands) or (is_glob and suites):
+    if any(matches(item.benchmark, name) for name in commands):
+        return item
+    if _is_of_a_suite(draft, item, planned):
         return item
     if not is_in_doubt(draft, item.benchmark):
         known = sorted(name for name, steps in commands.items() if any(step.role is Role.MEASURE for step in steps))
@@ -247,6 +379,22 @@ def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planne
         message = f"no step measures `{item.benchmark}` with a command that this step could run"
         draft.complain((*loc, "benchmark"), message, hint)
     return item
+
+
+def _is_of_a_suite(draft: Draft, item: Planned, planned: Sequence[Planned]) -> bool:
+    """Return whether a suite may have the benchmark; a tool that counts cannot count it, which is an error."""
+    # A profiler of several benchmarks learns their names and commands when they are measured.
+    suites = [
+        other.id
+        for other in planned
+        if other.role is Role.MEASURE and other.tool and other.tool.suite and may_have(other, item.benchmark)
+    ]
+    if suites and item.tool and item.tool.counts and item.role is Role.MEASURE:
+        loc = (*draft.steps[item.step.id], "benchmark")
+        message = f"the suite of `{suites[0]}` cannot run a benchmark a known number of times, so"
+        hint = "count a program that repeats it: `with: {command: ...}` and `ops: [1000, 11000]`"
+        draft.complain(loc, f"{message} `{item.tool.name}` cannot count one iteration", hint)
+    return bool(suites)
 
 
 def _ordered(draft: Draft, planned: list[Planned]) -> list[Planned]:

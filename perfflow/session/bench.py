@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
@@ -31,6 +31,7 @@ from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.benchmark_durations import Paces
 from perfflow.session.benchmark_names import benchmark_name, named
 from perfflow.session.brief_runs import BriefRuns
+from perfflow.session.counted_suite import NotFixedError, counted_suite
 from perfflow.session.evidence import Evidence
 from perfflow.session.figures import per_operation, with_work
 from perfflow.session.known_names import NothingChosenError
@@ -67,14 +68,20 @@ class Bench:
     def __init__(self, session: RunSession, planned: Planned, run: StepRun) -> None:
         self.session, self.planned, self.run = session, planned, run
         self.context = variables_of(session.context, planned)
-        self.missing = missing_side(session, planned)
+        self.counted = counted_suite(session, planned, run)
+        """The suite whose benchmarks the step counts, if its tool does not run a command of its own."""
+        self._source = self.counted.source if self.counted else planned
+        self.missing = missing_side(session, self._source)
         self.failures: dict[str, Failure] = {}
         """Failures by benchmark of a suite, for those that could not be measured to the end."""
         sides = session.sides_of(planned)
         self.able = tuple(side for side in sides if side is not self.missing)
         """The sides whose tree contains the program that this step measures."""
         self.sides = sides
-        session.build_first(planned, run, self.able)
+        if self.counted:
+            self.counted.build(self.able)
+        else:
+            session.build_first(planned, run, self.able)
         self.deterministic = bool(planned.tool and planned.tool.deterministic)
         # A deterministic tool needs no warm-up: its counts do not depend on caches, and it is slow.
         least = 0 if self.deterministic else WARMUP
@@ -134,7 +141,7 @@ class Bench:
         ``ends`` is the time (monotonic, s) when the step's share of the run's budget is spent.
         """
         two_sided, asked = len(self.sides) == 2, self.planned.step.confirm
-        if self.deterministic:
+        if self.deterministic and not self.counted:
             self._check_untimed()
         patience = self.budget if self.planned.step.budget else math.inf
         gone = [subject for subject in subjects if subject.alone and subject.sides == (Side.BASELINE,)]
@@ -199,7 +206,9 @@ class Bench:
         folder = self.session.folder.step(self.planned.id)
         ops = first_count(self.session.context, self.planned)
         prepared = {
-            side: self._direct(ready(self.session.tree_context_of(side), self.planned, side, folder / side.value, ops))
+            side: self.counted.prepared_source(side)
+            if self.counted
+            else self._direct(ready(self.session.tree_context_of(side), self.planned, side, folder / side.value, ops))
             for side in self.able
         }
         return {side.value: executed_files(item) for side, item in prepared.items()}
@@ -207,7 +216,7 @@ class Bench:
     @property
     def identical(self) -> bool:
         """Whether both sides execute the same files and load the same code."""
-        if self.planned.step.variants:
+        if self._source.step.variants:
             return False
         return bool(next(iter(self.files.values()), [])) and self.same_code
 
@@ -229,38 +238,45 @@ class Bench:
 
     def subjects(self) -> list[Subject]:
         """Return one subject per benchmark if the suite can run each alone, else one for the step."""
-        if self.planned.step.variants:
-            ids, name = self.session.benchmarks(self.planned), self.planned.benchmark
-            suite = Suite(name, ids, self.planned.pattern, self._taker, self._say)
-            found = subjects_of(self.planned.step.variants, suite)
+        source = self._source
+        if source.step.variants:
+            ids, name = self.session.benchmarks(source), source.benchmark
+            found = subjects_of(source.step.variants, Suite(name, ids, source.pattern, self._taker, self._say))
             if not ids:
                 return [replace(item, take=self._of_chosen(item.take)) for item in found]
-            return [item for item in found if self.session.names.is_chosen(item.name)]
-        as_a_whole = self.planned.step.runs is not None and not self.session.names.chosen
+            chosen = self._counted([item.name for item in found])
+            return [item for item in found if self.session.names.is_chosen(item.name) and item.name in chosen]
+        as_a_whole = source.step.runs is not None and not self.session.names.chosen and not self.counted
         listed = {} if as_a_whole else self._listed()
-        part = self.session.parts.get(self.planned.id)
+        part = self.session.parts.get(source.id)
         if part:
-            own = {name: having for name, having in listed.items() if benchmark_name(self.planned, name) in part}
+            own = {name: having for name, having in listed.items() if benchmark_name(source, name) in part}
             self._elsewhere, listed = len(listed) - len(own), own
             if self.session.names.chosen and not own:
                 raise NothingChosenError
         if not listed:
             self.session.names.require_some(self.planned.id)
-        if not listed and not part:
+        if not self.counted and not listed and not part:
             alone = self.able != self.sides
-            return [Subject(self.planned.benchmark, self.able, self._of_chosen(self._taker("")), alone)]
+            return [Subject(source.benchmark, self.able, self._of_chosen(self._taker("")), alone)]
+        names = {own_id: benchmark_name(source, own_id) for own_id in listed}
+        chosen = self._counted(names.values())
         return [
-            Subject(benchmark_name(self.planned, name), having, self._taker(name), having != self.sides)
-            for name, having in listed.items()
+            Subject(names[own_id], having, self._taker(own_id), having != self.sides)
+            for own_id, having in listed.items()
+            if names[own_id] in chosen
         ]
+
+    def _counted(self, benchmarks: Collection[str]) -> Collection[str]:
+        return self.counted.counted(benchmarks) if self.counted else benchmarks
 
     def _listed(self) -> dict[str, tuple[Side, ...]]:
         """Return the ids of a suite's benchmarks with the sides that have each; the trees of a gate may differ."""
         if not self.session.contexts:
-            return dict.fromkeys(self.session.benchmarks(self.planned), self.sides)
+            return dict.fromkeys(self.session.benchmarks(self._source), self.sides)
         having: dict[str, list[Side]] = {}
         for side in self.able:
-            for name in self.session.benchmarks(self.planned, side):
+            for name in self.session.benchmarks(self._source, side):
                 having.setdefault(name, []).append(side)
         return {name: tuple(sides) for name, sides in having.items()}
 
@@ -282,7 +298,23 @@ class Bench:
         self.warnings[text] = None
 
     def _taker(self, only: str) -> Take:
-        return partial(self.sample, only)
+        return partial(self._count if self.counted else self.sample, only)
+
+    def _count(self, only: str, side: Side) -> tuple[Reading, ...]:
+        """Count one iteration of a benchmark of a suite. Raises Failure, or LostError if only this benchmark fails."""
+        if self.counted is None:
+            return ()
+        try:
+            return self.counted.sample(only, side, self.able)
+        except NotFixedError as failure:
+            if self.planned.benchmark == (name := benchmark_name(self._source, only)):
+                self._blame(failure, side, only)
+            # Of many benchmarks, those that can be counted are; a target on another one is not measured.
+            self._say(f"{name} is not counted: {failure.reason}")
+            raise LostError from failure
+        except Failure as failure:
+            self._blame(failure, side, only)
+            raise
 
     def sample(self, only: str, side: Side) -> tuple[Reading, ...]:
         """Take one sample: one process, or two with different ``ops`` whose difference cancels the fixed part.
@@ -350,7 +382,7 @@ class Bench:
         layout = f"with code layout {self._sampler.layout}: " if self._sampler.layout else ""
         failure.reason = f"{self.session.where(side)}{layout}{failure.reason}"
         if only:
-            self.failures[benchmark_name(self.planned, only)] = failure
+            self.failures[benchmark_name(self._source, only)] = failure
             raise LostError from failure
 
     def prepared(self, side: Side, ops: int | None, only: str) -> Ready:

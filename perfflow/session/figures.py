@@ -9,7 +9,7 @@ from typing import Any
 
 from perfflow.execute.invoke import Failure
 from perfflow.model.metrics import METRICS, TIMES
-from perfflow.model.readings import Reading
+from perfflow.model.readings import Cost, Hotspot, Parsed, Reading
 from perfflow.workflow.expressions import render
 from perfflow.workflow.model import Work
 
@@ -30,7 +30,7 @@ def per_operation(found: Sequence[tuple[Reading, ...]], counts: Sequence[int]) -
     sloped = []
     for item in found[1]:
         other = few.get((item.benchmark, item.metric))
-        if not _is_total(item) or other is None:
+        if not is_total(item) or other is None:
             sloped.append(item)
         else:
             sloped += _slope(replace(item, tick=(item.tick + other.tick) / more), (item.value - other.value) / more)
@@ -45,17 +45,55 @@ def _slope(item: Reading, value: float) -> list[Reading]:
     return [replace(item, value=value, inner={})] if value >= 0 else []
 
 
-def _is_total(item: Reading) -> bool:
+def is_total(item: Reading) -> bool:
     """Return whether the metric is a total over the run. Only built-in metrics can be, also if ``parse`` names one."""
     known = METRICS.get(item.metric)
     return known is not None and known.total
 
 
 def _divided(item: Reading, count: int) -> Reading:
-    if not _is_total(item):
+    if not is_total(item):
         return item
     inner = {name: value / count if name != "n" else value for name, value in item.inner.items()}
     return replace(item, value=item.value / count, inner=inner, tick=item.tick / count)
+
+
+def costs_of_more(few: Parsed, many: Parsed) -> tuple[Cost, ...]:
+    """Return the costs of functions in the additional iterations of ``many``."""
+    less: dict[tuple[str, str, str], float] = {}
+    for cost in few.costs:
+        key = (cost.metric, cost.function, cost.file)
+        less[key] = less.get(key, 0.0) + cost.count
+    found = []
+    for cost in many.costs:
+        left = cost.count - less.pop((cost.metric, cost.function, cost.file), 0.0)
+        if left > 0:
+            found.append(replace(cost, count=left))
+    return tuple(found)
+
+
+def hotspots_per_operation(many: Parsed, costs: Sequence[Cost], more: int) -> tuple[Hotspot, ...]:
+    """Return the largest functions of ``more`` additional iterations.
+
+    many: the run with all iterations, whose hotspots say what is counted. costs: from ``costs_of_more``.
+    """
+    if not many.hotspots or not costs:
+        return ()
+    first, metric = many.hotspots[0], many.costs[0].metric
+    own = sorted((cost for cost in costs if cost.metric == metric), key=lambda cost: (-cost.count, cost.function))
+    whole = sum(cost.count for cost in own)
+    return tuple(
+        Hotspot(
+            cost.function,
+            cost.count / whole,
+            first.unit,
+            first.source,
+            cost.file,
+            cost.line,
+            f"measured: {cost.count / more:,.6g} {first.unit} per operation",
+        )
+        for cost in own[: len(many.hotspots)]
+    )
 
 
 def with_work(readings: tuple[Reading, ...], work: Work | None, context: Mapping[str, Any]) -> tuple[Reading, ...]:

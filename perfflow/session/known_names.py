@@ -13,7 +13,7 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.similar import nearest_of
 from perfflow.model.targets import Names, crossing_hint, is_chosen, is_named, matches
-from perfflow.plan.plan import EVERY, Plan, Planned, has_command
+from perfflow.plan.plan import Plan, Planned, has_command, stands_for_suite
 from perfflow.plan.scaling import scaling_of
 from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
@@ -157,9 +157,7 @@ def _names_in(draft: Draft, plan: Plan) -> Iterator[tuple[Loc, str]]:
 
 
 def _stands_for(name: str, source: Planned) -> bool:
-    """Return whether ``benchmark`` of a profile step means a whole suite: all, its step's, or its bench target's."""
-    is_suite = source.role is Role.MEASURE and has_unknown_names(source)
-    return is_suite and name in ("*", EVERY, source.id, source.step.id, source.step.with_.get("bench"))
+    return source.role is Role.MEASURE and has_unknown_names(source) and stands_for_suite(name, source)
 
 
 def is_source(item: Planned) -> bool:

@@ -101,12 +101,14 @@ def _select(plan: Plan, stages: Sequence[str], only: Sequence[str], start: str |
     names = [item.id for item in plan.steps] + [item.step.id for item in plan.steps]
     _require_known([*only, *([start] if start else [])], names, "step")
     if only:
-        return frozenset(item.id for item in plan.steps if item.id in only or item.step.id in only)
-    chosen: list[Planned] = list(plan.steps)
+        chosen = {item.id for item in plan.steps if item.id in only or item.step.id in only}
+        # What perfflow counts for targets belongs to the step whose benchmarks it counts.
+        return frozenset(chosen | {item.id for item in plan.steps if item.for_targets and item.watches in chosen})
+    left: list[Planned] = list(plan.steps)
     if start:
-        first = next(number for number, item in enumerate(chosen) if start in (item.id, item.step.id))
-        chosen = chosen[first:]
-    found = frozenset(item.id for item in chosen if not stages or item.stage in stages)
+        first = next(number for number, item in enumerate(left) if start in (item.id, item.step.id))
+        left = left[first:]
+    found = frozenset(item.id for item in left if not stages or item.stage in stages)
     if stages and not found:
         raise _nothing_selected(plan, stages, start)
     return found

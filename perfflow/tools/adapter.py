@@ -134,7 +134,8 @@ class Call(Generic[Options_co]):
     ``timeout``: the step's timeout in s or None. It also limits searches for the author's own patterns.
     ``built``: the folder that ``preparations`` used for measuring, if this call builds again for profilers in ``kept``.
     ``iterations``: iterations that a suite must run under a counting profiler, 0 for measuring.
-    ``below``: the harness's functions, ``(file, function)``; a profiler of stacks counts only what they call.
+    ``clock``: the library of tools/drivers/stepping_clock.c, to preload; None if it cannot be compiled.
+    ``harness``: a regular expression for functions of the harness that the command runs, '' if there is none.
     """
 
     options: Options_co
@@ -151,7 +152,8 @@ class Call(Generic[Options_co]):
     timeout: float | None = None
     built: Path | None = None
     iterations: int = 0
-    below: tuple[tuple[str, str], ...] = ()
+    harness: str = ""
+    clock: Path | None = None
 
     @property
     def place(self) -> Path:
@@ -272,6 +274,10 @@ def words(text: CommandText) -> tuple[str, ...]:
         raise ToolOutputError(f"{str(text)[:80]!r} cannot be split into words: {error}") from error
 
 
+def _decides_by_the_clock(_call: Call, _seconds: float) -> tuple[int, ...]:
+    return ()
+
+
 def _lists_nothing(_call: Call) -> Invocation | None:
     return None
 
@@ -336,17 +342,22 @@ class Adapter:
 
     Raises ToolOutputError if nothing was built.
     """
-    iteration_counts: Callable[[Call, float], tuple[int, ...]] = lambda _call, _seconds: ()
+    iteration_counts: Callable[[Call, float], tuple[int, ...]] = _decides_by_the_clock
     """Returns two increasing numbers of iterations that a call can run, given the seconds of one iteration.
 
-    () if the tool decides by the clock alone.
+    () if this build of the suite cannot run a fixed number. An adapter without this field decides by the clock alone.
     """
+    steps_clock: bool = False
+    """A clock that advances by a fixed time per reading makes it run a fixed number: ``Call.clock``."""
     iterated: Callable[[Call], str] = lambda _call: ""
-    """Returns a text that is equal on both sides if calls with ``iterations`` ran equally many."""
-    timing_functions: tuple[tuple[str, str], ...] = ()
-    """Functions of a suite's harness that call a benchmark, each as the end of its file and of its name.
+    """Returns a text that is equal on both sides if calls with ``iterations`` ran equally many.
 
-    Profilers of stacks leave out what the harness does besides.
+    Raises ToolOutputError if the call ran another number than it was asked for.
+    """
+    harness: str = ""
+    """A regular expression for functions of a suite's harness: the beginning of ``FUNCTION`` or ``FILE:FUNCTION``.
+
+    Heap profilers leave out what it allocates itself, and profilers of stacks what it does not call.
     """
     executed: Callable[[Call], tuple[Path, ...] | None] = lambda _call: None
     """Returns the files that a call executes; None if they follow from the argv."""
@@ -399,6 +410,17 @@ class Adapter:
     def can_list(self) -> bool:
         """Whether it has a ``listing``."""
         return self.listing is not _lists_nothing
+
+    @property
+    def fixes_iterations(self) -> bool:
+        """Whether it may run one benchmark of a suite a fixed number of times."""
+        return self.suite and self.iteration_counts is not _decides_by_the_clock
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts what a program does, or finds the largest amount that it holds, repeatably."""
+        counting = (ProfilingMethod.COUNTS, ProfilingMethod.HOLDS)
+        return self.deterministic and self.profiler is not None and self.profiler.method in counting
 
     @property
     def takes_command(self) -> bool:

@@ -17,8 +17,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import TIMES
 from perfflow.model.readings import Side
-from perfflow.model.targets import matches
-from perfflow.plan.plan import Planned
+from perfflow.plan.plan import Planned, chosen_of, counted_source
 from perfflow.session.benchmark_names import benchmark_name
 from perfflow.session.session import RunSession
 from perfflow.store import run_folder
@@ -63,9 +62,14 @@ def subjects(session: RunSession, planned: Planned) -> list[Subject]:
     """Return the benchmarks that the step's glob matches; in a gate, only those that regressed."""
     record = record_of(run_folder.events(session.folder.path))
     found: dict[tuple[str, tuple[str, ...]], Subject] = {}
-    for benchmark, metric in _wanted(session, planned, record):
-        source = session.context.plan.by_id.get(record.series[benchmark, metric].step)
-        if source is None or source.id == planned.id or not matches(planned.benchmark, benchmark):
+    by_id = session.context.plan.by_id
+    for benchmark, metric in rows_to_explain(session, planned, record):
+        counting = by_id.get(record.series[benchmark, metric].step)
+        source = (counting and counted_source(by_id, counting)) or counting
+        if source is None or source.id == planned.id:
+            continue
+        measured = {name for (name, _), series in record.series.items() if series.step == source.id}
+        if benchmark not in chosen_of(planned.benchmark, source, measured | {benchmark}):
             continue
         # One profile explains every metric that the same profilers follow, and a rate by the profile of its time.
         followers = () if planned.tool else tuple(tool.name for tool in _following(metric))
@@ -88,8 +92,8 @@ def failing(record: Record, criteria: Criteria) -> list[tuple[str, str]]:
     return [(row.name, row.metric) for row in sorted(rows, key=lambda row: -(worse_by(row) or 0.0))]
 
 
-def _wanted(session: RunSession, planned: Planned, record: Record) -> Iterator[tuple[str, str]]:
-    """Yield the benchmark and metric of each series to explain."""
+def rows_to_explain(session: RunSession, planned: Planned, record: Record) -> Iterator[tuple[str, str]]:
+    """Yield the benchmark and metric of each series that a profiling step explains, in the order of measuring."""
     criteria = session.context.plan.criteria
     if planned.id not in session.context.plan.by_id:
         yield from failing(record, criteria)

@@ -10,25 +10,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from perfflow.execute import invoke
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import Ready, operations, ready
 from perfflow.execute.schedule import StepRun
 from perfflow.model.lazy import dataclass
-from perfflow.model.readings import Cost, Parsed, Side, Usage
-from perfflow.plan.plan import Planned, has_command
+from perfflow.model.readings import Parsed, Side, Usage
+from perfflow.plan.plan import Planned
 from perfflow.session.attribution.choose_profilers import Choice, Subject, step_of
 from perfflow.session.attribution.function_costs import FunctionCosts
-from perfflow.session.attribution.profiled_builds import ProfiledBuilds
 from perfflow.session.evidence import Evidence, flatness
+from perfflow.session.figures import costs_of_more
+from perfflow.session.profiled_builds import ProfiledBuilds
 from perfflow.session.session import RunSession
+from perfflow.session.suite_calls import SuiteCalls
 from perfflow.store.run_facts import StepFindings
 from perfflow.store.run_folder import file_name
-from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Profiler, ProfilingMethod
+from perfflow.tools.adapter import Adapter, Call, Profiler, ProfilingMethod
 
 SAMPLES = 2000
 """Samples to collect on each side."""
@@ -79,18 +80,6 @@ def effort_for(tool: Adapter, seconds: float, frequency: int | None = None) -> P
     return ProfilingEffort(calls, max(1, math.ceil(min(wanted, affordable))) if profiler.repeats else 1, chosen)
 
 
-def _difference(few: Parsed, many: Parsed) -> Iterator[Cost]:
-    """Yield the costs of the additional iterations in ``many``."""
-    less: dict[tuple[str, str, str], float] = {}
-    for cost in few.costs:
-        key = (cost.metric, cost.function, cost.file)
-        less[key] = less.get(key, 0.0) + cost.count
-    for cost in many.costs:
-        left = cost.count - less.pop((cost.metric, cost.function, cost.file), 0.0)
-        if left > 0:
-            yield replace(cost, count=left)
-
-
 class ProfilerCalls:
     """Profiles one benchmark and keeps the costs and profiles."""
 
@@ -108,7 +97,8 @@ class ProfilerCalls:
         self._ends = ends
         self._session, self._run, self._subject, self._tool = session, run, subject, choice.tool
         self._step = step_of(planned, subject, choice.tool)
-        self._declared, self._builds = planned, builds
+        self._declared = planned
+        self._suite = SuiteCalls(session, subject.source, builds)
         self._profiler = choice.tool.profiler or _UNKNOWN
         counts = operations(session.context, subject.source)
         self.costs = FunctionCosts(session, subject.benchmark, choice.tool, counts[-1] if counts else None, choice.note)
@@ -160,7 +150,7 @@ class ProfilerCalls:
 
     def _count(self, sides: Sequence[Side], seconds: float) -> bool:
         """Count the costs of an iteration; return False if the sides may run different numbers of iterations."""
-        numbers = self._iteration_counts(sides, seconds)
+        numbers = self._suite.counts(sides, self._folder, self._subject.only, seconds) if self._runs_suite else ()
         if not numbers:
             return False
         last: dict[Side, tuple[Ready, Parsed]] = {}
@@ -170,9 +160,13 @@ class ProfilerCalls:
             for number in numbers:
                 prepared, call = self._prepared(side, ProfilingEffort(1, 1, 0), number)
                 taken.append(invoke.run(self._session.spawner(), prepared, self._folder / side.value).parsed)
-                iterated.append(self._source_tool.iterated(call) if call else "")
+                try:
+                    iterated.append(self._suite.iterated(call) if call else "")
+                except invoke.Failure as failure:
+                    self._say(f"{failure.reason}; its whole process is profiled instead")
+                    return False
             last[side] = (prepared, taken[-1])
-            found[side] = (replace(taken[-1], costs=tuple(_difference(*taken))), " ".join(iterated))
+            found[side] = (replace(taken[-1], costs=costs_of_more(*taken)), " ".join(iterated))
         if len({pattern for _, pattern in found.values()}) > 1:
             self._say("the sides read the clock a different number of times, so one may have run fewer iterations")
             return False
@@ -184,21 +178,14 @@ class ProfilerCalls:
             self._keep(prepared, replace(parsed, warnings=()), sides)
         return True
 
-    def _iteration_counts(self, sides: Sequence[Side], seconds: float) -> tuple[int, ...]:
-        """Return two numbers of iterations that every side can run; () if a side cannot."""
-        found = {self._numbers(side, seconds) for side in sides}
-        return found.pop() if len(found) == 1 else ()
-
-    def _numbers(self, side: Side, seconds: float) -> tuple[int, ...]:
-        call = self._suite_call(side, self._folder / side.value)
-        return self._source_tool.iteration_counts(call, seconds) if call else ()
-
     def _say(self, text: str) -> None:
         self._run.warnings.append(f"{self._subject.benchmark}: {text}")
 
     @property
-    def _source_tool(self) -> Adapter:
-        return self._subject.source.tool or self._tool
+    def _runs_suite(self) -> bool:
+        """Whether the benchmark is of a suite, and either the only one to run or one of those that were built."""
+        tool = self._subject.source.tool
+        return tool is not None and tool.suite and (bool(self._subject.only) or tool.is_built_first)
 
     @property
     def _is_sampling(self) -> bool:
@@ -237,16 +224,13 @@ class ProfilerCalls:
                 with_.setdefault(key, min(effort.frequency, 1000 if key == "rate" else effort.frequency))
         step = self._step.step.model_copy(update={"with_": with_, "uses": self._tool.name})
         prepared = ready(self._session.tree_context_of(side), replace(self._step, step=step), side, folder)
-        suite = self._suite_call(side, folder, iterations)
-        alone = self._alone(side, folder, suite)
-        command = alone.argv if alone else prepared.argv
-        if alone:
-            prepared = replace(prepared, env={**prepared.env, **alone.env}, cwd=prepared.cwd / alone.cwd)
+        suite = self._suite.call(side, folder, self._subject.only, iterations) if self._runs_suite else None
+        if suite:
+            prepared = self._suite.under(prepared, suite)
         if effort.runs > 1:
-            command = (*_REPEATING, str(effort.runs), *command)
-        below = self._source_tool.timing_functions if self._subject.only else ()
-        call = replace(prepared.call, command=tuple(command), below=below) if prepared.call else None
-        prepared = replace(prepared, call=call, argv=tuple(command))
+            command = (*_REPEATING, str(effort.runs), *prepared.argv)
+            call = replace(prepared.call, command=command) if prepared.call else None
+            prepared = replace(prepared, call=call, argv=command)
         if self._ends < math.inf:
             left = max(1.0, self._ends - time.monotonic())
             prepared = replace(prepared, timeout=min(left, prepared.timeout or left))
@@ -254,35 +238,6 @@ class ProfilerCalls:
             self._run.argv = list(prepared.shown)
         self._run.log = self._session.log_in(folder, "stderr")
         return prepared, suite
-
-    def _suite_call(self, side: Side, folder: Path, iterations: int = 0) -> Call | None:
-        """Return the call that runs the benchmark alone, or else the whole suite; None if the step runs a command.
-
-        Raises Failure if it was not built.
-        """
-        source = self._subject.source
-        built = bool(source.tool and source.tool.is_built_first)
-        # Without `only`, a suite with a command would run all its benchmarks.
-        if not self._subject.only and (has_command(source.step) or not built):
-            return None
-        call = ready(self._session.tree_context_of(side), source, side, folder, only=self._subject.only).call
-        kept = self._builds.place(source, side) if built else None
-        if call is None:
-            return None
-        effort = Effort.SAMPLED if self._subject.only and not iterations else call.effort
-        return replace(call, kept=kept, iterations=iterations, effort=effort)
-
-    def _alone(self, side: Side, folder: Path, call: Call | None) -> Invocation | None:
-        """Return how the built suite runs the benchmark; None for a step with a command of its own."""
-        if call is None:
-            return None
-        source = self._subject.source
-        prepared = replace(
-            ready(self._session.tree_context_of(side), source, side, folder, only=self._subject.only), call=call
-        )
-        with invoke.adapter_failures(source.tool):
-            first = prepared.invocations()[0]
-        return replace(first, env={**prepared.env, **first.env}, cwd=str(prepared.cwd / first.cwd))
 
     def _together(self, prepared: Ready, parsed: Parsed, texts: Sequence[str]) -> Parsed:
         """Return the joined recordings of a side, or the last one if they cannot be joined."""

@@ -53,7 +53,7 @@ def conclude(bench: Bench, subjects: Sequence[Subject]) -> None:
     bench.warnings.update(bench.unread.warnings(lambda prepared: session.start(prepared, run)))
     run.warnings += [*bench.warnings, *_about_bash(bench.shell_starts), *filter(None, [bench.brief_runs.warning])]
     run.exit_code = 0
-    run.found = bench.evidence.found()
+    run.found = (bench.counted or bench.evidence).found()
     if len(bench.sides) == 2:
         run.identical = bench.identical
         if bench.same_code and differ_in_code_only(session, planned):

@@ -13,15 +13,16 @@ from perfflow.execute.prepare import Ready, operations
 from perfflow.execute.schedule import StepRun
 from perfflow.model.readings import Parsed, Peak, Reading, Side
 from perfflow.model.targets import matches
-from perfflow.plan.plan import Planned, profiles_several
+from perfflow.plan.plan import Planned, counted_source, profiles_several
 from perfflow.session.attribution.choose_profilers import Subject, choices, subjects
 from perfflow.session.attribution.function_costs import FunctionCosts
-from perfflow.session.attribution.profiled_builds import ProfiledBuilds
 from perfflow.session.attribution.profiler_calls import LONGEST, ProfilerCalls
 from perfflow.session.benchmark_names import named
 from perfflow.session.evidence import Evidence, flatness
 from perfflow.session.figures import per_operation
+from perfflow.session.profiled_builds import ProfiledBuilds
 from perfflow.session.session import RunSession
+from perfflow.session.steps.measure import measure_step
 from perfflow.store import run_folder
 from perfflow.store.record import record_of
 
@@ -31,7 +32,9 @@ LONGEST_STEP = 120.0
 
 def profile(session: RunSession, planned: Planned, run: StepRun) -> None:
     """Profile the benchmarks that the step names, on every side."""
-    if profiles_several(planned) or _takes_turns(session, planned):
+    if counted_source(session.context.plan.by_id, planned):
+        measure_step(session, planned, run)
+    elif profiles_several(planned) or _takes_turns(session, planned):
         _profile_several(session, planned, run)
     else:
         _profile_one(session, planned, run)

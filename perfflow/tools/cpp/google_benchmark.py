@@ -1,14 +1,20 @@
 """``google-benchmark``: run the benchmarks of a program that uses the C++ library Google Benchmark.
 
 The program exits with 0 even if a benchmark reports an error or none matches, so success is read from its JSON file.
+
+Under a counting profiler, the program uses the clock of ``tools/drivers/stepping_clock.c``. The library runs batches of
+iterations, the first of one, until a batch takes the least time. After a batch that takes more than a tenth of it, the
+next has 1.4 times as many iterations as the least time needs. So the time of a batch fixes the factor between batches.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from pydantic import Field
 
+from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import pacing, tool_files
@@ -24,6 +30,15 @@ _SPECIAL = re.compile(r"[.\[\\()*+?{|^$]")
 # Seconds, less than a third of a clock cycle: the loop was optimized away.
 _OPTIMIZED_AWAY = 1e-10
 
+# Iterations in all batches -> the factor between batches, and their number.
+_BATCHES: Mapping[int, tuple[int, int]] = {3: (2, 2), 13: (12, 2), 7: (2, 3), 157: (12, 3)}
+_READINGS = "clock-readings"
+# Both clocks are read at the start and at the end of a batch, so a batch takes two steps.
+_OF_BATCH, _STEPS_OF_BATCH = 4, 2
+_LEAST_SECONDS, _SAFETY = 1.0, 1.4
+# Largest time in s of 157 iterations. Counting takes about 50 times as long.
+_COUNTED_SECONDS = 0.05
+
 
 class Options(CommandOptions):
     """``with`` keys of ``uses: google-benchmark``."""
@@ -36,7 +51,46 @@ class Options(CommandOptions):
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the program's benchmarks, or ``only`` one of them. Raises ToolOutputError for a shell command."""
     out = (f"--benchmark_out={call.folder / _FILE}", "--benchmark_out_format=json")
-    return (Invocation((*call.program_words, *out, *_brief(call), *_filter(call))),)
+    if not call.iterations:
+        return (Invocation((*call.program_words, *out, *_brief(call), *_filter(call))),)
+    factor, batches = _BATCHES[call.iterations]
+    step = round(_LEAST_SECONDS * _SAFETY / factor / _STEPS_OF_BATCH * 1e9)
+    env = {
+        "LD_PRELOAD": str(call.clock),
+        "PERFFLOW_CLOCK_READINGS": str(call.folder / _READINGS),
+        "PERFFLOW_CLOCK_CPU": "1",
+        "PERFFLOW_CLOCK_EARLY": str(_OF_BATCH * (batches - 1)),
+        "PERFFLOW_CLOCK_EARLY_NS": str(step),
+    }
+    once = (f"--benchmark_min_time={_LEAST_SECONDS:g}", "--benchmark_repetitions=1")
+    return (Invocation((*call.program_words, *out, *once, *_filter(call)), env),)
+
+
+def iteration_counts(call: Call, seconds: float) -> tuple[int, ...]:
+    """Return two numbers of iterations; () without the stepping clock or without a benchmark."""
+    if call.clock is None or not call.only:
+        return ()
+    return (7, 157) if 157 * seconds <= _COUNTED_SECONDS else (3, 13)
+
+
+def iterated(call: Call) -> str:
+    """Return how often the clock was read.
+
+    Raises ToolOutputError if the last batch has another number of iterations than asked for, or if it was not the only
+    one of its size.
+    """
+    factor, batches = _BATCHES[call.iterations]
+    text = tool_files.first_text(call.folder, _READINGS).strip()
+    last = [
+        entry for entry in FORMAT.load(call.folder / _FILE, "it was not written").benchmarks if not entry.is_aggregate
+    ]
+    as_asked = len(last) == 1 and last[0].iterations == factor ** (batches - 1)
+    if not as_asked or text != str(_OF_BATCH * batches):
+        raise ToolOutputError(
+            "its number of iterations cannot be fixed: it sets its iterations, repetitions, threads or least time "
+            "itself, pauses its timer, or is linked statically"
+        )
+    return text
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -84,5 +138,9 @@ ADAPTER = Adapter(
     suite=True,
     counters=True,
     listing=listing,
+    steps_clock=True,
+    iteration_counts=iteration_counts,
+    iterated=iterated,
+    harness=r"benchmark::",
     outputs=may_leave(_FILE),
 )

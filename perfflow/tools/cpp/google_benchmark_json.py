@@ -40,6 +40,7 @@ class _Entry(Json):
     name: Annotated[str, Field(min_length=1)]
     run_name: str = ""
     run_type: object = None
+    iterations: object = None
     real_time: object = None
     cpu_time: object = None
     time_unit: Annotated[float, one_of(_SECONDS)] = 1e-9

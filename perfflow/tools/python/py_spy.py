@@ -182,7 +182,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     remedy = _TOO_SHORT if options.pid is None else _IDLE
     read = _read_raw if options.format == "raw" else _read_speedscope
     sampled = ((_of_program(frames, file), count) for frames, count in read(call.folder / file, remedy))
-    taken = [(frames, count) for frames, count in sampled if frames and _is_timed(frames, call.below)]
+    taken = [(frames, count) for frames, count in sampled if frames and _is_timed(frames, call.harness)]
     stacks, by_thread = _stacks(taken)
     leaves = [(frames[-1], count) for frames, count in taken]
     samples = stacks.total()
@@ -203,11 +203,9 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     return Parsed(tuple(readings), hotspots, tuple(profiles), warnings, costs)
 
 
-def _is_timed(frames: Sequence[Frame], below: Sequence[tuple[str, str]]) -> bool:
-    """Return whether a stack has a frame below one of the harness's functions, or there is no harness."""
-    return not below or any(
-        frame.file.endswith(file) and frame.name.endswith(function) for frame in frames[:-1] for file, function in below
-    )
+def _is_timed(frames: Sequence[Frame], harness: str) -> bool:
+    """Return whether a harness calls what the stack runs, directly or not, or there is no harness."""
+    return not harness or (any(frame.is_of(harness) for frame in frames) and not frames[-1].is_of(harness))
 
 
 def _stacks(taken: Sequence[_Sample]) -> tuple[Counter[Stack], bool]:

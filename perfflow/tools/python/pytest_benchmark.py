@@ -1,6 +1,7 @@
 """``pytest-benchmark``: the benchmarks of a pytest suite, each timed inside one process.
 
-If no benchmark ran, pytest writes no file, sometimes with exit status 0. If a test failed, it may write one.
+If no benchmark ran, pytest writes no file, sometimes with exit status 0. If a test failed, it may write one. Under a
+counting profiler, drivers/pytest_counts.py replaces the timing by a fixed number of calls.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ from perfflow.tools.python.pytest_benchmark_json import FORMAT
 _FILE = "benchmark.json"
 _STDOUT = "pytest.out"
 _LISTER = Path(__file__).with_name("drivers") / "pytest_list.py"
+_COUNTER = _LISTER.with_name("pytest_counts.py")
+_ITERATED = "iterations"
+# Two numbers of calls, and the largest time in s of one. Counting takes about 50 times as long. Python replaces its
+# instructions by faster ones during the first calls, which should be among the fewer.
+_COUNTS = ((0.001, (20, 120)), (0.1, (2, 12)))
+_FEWEST_COUNTED = (1, 3)
 # Node ids are relative to the root. With the root in the working directory they are valid arguments of pytest, too.
 _FIXED = ("--rootdir=.", "-p", "no:cacheprovider", "--color=no")
 # 200 rounds of 0.5 ms, fewer if the calibration was disturbed, and up to five rounds of slower benchmarks.
@@ -50,14 +57,32 @@ class Options(adapter.Options):
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the suite's benchmarks, or ``only`` one of them."""
     options, rounds = call.options, pacing.samples(call.pace, _FEWEST, _ENOUGH)
+    env = {}
+    if call.iterations:
+        env = {"PERFFLOW_ITERATIONS": str(call.iterations), "PERFFLOW_ITERATED": str(call.folder / _ITERATED)}
     argv = (
-        *(options.python, "-m", "pytest", *_FIXED, "-q", "-rfE"),
-        *("--benchmark-only", "--benchmark-enable", f"--benchmark-json={call.folder / _FILE}"),
+        *(options.python, *((str(_COUNTER),) if call.iterations else ("-m", "pytest")), *_FIXED, "-q", "-rfE"),
+        *("--benchmark-only", "--benchmark-enable"),
+        # To write its file, pytest-benchmark starts git and other programs, which would be counted too.
+        *(() if call.iterations else (f"--benchmark-json={call.folder / _FILE}",)),
         *(_storage(call), *words(options.args)),
         *((*_BRIEF, f"--benchmark-min-rounds={rounds}") if call.effort is Effort.BRIEF else ()),
         *((call.only,) if call.only else _selection(options)),
     )
-    return (Invocation(argv, stdout=_STDOUT),)
+    return (Invocation(argv, env, stdout=_STDOUT),)
+
+
+def iteration_counts(call: Call, seconds: float) -> tuple[int, ...]:
+    """Return two numbers of calls; () for a whole suite."""
+    return next((counts for most, counts in _COUNTS if seconds <= most), _FEWEST_COUNTED) if call.only else ()
+
+
+def iterated(call: Call) -> str:
+    """Return the number of calls. Raises ToolOutputError if it is another than asked for."""
+    text = tool_files.first_text(call.folder, _ITERATED).strip()
+    if text != str(call.iterations):
+        raise ToolOutputError(f"{text or 'no'} calls of {call.iterations}: its test does not call the fixture once")
+    return text
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
@@ -108,7 +133,9 @@ ADAPTER = Adapter(
     options=Options,
     metrics=builtin_metrics("time", "cpu"),
     suite=True,
-    timing_functions=(("pytest_benchmark/fixture.py", "runner"),),
+    harness=r"(?:.*/)?pytest_benchmark/fixture\.py:(?:.*\.)?runner\b",
     listing=listing,
+    iteration_counts=iteration_counts,
+    iterated=iterated,
     outputs=may_leave(_FILE),
 )

@@ -6,15 +6,15 @@ takes up to 100 samples in 0.1 s, without criterion's comparison. Settings of a 
 line, so slow benchmarks are measured in criterion's quick mode, which no group can override.
 
 For profilers the benchmarks are built again with source lines if the profile has none. Under a counting profiler, a
-benchmark uses the clock of ``drivers/stepping_clock.c``, which advances 1 s per reading. In criterion's profiling mode,
-one iteration takes three readings: it does one iteration in the 1 s of warm-up, and then as many as fit into its time,
-whatever a group sets.
+benchmark uses the clock of ``tools/drivers/stepping_clock.c``, which advances 1 s per reading. In criterion's profiling
+mode, one iteration takes three readings: it does one iteration in the 1 s of warm-up, and then as many as fit into its
+time, whatever a group sets. libtest times one iteration, and chooses as many per batch as fit into 1 ms.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
@@ -44,11 +44,19 @@ _BRIEF = ("--warm-up-time=0.1", "--measurement-time=0.1", "--nresamples=1001")
 # At least three iterations, doubled until 0.1 s have passed, or 1 s for a benchmark that varies.
 _QUICK = ("--quick", "--measurement-time=1", "--nresamples=1001")
 _FEWEST = 10
-_CLOCK, _READINGS = "clock.so", "clock-readings"
+_READINGS = "clock-readings"
 # Readings of the clock from the start to the end of criterion's first iteration.
 _OF_ONE = 3
-# libtest takes 50 batches of 1 iteration and 50 of 5 if one takes a second or longer, and 1 iteration in test mode.
-_OF_LIBTEST = (1, 301)
+# Readings of criterion's first iteration and around the batches after it, and of each batch.
+_AROUND, _OF_BATCH = 6, 2
+# libtest runs one iteration, then 50 batches of n iterations and 50 of 5 n, for n = 1 and n = 2.
+_OF_LIBTEST: Mapping[int, int] = {301: 1, 601: 2}
+# Readings of the clock before libtest has timed its first iteration, at most, and in all of its batches.
+_EARLY, _BATCHES_OF_LIBTEST = 8, range(200, 213)
+_MILLISECOND = 1_000_000
+# Digits of criterion's time: the harness keeps its arguments, so two runs differ unless these are equally long.
+_DIGITS = 12
+_HARNESS = r"<?(?:criterion|divan|test)::|.*/(?:criterion|divan)-\d[^/]*/|(?:.*/)?library/test/src/"
 _MEASURED = re.compile(
     r"^test (?P<name>\S.*?) +\.\.\. bench: +(?P<time>[\d,.]+) ns/iter \(\+/- [\d,.]+\)"
     r"(?: = (?P<rate>[\d,]+) MB/s)?\s*$",
@@ -59,6 +67,9 @@ _IGNORED = re.compile(r"^test (?P<name>\S.*?) +\.\.\. ignored\b", re.MULTILINE)
 _TOTAL_LINE = re.compile(r"^test result: (?P<what>\w+)\. .*?(?P<measured>\d+) measured;.*\n?", re.MULTILINE)
 # Largest time in s of the iterations to count. Counting takes about 50 times as long.
 _COUNTED_SECONDS = 0.05
+# criterion divides the iterations into ten batches, and does not collect the inputs of batches of one. So that both
+# numbers are divided alike, the smaller number is not ten.
+_FEW: Mapping[int, int] = {100: 20}
 
 
 class Options(cargo_packages.Options):
@@ -118,17 +129,33 @@ def lacks_lines(call: Call) -> bool:
 def iteration_counts(call: Call, seconds: float) -> tuple[int, ...]:
     """Return two numbers of iterations, powers of ten for criterion; () if the stepping clock cannot be used."""
     bench = _selected(call)[0][1] if call.only else None
-    if bench is None or not bench.steps or not (call.place / _CLOCK).exists():
+    if bench is None or not bench.steps or call.clock is None:
         return ()
     if bench.harness == _LIBTEST:
-        return _OF_LIBTEST
-    many = next((10**power for power in range(5, 1, -1) if 10**power * seconds <= _COUNTED_SECONDS), _FEWEST)
-    return many // 10, many
+        few, many = _OF_LIBTEST
+        return few, many
+    many = next((10**power for power in range(3, 1, -1) if 10**power * seconds <= _COUNTED_SECONDS), _FEWEST)
+    return _FEW.get(many, many // 10), many
 
 
 def iterated(call: Call) -> str:
-    """Return how often the clock was read, which is equal for equal numbers of iterations."""
-    return tool_files.first_text(call.folder, _READINGS).strip()
+    """Return how often the clock was read, which is equal for equal numbers of iterations.
+
+    Raises ToolOutputError if the benchmark itself reads the clock, since the harness then ran fewer.
+    """
+    text = tool_files.first_text(call.folder, _READINGS).strip()
+    count, harness = int(text) if text.isdecimal() else 0, _selected(call)[0][1].harness
+    if count not in _BATCHES_OF_LIBTEST if harness == _LIBTEST else not _is_whole(count, call.iterations):
+        why = "it reads the clock itself, or its harness measures something else than time"
+        raise ToolOutputError(f"its number of iterations cannot be fixed: {why} ({count} readings of the clock)")
+    return text
+
+
+def _is_whole(readings: int, iterations: int) -> bool:
+    """Return whether criterion read the clock as often as for this number of iterations, in batches of any size."""
+    batches, rest = divmod(readings - _AROUND, _OF_BATCH)
+    # The largest size that gives so many batches.
+    return not rest and 0 < batches <= iterations and -(-iterations // -(-iterations // batches)) == batches
 
 
 def _filter(call: Call[Options]) -> tuple[str, ...]:
@@ -144,15 +171,18 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
     own, env = bench.ids[call.only] if call.only else "", dict(bench.env)
     if call.iterations:
-        env |= {"LD_PRELOAD": str(call.place / _CLOCK), "PERFFLOW_CLOCK_READINGS": str(call.folder / _READINGS)}
+        env |= {"LD_PRELOAD": str(call.clock), "PERFFLOW_CLOCK_READINGS": str(call.folder / _READINGS)}
     if bench.harness == _LIBTEST:
-        mode = () if call.iterations == _OF_LIBTEST[0] else ("--bench",)
+        if call.iterations:
+            first = _MILLISECOND // _OF_LIBTEST[call.iterations]
+            env |= {"PERFFLOW_CLOCK_EARLY": str(_EARLY), "PERFFLOW_CLOCK_EARLY_NS": str(first)}
         chosen = (own, "--exact") if own else _filter(call)
-        return Invocation((bench.program, *mode, *chosen), env, _output_file(call, number).name, bench.cwd)
+        return Invocation((bench.program, "--bench", *chosen), env, _output_file(call, number).name, bench.cwd)
     env["CRITERION_HOME"] = str(_criterion_folder(call, number))
     how: tuple[str, ...] = _CRITERION
     if call.iterations:
-        how = ("--bench", "--noplot", f"--profile-time={_OF_ONE * (1 + call.iterations)}")
+        seconds = _OF_ONE * (1 + call.iterations)
+        how = ("--bench", "--noplot", f"--profile-time={seconds:0{_DIGITS}}")
     elif call.effort is Effort.SAMPLED:
         how = ("--bench", "--noplot", "--profile-time=1")
     elif call.effort is Effort.BRIEF:
@@ -317,6 +347,8 @@ ADAPTER = Adapter(
     lacks_lines=lacks_lines,
     iteration_counts=iteration_counts,
     iterated=iterated,
+    harness=_HARNESS,
+    steps_clock=True,
     executed=executed,
     parse=parse,
     listing=listing,

@@ -118,8 +118,9 @@ def outputs(call: Call) -> tuple[Path, ...]:
 def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read ``alloc`` (B) and ``allocs`` of all processes, and ``heap_peak`` (B) of the process with the highest peak.
 
-    For a report in ad hoc mode, read ``ad_hoc_units`` and ``ad_hoc_events`` instead. Raises ToolOutputError if there is
-    no file, if a file is cut or invalid, if there was no allocation, or if no function matches ``within``.
+    Allocations of a harness do not count, except for the peak. For a report in ad hoc mode, read ``ad_hoc_units`` and
+    ``ad_hoc_events`` instead. Raises ToolOutputError if there is no file, if a file is cut or invalid, if there was no
+    allocation, or if no function matches ``within``.
     """
     paths = outputs(call) if call.options.report else valgrind_run.files_of_a_run(call, NAME)
     if not paths:
@@ -135,6 +136,8 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     mode = largest.file.mode
     if any(process.file.mode != mode for process in found):
         raise ToolOutputError("one file counts the heap and another ad-hoc units: use a separate step for each")
+    harness = call.harness
+    points = [point for point in points if not heap_frames.is_of_harness(point.frames, harness)] if harness else points
     wanted = _within(call.options.within, call.folder, points)
     (size, blocks), unit, *words = mode
     sums = {size: sum(point.size for point in wanted), blocks: sum(point.blocks for point in wanted)}

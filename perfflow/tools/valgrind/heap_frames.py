@@ -67,6 +67,19 @@ def holder(frames: Sequence[HeapFrame], without: str = "[no frame]") -> Frame:
     return frames[-1].frame if frames else Frame(without)
 
 
+def is_of_harness(frames: Iterable[HeapFrame], harness: str) -> bool:
+    """Return whether a harness allocates, by a stack with the allocator first: it is nearer than any own function.
+
+    ``harness``: a regular expression for the beginning of a function's name or file, '' if there is no harness.
+    """
+    for frame in frames if harness else ():
+        if re.match(harness, frame.name) or frame.frame.is_of(harness):
+            return True
+        if frame.own:
+            return False
+    return False
+
+
 def ranked(
     holders: Sequence[_Held], source: str, unit: str, cause: Callable[[int, int], str], beside: Iterable[_Held] = ()
 ) -> tuple[Hotspot, ...]:

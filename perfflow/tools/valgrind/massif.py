@@ -84,7 +84,9 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     # tree as well.
     flags = ("--peak-inaccuracy=0.0", "--detailed-freq=1", "--fullpath-after=")
     stacks = ("--stacks=yes",) if call.options.stacks else ()
-    return (valgrind_run.invocation(call, NAME, *flags, *stacks, env=valgrind_run.MALLOC),)
+    # Without the threshold, all that the harness holds is known.
+    places = ("--threshold=0.0",) if call.harness else ()
+    return (valgrind_run.invocation(call, NAME, *flags, *stacks, *places, env=valgrind_run.MALLOC),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -102,7 +104,12 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if len(processes) > 1:
         shown = f"{len(processes)} processes ran; the peak is that of {tool_files.clean_name(highest.command)[:80]!r}"
         warnings.insert(0, f"{shown} only")
-    holders = [*_holders(highest.tree)]
+    held = [*_holders(highest.tree, call.harness)]
+    holders = [(frame, size) for frame, size, is_of_harness in held if not is_of_harness]
+    if call.harness:
+        of_harness = sum(size for _, size, is_of_harness in held if is_of_harness)
+        shown = f"{of_harness:,} B of the {highest.peak:,} B at the peak are held by the harness"
+        warnings.insert(0, f"{shown}, not by the benchmark")
     readings, profiles = (Reading("heap_peak", float(highest.peak)),), (Profile(highest.file, NAME),)
     spots = heap_frames.ranked(holders, NAME, "bytes", lambda size, _: f"{size:,} B held at the peak")
     costs = costs_of(holders, "heap_peak")
@@ -151,8 +158,8 @@ def _tree(path: Path, lines: list[str]) -> _Tree:
     return tree
 
 
-def _holders(tree: _Tree) -> Iterator[tuple[Frame, int]]:
-    """Yield the functions that hold memory, and their bytes."""
+def _holders(tree: _Tree, harness: str) -> Iterator[tuple[Frame, int, bool]]:
+    """Yield the functions that hold memory, their bytes, and whether the harness allocated them."""
     stack: list[HeapFrame | None] = []
     known_to = _DEEPEST + 1
     for node in tree:
@@ -162,10 +169,12 @@ def _holders(tree: _Tree) -> Iterator[tuple[Frame, int]]:
         found = heap_frames.read(node.text) if node.depth and not _BELOW.match(node.text) else None
         stack[node.depth :] = [found]
         known_to = node.depth if found and found.own else _DEEPEST + 1
+        frames = [*filter(None, stack)]
         if found and found.own:
-            yield found.frame, node.size
+            yield found.frame, node.size, heap_frames.is_of_harness(frames, harness)
         elif node.size > node.known:
-            yield heap_frames.holder([*filter(None, stack)], "[many small places]"), node.size - node.known
+            holder = heap_frames.holder(frames, "[many small places]")
+            yield holder, node.size - node.known, heap_frames.is_of_harness(frames, harness)
 
 
 ADAPTER = valgrind_run.valgrind_tool(

@@ -5,9 +5,9 @@
 
 FOLDER has cargo.json, cargo's messages. Each executable is copied to FOLDER/bin, since the next build, with other
 features or settings, may write to the same path. suite.json in FOLDER has its working directory and environment, as
-cargo would set them, its benchmarks, and whether it has source lines. clock.so is built from stepping_clock.c if there
-is a C compiler. The exit status is 1 with a reason on stderr if cargo did not report success, if an executable cannot
-be listed, or if there is no benchmark. The second form prints the names from the list, one per line.
+cargo would set them, its benchmarks, and whether it has source lines. The exit status is 1 with a reason on stderr if
+cargo did not report success, if an executable cannot be listed, or if there is no benchmark. The second form prints the
+names from the list, one per line.
 
 A bare interpreter runs this file, so it uses only the standard library.
 """
@@ -34,7 +34,6 @@ LISTED = re.compile(r"^(?P<name>.+): benchmark$")
 LIBTEST = re.compile(r"^\d+ tests?, \d+ benchmarks?$")
 PATIENCE = 300
 """Time limit for listing in s; listing also sets up the benchmarks, which may take long."""
-CLOCK = "clock.so"
 LINES = (1, 2, "1", "2", "limited", "full", "line-tables-only")
 """Kinds of debug information with source lines."""
 LIBRARIES = "DYLD_FALLBACK_LIBRARY_PATH" if sys.platform == "darwin" else "LD_LIBRARY_PATH"
@@ -82,11 +81,12 @@ def write(folder: Path, cargo: str, patterns: Sequence[str]) -> None:
             sys.exit("the bench targets hold no benchmark")
         hint = "; for libtest it is a part of the name, not a regular expression" if "libtest" in harnesses else ""
         sys.exit(f"no benchmark matches the filter{hint}")
-    clock = made_clock(folder / CLOCK)
+    machine = sections(Path(sys.executable)).get(b"")
     for bench in benches:
         found = sections(Path(bench["program"]))
         bench["lines"] = bench["lines"] and b".debug_line" in found
-        bench["steps"] = bool(clock) and found.get(b"") == clock and b"clock_gettime\0" in found.get(b".dynstr", b"")
+        # A clock can be preloaded into programs of this machine that are linked dynamically.
+        bench["steps"] = found.get(b"") == machine and b"clock_gettime\0" in found.get(b".dynstr", b"")
     ids = {each["package_id"] for each in messages if each.get("reason") == "compiler-artifact"}
     suite = {
         "benches": benches,
@@ -152,16 +152,6 @@ def package_name(identity: str) -> str:
         return identity.partition(" ")[0]
     where, _, what = identity.partition("#")
     return what.split("@")[0] if "@" in what else where.rstrip("/").rpartition("/")[2].partition("?")[0]
-
-
-def made_clock(path: Path) -> bytes:
-    """Compile the stepping clock and return its machine, b"" if it cannot be compiled."""
-    argv = ["cc", "-O1", "-shared", "-fPIC", "-o", str(path), str(Path(__file__).with_name("stepping_clock.c"))]
-    try:
-        subprocess.run(argv, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return b""
-    return sections(path).get(b"", b"")
 
 
 def sections(path: Path) -> dict[bytes, bytes]:
