@@ -223,7 +223,7 @@ def test_several_remedies_and_a_long_line_stay_short(tmp_path: Path) -> None:
 
 
 def test_a_quote_that_is_not_closed_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ToolOutputError, match="cannot be split into words: No closing quotation"):
+    with pytest.raises(ValidationError, match="cannot be split into words: No closing quotation"):
         tool("mojo-bench").invocations(call_of("mojo-bench", tmp_path, "/bin/true", args="a 'b"))
 
 
