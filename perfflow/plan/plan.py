@@ -369,9 +369,7 @@ def _with_source(
         return replace(item, watches=measuring[0].id)
     if item.tool.is_attached(item.step.with_):
         return item
-    if any(matches(item.benchmark, name) for name in commands):
-        return item
-    if _is_of_a_suite(draft, item, planned):
+    if _is_of_commands(draft, item, commands) or _is_of_a_suite(draft, item, planned):
         return item
     if not is_in_doubt(draft, item.benchmark):
         known = sorted(name for name, steps in commands.items() if any(step.role is Role.MEASURE for step in steps))
@@ -379,6 +377,15 @@ def _with_source(
         message = f"no step measures `{item.benchmark}` with a command that this step could run"
         draft.complain((*loc, "benchmark"), message, hint)
     return item
+
+
+def _is_of_commands(draft: Draft, item: Planned, commands: Collection[str]) -> bool:
+    """Return whether a glob matches commands that a profiler runs one by one; for a measuring tool it is an error."""
+    meant = sorted(name for name in commands if matches(item.benchmark, name))
+    if meant and item.tool and item.role is Role.MEASURE:
+        message = f"`{item.tool.name}` measures one command, but `{item.benchmark}` stands for several"
+        draft.complain((*draft.steps[item.step.id], "benchmark"), message, f"write one of {', '.join(meant[:8])}")
+    return bool(meant)
 
 
 def _is_of_a_suite(draft: Draft, item: Planned, planned: Sequence[Planned]) -> bool:

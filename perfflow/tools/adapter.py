@@ -451,7 +451,7 @@ class Adapter:
 
 def _guarded(tool: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of an adapter that raises only StepErrors. One that is guarded already is returned as it is."""
-    if function in (_lists_nothing, _no_processes) or hasattr(function, _GUARDED):
+    if function in (_lists_nothing, _no_processes, _decides_by_the_clock) or hasattr(function, _GUARDED):
         return function
 
     @wraps(function)

@@ -259,3 +259,46 @@ def test_an_unknown_tool_does_not_hide_the_other_mistakes_of_its_step(tmp_path: 
         "2:79 `sample-size` must be a whole number, not 'few'",
         "2:93 unknown step `nope` under `needs`",
     ]
+
+
+SUITE = "{id: suite, uses: google-benchmark, with: {command: ./suite}}"
+
+
+@pytest.mark.parametrize(
+    ("targets", "steps", "counted"),
+    [
+        ("parse: {time: <1s}", SUITE, []),
+        ("parse: {alloc: <2KB/op, allocs: <9}", SUITE, [("suite-dhat", "suite")]),
+        ("'p/*': {instructions: <1M/op}", SUITE, [("suite-callgrind", "suite")]),
+        ("parse: {alloc: <2KB}", f"{SUITE}, {{id: own, uses: dhat, benchmark: parse}}", []),
+        ("parse: {alloc: <2KB}", f"{SUITE}, {{id: own, uses: dhat, benchmark: suite}}", []),
+        ("parse: {alloc: <2KB}", f"{SUITE}, {{id: own, uses: dhat, benchmark: other}}", [("suite-dhat", "suite")]),
+    ],
+)
+def test_what_targets_need_of_a_suite_is_counted_by_itself(
+    targets: str, steps: str, counted: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    found = opened(tmp_path, f"targets: {{{targets}}}\nstages: {{baseline: [{steps}]}}\n")
+    assert said(found) == []
+    assert [(item.id, item.watches) for item in found.plan.steps if item.for_targets] == counted
+    assert select(found.plan, (), ("suite",), None) == {"suite", *(name for name, _ in counted)}
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        (
+            "{id: suite, uses: pyperf, with: {script: a.py}}",
+            "the suite of `suite` cannot run a benchmark a known number of times, so `dhat` cannot count one iteration",
+        ),
+        ("{id: program, run: ls}", "`dhat` measures one command, but `*` stands for several"),
+    ],
+)
+def test_what_cannot_be_counted_is_an_error_before_the_run(steps: str, message: str, tmp_path: Path) -> None:
+    found = opened(tmp_path, f"stages: {{baseline: [{steps}, {{id: heap, uses: dhat, benchmark: '*'}}]}}\n")
+    assert [text.partition(" ")[2].splitlines()[0] for text in said(found)] == [message]
+
+
+def test_a_suite_of_an_unknown_tool_may_have_the_benchmarks(tmp_path: Path) -> None:
+    steps = "{id: bench, uses: criterien}, {id: heap, uses: massif, benchmark: parse}"
+    assert len(said(opened(tmp_path, f"stages: {{baseline: [{steps}]}}\n"))) == 1

@@ -36,6 +36,8 @@ NAME = "dhat"
 
 # valgrind's limit. A truncated stack lacks callers.
 _DEEPEST = 500
+# Of a suite in Python all stacks are those of the interpreter, and deep ones take ten times as long.
+_OF_INTERPRETER = 12
 _SYMBOLS = python_command.driver_command("symbol_names.py", __file__)
 _COPIES = python_command.driver_command("written_files.py")
 # By the file's mode: the metrics of sizes and blocks, the unit of hotspots, and the names of the unit and of a block.
@@ -104,7 +106,8 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     if call.options.report:
         counted = Invocation((*_COPIES, str(call.folder), call.options.report, "--", *call.command))
     else:
-        flags = (f"--num-callers={_DEEPEST}", "--fullpath-after=")
+        shallow = call.harness and not call.options.within and python_command.is_interpreter(call.command[0])
+        flags = (f"--num-callers={_OF_INTERPRETER if shallow else _DEEPEST}", "--fullpath-after=")
         counted = valgrind_run.invocation(call, NAME, *flags, env=valgrind_run.MALLOC)
     # A function that allocates nothing is on no stack, so the program's symbols are needed to know that it exists.
     return (counted, Invocation((*_SYMBOLS, str(call.folder)))) if call.options.within else (counted,)
