@@ -178,7 +178,7 @@ def benchmarks(spawner: Spawner, ready: Ready, folder: Path) -> tuple[str, ...]:
     listing = replace(listing, stdout=listing.stdout or "ids")
     done = _start(spawner, ready, listing, folder)
     # No adapter parses the error of a listing, so report the last line of its log.
-    _require_success(done, ready, listing, folder, last_words(folder))
+    _require_success(done, ready, listing, folder, last_words(folder) or "it was to list the benchmarks")
     try:
         text = regular_files.read(folder / listing.stdout, _MOST_LISTED).decode("utf-8", "replace")
     except OSError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import signal
 from _thread import RLock
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["dataclass", "lazy_pattern"]
 _LOCK = RLock()
 _FIELDS = "__dataclass_fields__"
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
 
 def _dataclass(cls: Any = None, /, **options: Any) -> Any:
@@ -31,10 +33,15 @@ def _dataclass(cls: Any = None, /, **options: Any) -> Any:
         raise TypeError(f"{cls.__name__}: use dataclasses.dataclass for slots, and for a class with its own __new__")
 
     def complete() -> None:
-        with _LOCK:
-            if isinstance(cls.__dict__.get(_FIELDS), _Fields):
-                dataclasses.dataclass(**options)(cls)
-                cls.__new__ = _new
+        # An exception of a signal's handler would leave a class without some of its methods for good.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
+        try:
+            with _LOCK:
+                if isinstance(cls.__dict__.get(_FIELDS), _Fields):
+                    dataclasses.dataclass(**options)(cls)
+                    cls.__new__ = _new
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def first(owner: type, *_values: Any, **_named: Any) -> Any:
         # Another thread waits here until the class has its methods, because __init__ is looked up afterwards.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import dataclasses
 import re
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field
 
 import pytest
@@ -121,3 +123,27 @@ def test_a_run_imports_nothing_that_it_does_not_use() -> None:
         *("perfflow.workflow.declared_tool", "perfflow.tools.parsed_output"),
         *("perfflow.session.attribution.choose_profilers", "perfflow.plan.optimize_stage"),
     }
+
+
+class Interrupting:
+    """An empty `__post_init__` that interrupts the process when the class is asked for it for the first time."""
+
+    interrupted = False
+
+    def __get__(self, _instance: object, _owner: type) -> Callable[[], None]:
+        if not Interrupting.interrupted:
+            Interrupting.interrupted = True
+            signal.raise_signal(signal.SIGINT)
+        return lambda: None
+
+
+def test_an_interruption_leaves_no_class_half_made() -> None:
+    @dataclass
+    class Counted:
+        first: int
+        __post_init__ = Interrupting()  # type: ignore[misc]
+
+    with pytest.raises(KeyboardInterrupt):
+        Counted(1)
+    assert Counted(1) == Counted(1)
+    assert Counted(1).first == 1

@@ -202,6 +202,12 @@ def _type(field: dict[str, Any]) -> str:
     if "enum" in field:
         return f"one of {', '.join(map(str, field['enum']))}"
     members = [item for item in field.get("anyOf", [field]) if item.get("type") != "null"]
-    words = " or ".join(_TYPES.get(str(item.get("type")), "value") for item in members)
+    words = " or ".join(_TYPES.get(_first_type(item), "value") for item in members)
     bounds = [f"{sign} {field[key]}" for key, sign in (("minimum", "≥"), ("maximum", "≤")) if key in field]
     return f"{words} {', '.join(bounds)}".strip()
+
+
+def _first_type(field: dict[str, Any]) -> str:
+    """Return the type in a JSON Schema; of a text that may be written as a number, ``string``."""
+    kind = field.get("type")
+    return str(kind[0] if isinstance(kind, list) else kind)
