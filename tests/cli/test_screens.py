@@ -137,4 +137,4 @@ def test_stopped_and_gone_on_with_in_front_and_in_the_background(tmp_path: Path)
         last = term.prompt()
     assert last[: len(behind) - 1] == behind[:-1]
     assert sum("✓ build" in line for line in last) == 3
-    assert any(line.startswith("✓ PASS") for line in last)
+    assert any("nothing measured" in line for line in last)

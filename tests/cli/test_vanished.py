@@ -120,7 +120,7 @@ def test_a_folder_that_is_gone_before_the_start_is_bad_usage(project: Path) -> N
 
 def test_a_comparison_whose_folder_vanishes_says_where_its_samples_are(tmp_path: Path) -> None:
     out, counter = tmp_path / "out", tmp_path / "counter"
-    text = f"echo >> {counter}; test $(wc -l < {counter}) != 9 || rm -rf {out}"
+    text = f"echo >> {counter}; test $(wc -l < {counter}) != 11 || rm -rf {out}"
     done = perfflow("compare", "--runs", "10", "--out", str(out), "--", text, f"{text} #", cwd=tmp_path)
     assert done.returncode == 3, done.stderr
     assert f"{out} was removed during the run" in done.stderr
