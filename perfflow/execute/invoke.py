@@ -86,35 +86,31 @@ def run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
     """Run all processes of one call and parse their files in ``folder``, which must exist. Raises Failure."""
     with adapter_failures(ready.tool):
         _prepare_sample(spawner, ready, folder)
-        return _run(spawner, ready, folder)
-
-
-def _run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
-    tool, call = ready.tool, ready.call
-    if tool and call and tool.wants_python(call):
-        call = replace(call, command=(_real_python(spawner, ready, folder), *call.command[1:]))
-        ready = replace(ready, call=call)
-    invocations = ready.invocations()
-    if not tool or not call:
-        done = _start(spawner, ready, invocations[0], folder, _left_policy(ready))
-        _require_success(done, ready, invocations[0], folder)
+        tool, call = ready.tool, ready.call
+        if tool and call and tool.wants_python(call):
+            call = replace(call, command=(_real_python(spawner, ready, folder), *call.command[1:]))
+            ready = replace(ready, call=call)
+        invocations = ready.invocations()
+        if not tool or not call:
+            done = _start(spawner, ready, invocations[0], folder, _left_policy(ready))
+            _require_success(done, ready, invocations[0], folder)
+            require_space(folder)
+            warnings = (STALLED,) if done.stalled else ()
+            return Invoked(Parsed(warnings=warnings), done.usage, done.status, done.paused > 0, done.left)
+        for path in tool.outputs(call):
+            path.unlink(missing_ok=True)
+        began, clock = time.time(), time.monotonic()
+        ended = _invoke(spawner, ready, tool, call, invocations, folder)
+        # The first process is the tool itself; the others convert its output.
+        usage, status = (ended[0].usage, ended[-1].status) if ended else (Usage(0.0), 0)
         require_space(folder)
-        warnings = (STALLED,) if done.stalled else ()
-        return Invoked(Parsed(warnings=warnings), done.usage, done.status, done.paused > 0, done.left)
-    for path in tool.outputs(call):
-        path.unlink(missing_ok=True)
-    began, clock = time.time(), time.monotonic()
-    ended = _invoke(spawner, ready, tool, call, invocations, folder)
-    # The first process is the tool itself; the others convert its output.
-    usage, status = (ended[0].usage, ended[-1].status) if ended else (Usage(0.0), 0)
-    require_space(folder)
-    # If the clock was set back during the run, file times may be before `began`, so compute the start from the end.
-    started = min(began, time.time() - (time.monotonic() - clock))
-    for path in tool.outputs(call):
-        require_fresh(path, started, folder / "stderr")
-    paused, left = any(done.paused > 0 for done in ended), tuple(name for done in ended for name in done.left)
-    with adapter_failures(tool, status, folder / "stderr"):
-        return Invoked(tool.parse(call, usage), usage, status, paused, left)
+        # If the clock was set back during the run, file times may be before `began`, so compute the start from the end.
+        started = min(began, time.time() - (time.monotonic() - clock))
+        for path in tool.outputs(call):
+            require_fresh(path, started, folder / "stderr")
+        paused, left = any(done.paused > 0 for done in ended), tuple(name for done in ended for name in done.left)
+        with adapter_failures(tool, status, folder / "stderr"):
+            return Invoked(tool.parse(call, usage), usage, status, paused, left)
 
 
 def _prepare_sample(spawner: Spawner, ready: Ready, folder: Path) -> None:

@@ -34,7 +34,7 @@ from perfflow.session.brief_runs import BriefRuns
 from perfflow.session.counted_suite import NotFixedError, counted_suite
 from perfflow.session.evidence import Evidence
 from perfflow.session.figures import per_operation, with_work
-from perfflow.session.known_names import NothingChosenError
+from perfflow.session.known_names import NothingChosenError, has_unknown_names
 from perfflow.session.list_benchmarks import learn
 from perfflow.session.missing_side import missing_side
 from perfflow.session.own_code import OwnCode
@@ -258,7 +258,9 @@ class Bench:
             self.session.names.require_some(self.planned.id)
         if not self.counted and not listed and not part:
             alone = self.able != self.sides
-            return [Subject(source.benchmark, self.able, self._of_chosen(self._taker("")), alone)]
+            take = self._taker("")
+            take = self._of_chosen(take) if has_unknown_names(self.planned) else take
+            return [Subject(source.benchmark, self.able, take, alone)]
         names = {own_id: benchmark_name(source, own_id) for own_id in listed}
         chosen = self._counted(names.values())
         return [

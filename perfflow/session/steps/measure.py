@@ -27,20 +27,17 @@ def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
     """
     try:
         list_benchmarks(session, planned, run)
-        _measure(session, planned, run)
+        bench = Bench(session, planned, run)
+        bench.note_files()
+        subjects = bench.subjects()
+        bench.sampling.recall(session.earlier.samples_of(planned.id), subjects)
+        bench.paces.recall(session.earlier.samples_of(planned.id))
+        with session.budget.share(planned.id, len(subjects)) as ends:
+            bench.measure(subjects, ends)
+            measure_over_layouts(bench, subjects, ends)
     except NothingChosenError:
         run.status, run.reason = StepStatus.SKIPPED, "none of its benchmarks was chosen"
-
-
-def _measure(session: RunSession, planned: Planned, run: StepRun) -> None:
-    bench = Bench(session, planned, run)
-    bench.note_files()
-    subjects = bench.subjects()
-    bench.sampling.recall(session.earlier.samples_of(planned.id), subjects)
-    bench.paces.recall(session.earlier.samples_of(planned.id))
-    with session.budget.share(planned.id, len(subjects)) as ends:
-        bench.measure(subjects, ends)
-        measure_over_layouts(bench, subjects, ends)
+        return
     conclude(bench, subjects)
     # Raised only now, so that the other benchmarks are measured first.
     bench.raise_failures()
