@@ -1,4 +1,4 @@
-"""Writes a first workflow for a crate: for its criterion or libtest benchmarks, else for one of its programs."""
+"""Writes a first workflow for a crate: for its criterion, divan or libtest benchmarks, else for one of its programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write(files: ProjectFiles, command: str) -> Starter:
     package = data.get("package")
     name = str(package.get("name", "")) if isinstance(package, dict) else ""
     if not command:
-        for harness, benches_of in (("criterion", _criterion), ("libtest", _libtest)):
+        for harness, benches_of in (("criterion", _criterion), ("divan", _divan), ("libtest", _libtest)):
             if benches := list(benches_of(files, data)):
                 return _suite(harness, benches, name or files.folder.name)
             members = {member: list(benches_of(files, each, folder)) for member, each, folder in _members(files, data)}
@@ -82,14 +82,22 @@ def _program(files: ProjectFiles, data: dict[str, Any], name: str, command: str)
 
 
 def _criterion(files: ProjectFiles, data: dict[str, Any], folder: str = "") -> Iterator[str]:
-    """Yield the bench targets with criterion: targets without Rust's own harness whose source mentions criterion."""
+    return _without_harness(files, data, folder, "criterion")
+
+
+def _divan(files: ProjectFiles, data: dict[str, Any], folder: str = "") -> Iterator[str]:
+    return _without_harness(files, data, folder, "divan")
+
+
+def _without_harness(files: ProjectFiles, data: dict[str, Any], folder: str, library: str) -> Iterator[str]:
+    """Yield the bench targets of a library: targets without Rust's own harness whose source mentions it."""
     declared = data.get("bench")
     for item in declared if isinstance(declared, list) else []:
         name = item.get("name") if isinstance(item, dict) else None
         if isinstance(name, str) and is_plain(name) and item.get("harness") is False:
             own = item.get("path")
             paths = [own] if isinstance(own, str) else [f"benches/{name}.rs", f"benches/{name}/main.rs"]
-            if any("criterion" in files.text(f"{folder}{path}") for path in paths):
+            if any(library in files.text(f"{folder}{path}") for path in paths):
                 yield name
 
 

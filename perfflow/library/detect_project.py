@@ -31,8 +31,8 @@ class ProjectKind(StrEnum):
 
 
 LOOKED_FOR = (
-    "Cargo.toml (criterion, libtest, programs), Google Benchmark (CMake, Make), asv.conf.json, pytest-benchmark, "
-    "pyperf, go.mod, package.json, pom.xml, build.gradle, CMakeLists.txt"
+    "Cargo.toml (criterion, divan, libtest, programs), Google Benchmark (CMake, Make), asv.conf.json, "
+    "pytest-benchmark, pyperf, go.mod, package.json, pom.xml, build.gradle, CMakeLists.txt"
 )
 """Files that identify the kinds, for messages."""
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cli.shell import perfflow
-from tests.tools.harness import CRATE, PROGRAMS, compiler
+from tests.tools.harness import CRATE, PROGRAMS, SORTS, compiler
 
 MANIFEST = '[package]\nname = "hot-path"\nversion = "0.1.0"\nedition = "2021"\n'
 MAIN = 'fn main() { let v: Vec<u64> = (0..100000).collect(); println!("{}", v.iter().sum::<u64>()); }\n'
@@ -155,6 +155,14 @@ def test_a_workspace_of_which_members_have_benchmarks_of_rusts_own_harness(tmp_p
     text = (tmp_path / "workflows" / f"{tmp_path.name}.yaml").read_text()
     assert 'package: ["first", "other"]' in text
     assert 'bench: ["mod", "more"]' in text
+
+
+def test_a_cargo_project_with_divan_benchmarks(tmp_path: Path) -> None:
+    shutil.copytree(SORTS, tmp_path / "crate")
+    assert begin(tmp_path / "crate")[0].endswith("for the divan benchmarks of a Cargo project: by-size")
+    text = (tmp_path / "crate" / "workflows" / "sorts.yaml").read_text()
+    assert 'uses: cargo-bench, benchmark: "*", with: {bench: ["by-size"]}' in text
+    assert "{id: allocations, uses: dhat," in text
 
 
 def test_a_cargo_project_with_criterion_benchmarks(tmp_path: Path) -> None:

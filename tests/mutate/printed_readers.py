@@ -85,12 +85,14 @@ def _package(identity: str) -> str:
 
 
 def cargo_bench(files: Files) -> Figures:
-    """Of criterion time over iterations of every sample, and amounts over that; of libtest what a line says."""
+    """Of criterion time over iterations of every sample, and amounts over that; of others what a line says."""
     found: Figures = {}
     for number, bench in enumerate(json_of(files, "suite.json")["benches"]):
         if bench["harness"] == "libtest":
             text = files[f"libtest-{number}.txt"].decode("utf-8", "replace")
             read = {key: values for line in text.splitlines() for key, values in _bench_line(line).items()}
+        elif bench["harness"] == "divan":
+            read = _of_divan(files[f"divan-{number}.txt"].decode("utf-8", "replace"))
         else:
             read = _of_criterion({name: text for name, text in files.items() if f"criterion/{number}/" in name})
         shown = {clean_name(own): name for name, own in bench["ids"].items()}
@@ -105,6 +107,26 @@ def _bench_line(line: str) -> Figures:
     name, time, rate = match.groups()
     found: Figures = {(name, "time"): [float(time.replace(",", "")) * 1e-9]}
     return found | ({(name, "throughput"): [float(rate.replace(",", "")) * 1e6]} if rate else {})
+
+
+def _of_divan(text: str) -> Figures:
+    """Each row with its depth, by the columns; a row of amounts belongs to the benchmark above it."""
+    found: Figures = {}
+    path: list[str] = []
+    seconds = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+    for line in text.splitlines():
+        *rest, median, _mean, samples, _iterations = line.rsplit(" │", 5) if line.count(" │") >= 5 else [""] * 6
+        if line and line[0] not in "│├╰ ":
+            path = [line.split()[0]]
+        elif match := re.match(r"((?:│  |   )*)[├╰]─ (.*?)(?:  +[\d.]+ \S+)? *$", rest[0]):
+            path = [*path[: len(match[1]) // 3 + 1], match[2]]
+            if samples.strip():
+                value, unit = median.split()
+                found["::".join(path), "time"] = [float(value) * seconds[unit]]
+        elif match := re.match(r" ([\d.]+) (\w?)(B|item)/s", median):
+            metric = "throughput" if match[3] == "B" else "rate"
+            found["::".join(path), metric] = [float(match[1]) * 1000.0 ** " KMGTP".index(match[2] or " ")]
+    return found
 
 
 def _of_criterion(files: Files) -> Figures:

@@ -16,12 +16,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from perfflow.execute.programs import version
-from tests.tools.harness import CRATE, DATA, EXAMPLES, PROGRAMS, asv_suite, call_of, compiler, run, tool
+from tests.tools.harness import CRATE, DATA, EXAMPLES, PROGRAMS, SORTS, asv_suite, call_of, compiler, run, tool
 from tests.tools.mojo_sources import OLD
 from tests.tools.nsys import databases, headers
 
@@ -270,7 +271,7 @@ def _build_saxpys() -> None:
 
 
 def _capture_crates() -> None:
-    """Capture the output of cargo, and the files of criterion and libtest, in a folder for each version."""
+    """Capture the output of cargo, and the files of criterion, divan and libtest, in a folder for each version."""
     os.environ |= {"RUSTC_BOOTSTRAP": "1", "CARGO_TARGET_DIR": str(DEMO / "target")}
     rust = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
     for criterion in ("0.5.1", "0.8.2"):
@@ -286,6 +287,11 @@ def _capture_crates() -> None:
         _capture("cargo-bench", target / "plain", [], {**short, "bench": "conductor", "filter": "conductor"})
         _capture("cargo-bench", target / "odd-names", [], {**short, "bench": "odd"})
     _capture("cargo-bench", DATA / "cargo-bench" / f"libtest-{rust}" / "plain", [], {**short, "bench": "plain"})
+    sorts = DEMO / "sorts"
+    shutil.copytree(SORTS, sorts, dirs_exist_ok=True)
+    divan = tomllib.loads((sorts / "Cargo.lock").read_text())["package"]
+    of_divan = next(package["version"] for package in divan if package["name"] == "divan")
+    _capture("cargo-bench", DATA / "cargo-bench" / f"divan-{of_divan}" / "plain", [], {"crate": str(sorts)})
     build = {"crate": str(crate), "benches": ["conductor", "odd"], "examples": True, "tests": True}
     _capture("cargo-build", DATA / "cargo-build" / rust / "plain", [], build)
     (crate / "src" / "main.rs").write_text("fn main() { missing(); }\n")
@@ -406,7 +412,7 @@ def _capture(name: str, target: Path, command: list[str], options: dict[str, Any
         target.mkdir(parents=True, exist_ok=True)
         for file in ran.call.folder.rglob("*"):
             # Binary files and criterion's own statistics are not parsed.
-            if file.is_dir() or file.parent.name == "bin" or (name == "cargo-bench" and file.name in UNREAD):
+            if file.is_dir() or file.parents[1].name == "bin" or (name == "cargo-bench" and file.name in UNREAD):
                 continue
             if name == "stream" == file.name:
                 continue

@@ -26,6 +26,7 @@ from perfflow.tools.registry import MODULES, find
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 CRATE = HERE / "crates" / "hot"
+SORTS = HERE / "crates" / "sorts"
 DATA = HERE / "data"
 EXAMPLES = HERE.parents[1] / "examples"
 USAGE = Usage(wall=1.0)

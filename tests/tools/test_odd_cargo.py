@@ -225,6 +225,50 @@ def test_libtest_refuses(text: str, reason: str) -> None:
         list(cargo_bench.libtest_readings(text))
 
 
+DIVAN = """\
+odd      fastest       │ slowest       │ median        │ mean          │ samples │ iters
+├─ a  b  1.5 s         │ 2 m           │ 1.25 h        │ 0.5 d         │ 1       │ 1
+│        3.5 KB/s      │ 3 B/s         │ 2.5 MiB/s     │ 2 GB/s        │         │
+│        1 Gchar/s     │ 1 Gchar/s     │ 4.5 Gchar/s   │ 1 Gchar/s     │         │
+│        1 Gitem/s     │ 1 Gitem/s     │ 1 Gitem/s     │ 1 Gitem/s     │         │
+│        max alloc:    │               │               │               │         │
+│          9 B         │ 9 B           │ 9 B           │ 9 B           │         │
+├─ c                   │               │               │               │         │
+│  ╰─ d               │               │               │               │         │
+│     ╰─ │ e  1.5 ms    │ 2 µs          │ 3 µs          │ 4 ns          │ 10      │ 40
+╰─ f     (ignored)     │               │               │               │         │
+
+more     fastest       │ slowest       │ median        │ mean          │ samples │ iters
+╰─ g     1.5 ns        │ 1.5 ns        │ 1.5 ns        │ 1.5 ns        │ 1       │ 1
+         inf B/s       │ inf B/s       │ inf B/s       │ inf B/s       │         │
+"""
+
+
+def test_divan() -> None:
+    found = {(item.benchmark, item.metric): item.value for item in cargo_bench.divan_readings(DIVAN)}
+    assert found == pytest.approx(
+        {
+            ("odd::a  b", "time"): 4500.0,
+            ("odd::a  b", "throughput"): 2.5 * 2**20,
+            ("odd::a  b", "rate"): 4.5e9,
+            ("odd::c::d::│ e", "time"): 3e-6,
+            ("more::g", "time"): 1.5e-9,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("│ 1.5 ns        │ 1.5 ns        │ 1", "│ 1 ns  │ 0 ns  │ 1", "time of more::g is 0"),
+        ("g ", "t=4 ", "DIVAN_THREADS: 4"),
+    ],
+)
+def test_divan_refuses(old: str, new: str, reason: str) -> None:
+    with pytest.raises(ToolOutputError, match=reason):
+        list(cargo_bench.divan_readings(DIVAN.replace(old, new)))
+
+
 def _suite(folder: Path, **change: object) -> Call:
     bench = {"program": "/p/0-odd", "target": "odd", "cwd": "/crate", "env": {"A": "b"}, "harness": "criterion"}
     one = {**bench, "ids": {ODD: ODD, "odd/shared": "shared"}, **change}

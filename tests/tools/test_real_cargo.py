@@ -112,7 +112,7 @@ def test_two_packages_with_a_target_of_the_same_name(crate: Path, tmp_path: Path
         ({"bench": "odd", "filter": "nowhere"}, "no benchmark matches the filter"),
         ({"bench": "plain", "filter": "mixes$"}, "for libtest it is a part of the name, not a regular expression"),
         ({"bench": "odd", "filter": "(("}, "it panicked: Unable to parse '(('"),
-        ({"bench": "other"}, "not of criterion or libtest"),
+        ({"bench": "other"}, "not of criterion, divan or libtest"),
         ({"bench": "odd", "features": "nowhere"}, "feature"),
         ({"bench": "odd", "package": "nowhere"}, "nowhere"),
         ({"bench": "odd", "profile": "nowhere"}, "profile `nowhere` is not defined"),

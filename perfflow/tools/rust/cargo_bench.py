@@ -1,4 +1,4 @@
-"""``cargo-bench``: run the benchmarks of a crate, with criterion or libtest's harness.
+"""``cargo-bench``: run the benchmarks of a crate, with criterion, divan or libtest's harness.
 
 cargo builds them once per side. Then each executable runs directly, in the folder and environment that cargo would use,
 since starting cargo takes longer than a short sample. ``drivers/cargo_suite.py`` records both. A brief run of criterion
@@ -8,7 +8,8 @@ line, so slow benchmarks are measured in criterion's quick mode, which no group 
 For profilers the benchmarks are built again with source lines if the profile has none. Under a counting profiler, a
 benchmark uses the clock of ``tools/drivers/stepping_clock.c``, which advances 1 s per reading. In criterion's profiling
 mode, one iteration takes three readings: it does one iteration in the 1 s of warm-up, and then as many as fit into its
-time, whatever a group sets. libtest times one iteration, and chooses as many per batch as fit into 1 ms.
+time, whatever a group sets. libtest times one iteration, and chooses as many per batch as fit into 1 ms. divan takes
+the number of iterations from the command line, and the clock only fixes how it measures its own overhead.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from perfflow.tools.tool_json import Json
 _SUITE = "suite.json"
 _LISTED = "listing.out"
 _LISTER = python_command.driver_command("cargo_suite.py", __file__)
-_LIBTEST = "libtest"
+_LIBTEST, _DIVAN = "libtest", "divan"
 # Start of criterion's messages about a successful benchmark.
 _PROGRESS = "Benchmarking "
 # Without --bench both harnesses only run tests. The baseline never exists, so criterion compares nothing.
@@ -51,17 +52,42 @@ _OF_ONE = 3
 _AROUND, _OF_BATCH = 6, 2
 # libtest runs one iteration, then 50 batches of n iterations and 50 of 5 n, for n = 1 and n = 2.
 _OF_LIBTEST: Mapping[int, int] = {301: 1, 601: 2}
+# One sample at least, whatever a benchmark sets. divan counts the 50 ms for finding its overhead as time of the first.
+_BRIEF_OF_DIVAN = ("--sample-count=1", "--min-time=0.2", "--max-time=1")
+_SAMPLED_OF_DIVAN = ("--sample-count=1", "--min-time=1", "--max-time=2")
+_COUNTED_OF_DIVAN = ("--sample-count=1", "--min-time=0", "--skip-ext-time=true", "--threads=1", "--timer=os")
+# divan reads the clock for its precision, for four kinds of overhead, and around the only sample.
+_READINGS_OF_DIVAN = (202 + 4 * 200 + 2,)
 # Readings of the clock before libtest has timed its first iteration, at most, and in all of its batches.
 _EARLY, _BATCHES_OF_LIBTEST = 8, range(200, 213)
 _MILLISECOND = 1_000_000
 # Digits of criterion's time: the harness keeps its arguments, so two runs differ unless these are equally long.
 _DIGITS = 12
-_HARNESS = r"<?(?:criterion|divan|test)::|.*/(?:criterion|divan)-\d[^/]*/|(?:.*/)?library/test/src/"
+# divan's AllocProfiler allocates for the benchmark.
+_HARNESS = (
+    r"<?(?:criterion|divan(?!::alloc::)|test)::|.*/criterion-\d[^/]*/|.*/divan-\d[^/]*/(?!src/alloc\.rs)"
+    r"|(?:.*/)?library/test/src/"
+)
 _MEASURED = re.compile(
     r"^test (?P<name>\S.*?) +\.\.\. bench: +(?P<time>[\d,.]+) ns/iter \(\+/- [\d,.]+\)"
     r"(?: = (?P<rate>[\d,]+) MB/s)?\s*$",
     re.MULTILINE,
 )
+_TIME = r"[\d.]+ (?:ns|µs|ms|s|m|h|d) +│ "
+# Fastest, slowest, median, mean, samples, iterations; nothing but the lines between them in the row of a group.
+_ROW = re.compile(
+    r"(?P<above>(?:│  |   )*)[├╰]─ (?P<name>.*?) +"
+    rf"(?:{_TIME}{_TIME}(?P<median>{_TIME}){_TIME}\d+ +│ \d+|(?:│ +){{4}}│)"
+)
+_ROOT = re.compile(r"(?P<name>\S.*?) +fastest +│ .*│ iters")
+# The median, then the mean and two empty columns. Lines divide the six columns.
+_LINES = 5
+_AMOUNT = re.compile(r".* │ (?P<amount>[\d.]+|inf) (?P<scale>(?:[KMGTP]i?)?)(?P<unit>B|item|char)/s +│ [^│]*│ +│")
+_OF_THREADS = re.compile(r"t=\d+")
+_SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SCALES = {"": 1.0}
+for _power, _letter in enumerate("KMGTP", 1):
+    _SCALES |= {_letter: 1e3**_power, f"{_letter}i": 1024.0**_power}
 _FAILED = re.compile(r"^test (?P<name>\S.*?) +\.\.\. FAILED", re.MULTILINE)
 _IGNORED = re.compile(r"^test (?P<name>\S.*?) +\.\.\. ignored\b", re.MULTILINE)
 _TOTAL_LINE = re.compile(r"^test result: (?P<what>\w+)\. .*?(?P<measured>\d+) measured;.*\n?", re.MULTILINE)
@@ -145,7 +171,8 @@ def iterated(call: Call) -> str:
     """
     text = tool_files.first_text(call.folder, _READINGS).strip()
     count, harness = int(text) if text.isdecimal() else 0, _selected(call)[0][1].harness
-    if count not in _BATCHES_OF_LIBTEST if harness == _LIBTEST else not _is_whole(count, call.iterations):
+    fixed = {_LIBTEST: _BATCHES_OF_LIBTEST, _DIVAN: _READINGS_OF_DIVAN}.get(harness)
+    if count not in fixed if fixed else not _is_whole(count, call.iterations):
         why = "it reads the clock itself, or its harness measures something else than time"
         raise ToolOutputError(f"its number of iterations cannot be fixed: {why} ({count} readings of the clock)")
     return text
@@ -177,7 +204,11 @@ def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
             first = _MILLISECOND // _OF_LIBTEST[call.iterations]
             env |= {"PERFFLOW_CLOCK_EARLY": str(_EARLY), "PERFFLOW_CLOCK_EARLY_NS": str(first)}
         chosen = (own, "--exact") if own else _filter(call)
-        return Invocation((bench.program, "--bench", *chosen), env, _output_file(call, number).name, bench.cwd)
+        return Invocation((bench.program, "--bench", *chosen), env, _output_file(call, number, bench).name, bench.cwd)
+    if bench.harness == _DIVAN:
+        chosen = ("--exact", own) if own else _filter(call)
+        argv = (bench.program, "--bench", "--color=never", "--bytes-format=decimal", *_how_of_divan(call), *chosen)
+        return Invocation(argv, env, _output_file(call, number, bench).name, bench.cwd)
     env["CRITERION_HOME"] = str(_criterion_folder(call, number))
     how: tuple[str, ...] = _CRITERION
     if call.iterations:
@@ -189,6 +220,12 @@ def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
         how = (*_CRITERION, *_brief(call))
     chosen = (criterion_files.exactly(own),) if own else _filter(call)
     return Invocation((bench.program, *how, *chosen), env, cwd=bench.cwd)
+
+
+def _how_of_divan(call: Call) -> tuple[str, ...]:
+    if call.iterations:
+        return (*_COUNTED_OF_DIVAN, f"--sample-size={call.iterations:0{_DIGITS}}")
+    return {Effort.BRIEF: _BRIEF_OF_DIVAN, Effort.SAMPLED: _SAMPLED_OF_DIVAN}.get(call.effort, ())
 
 
 def _brief(call: Call) -> tuple[str, ...]:
@@ -206,7 +243,7 @@ def _wanted(call: Call[Options]) -> int:
 def outputs(call: Call) -> tuple[Path, ...]:
     """Return the files that the executables left; ``parse`` reports missing ones."""
     files = (criterion_files.ABOUT, criterion_files.SAMPLE)
-    patterns = (*(f"criterion/**/new/{name}" for name in files), f"{_LIBTEST}-*.txt")
+    patterns = (*(f"criterion/**/new/{name}" for name in files), f"{_LIBTEST}-*.txt", f"{_DIVAN}-*.txt")
     return tuple(sorted(path for text in patterns for path in call.folder.glob(text) if tool_files.left(path)))
 
 
@@ -216,7 +253,7 @@ def executed(call: Call) -> tuple[Path, ...]:
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Read the seconds per iteration of every batch of criterion, and the median of every benchmark of libtest.
+    """Read the seconds per iteration of every batch of criterion, and the medians of libtest's and divan's benchmarks.
 
     Raises ToolOutputError if nothing was built, if no benchmark ran, or if a file is missing or invalid.
     """
@@ -224,9 +261,11 @@ def parse(call: Call, usage: Usage) -> Parsed:
     warnings: dict[str, None] = {}
     for number, bench in _selected(call):
         if bench.harness == _LIBTEST:
-            text = tool_files.read_text(_output_file(call, number))
+            text = tool_files.read_text(_output_file(call, number, bench))
             ignored = frozenset(tool_files.clean_name(found["name"]) for found in _IGNORED.finditer(text))
             readings += _named(call, bench, libtest_readings(text), ignored)
+        elif bench.harness == _DIVAN:
+            readings += _named(call, bench, divan_readings(tool_files.read_text(_output_file(call, number, bench))))
         else:
             readings += _named(call, bench, _criterion_readings(call, _criterion_folder(call, number), warnings))
     names = [(reading.benchmark, reading.metric) for reading in readings]
@@ -284,6 +323,40 @@ def libtest_readings(text: str) -> Iterator[Reading]:
             yield Reading("throughput", megabytes * 1e6, name)
 
 
+def divan_readings(text: str) -> Iterator[Reading]:
+    """Yield the median of seconds per iteration from divan's tree, and of amounts per second if a benchmark counts any.
+
+    Benchmarks are called by their paths. Raises ToolOutputError if a benchmark runs with several numbers of threads,
+    which cannot be chosen one by one.
+    """
+    path: list[str] = []
+    name, metrics = "", set[str]()
+    for line in text.splitlines():
+        if root := _ROOT.fullmatch(line):
+            path = [root["name"]]
+        elif row := _ROW.fullmatch(line):
+            path = [*path[: len(row["above"]) // 3 + 1], row["name"]]
+            if not row["median"]:
+                continue
+            if _OF_THREADS.fullmatch(row["name"]):
+                several = "::".join(path[:-1])
+                why = f"{several[:80]} runs with several numbers of threads, of which one name has one result"
+                raise ToolOutputError(f"{why}; set one with `env: {{DIVAN_THREADS: {row['name'][2:]}}}`")
+            name, metrics = tool_files.clean_name("::".join(path)), set()
+            figure, unit = row["median"].split()[:2]
+            median = tool_files.number_in(figure, f"time of {name[:80]}")
+            yield Reading("time", tool_files.positive(median, f"time of {name[:80]}") * _SECONDS[unit], name)
+        elif line.count(" │") >= _LINES and "/s " in line:
+            amount = _AMOUNT.fullmatch(line)
+            if not amount or not name:
+                raise ToolOutputError(f"the amounts of {name[:80] or 'no benchmark'} are damaged")
+            metric = "throughput" if amount["unit"] == "B" else "rate"
+            if metric not in metrics and amount["amount"] != "inf":
+                metrics.add(metric)
+                number = tool_files.number_in(amount["amount"], f"{metric} of {name[:80]}")
+                yield Reading(metric, number * _SCALES[amount["scale"]], name)
+
+
 def _named(
     call: Call, bench: _Bench, found: Iterator[Reading], passed_over: AbstractSet[str] = frozenset()
 ) -> list[Reading]:
@@ -330,8 +403,8 @@ def _criterion_folder(call: Call, number: int) -> Path:
     return call.folder / "criterion" / str(number)
 
 
-def _output_file(call: Call, number: int) -> Path:
-    return call.folder / f"{_LIBTEST}-{number}.txt"
+def _output_file(call: Call, number: int, bench: _Bench) -> Path:
+    return call.folder / f"{bench.harness}-{number}.txt"
 
 
 ADAPTER = Adapter(

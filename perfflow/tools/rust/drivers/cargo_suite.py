@@ -32,6 +32,8 @@ from typing import Any
 
 LISTED = re.compile(r"^(?P<name>.+): benchmark$")
 LIBTEST = re.compile(r"^\d+ tests?, \d+ benchmarks?$")
+BRANCHES = ("├─ ", "╰─ ")
+"""Start of a line in divan's list, which is a tree without the benchmarks' arguments."""
 PATIENCE = 300
 """Time limit for listing in s; listing also sets up the benchmarks, which may take long."""
 LINES = (1, 2, "1", "2", "limited", "full", "line-tables-only")
@@ -200,25 +202,42 @@ def standard_libraries() -> list[str]:
 
 
 def listed(bench: dict[str, Any], artifact: Mapping[str, Any], patterns: Sequence[str]) -> None:
-    """Add the benchmarks' ids and the harness. libtest ends its list with a total, criterion does not."""
+    """Add the benchmarks' ids and the harness. libtest ends its list with a total, divan draws a tree."""
     argv = [artifact["executable"], "--bench", "--list", *patterns]
-    cwd, env = bench["cwd"], {**os.environ, **bench["env"]}
+    lines = printed(bench, argv, {})
+    names = [match["name"] for match in map(LISTED.match, lines) if match]
+    is_libtest, is_divan = any(map(LIBTEST.match, lines)), any(line.startswith(BRANCHES) for line in lines)
+    if is_divan:
+        # divan lists whole names only for cargo-nextest. Ignored benchmarks are left out.
+        terse = printed(bench, [*argv, "--format=terse"], {"NEXTEST": "1"})
+        names = [match["name"] for match in map(LISTED.match, terse) if match]
+    elif not names and not is_libtest and not patterns and any(line.strip() for line in lines):
+        what = "something else when asked for its benchmarks: not of criterion, divan or libtest"
+        sys.exit(f"{bench['target']} prints {what}")
+    bench["harness"] = "divan" if is_divan else "libtest" if is_libtest else "criterion"
+    bench["ids"] = {shown(name, artifact) if is_divan else name: name for name in names}
+
+
+def printed(bench: Mapping[str, Any], argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """Return the lines that an executable prints when asked for its benchmarks."""
+    cwd, variables = bench["cwd"], {**os.environ, **bench["env"], **env}
     try:
-        done = subprocess.run(argv, cwd=cwd, env=env, stdin=DEVNULL, stdout=PIPE, timeout=PATIENCE, check=True)
+        done = subprocess.run(argv, cwd=cwd, env=variables, stdin=DEVNULL, stdout=PIPE, timeout=PATIENCE, check=True)
     except OSError as error:
         sys.exit(f"{bench['target']} cannot be asked for its benchmarks: {argv[0]}: {error.strerror}")
     except subprocess.CalledProcessError as error:
         said = f"{argv[0]} --bench --list exited with {error.returncode}"
-        sys.exit(f"{bench['target']} does not list its benchmarks ({said})")
+        hint = "; divan does since 0.1.19" if env else ""
+        sys.exit(f"{bench['target']} does not list its benchmarks ({said}){hint}")
     except subprocess.TimeoutExpired:
         sys.exit(f"{bench['target']} does not list its benchmarks within {PATIENCE} s")
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    names = [match["name"] for match in map(LISTED.match, lines) if match]
-    is_libtest = any(LIBTEST.match(line) for line in lines)
-    if not names and not is_libtest and not patterns and any(line.strip() for line in lines):
-        sys.exit(f"{bench['target']} prints something else when asked for its benchmarks: not of criterion or libtest")
-    bench["harness"] = "libtest" if is_libtest else "criterion"
-    bench["ids"] = {name: name for name in names}
+    return done.stdout.decode("utf-8", "replace").splitlines()
+
+
+def shown(path: str, artifact: Mapping[str, Any]) -> str:
+    """Return the name of a divan benchmark: its path in the bench target."""
+    target = artifact["target"]["name"].replace("-", "_")
+    return path.removeprefix(f"{target}::").replace("::", "/")
 
 
 def copied(path: Path, target: Path) -> str:
@@ -237,7 +256,7 @@ def name_apart(benches: Iterable[dict[str, Any]]) -> None:
     targets = Counter(bench["target"] for bench in benches)
     for bench in benches:
         where = bench["target"] if targets[bench["target"]] == 1 else f"{bench['package']}/{bench['target']}"
-        bench["ids"] = {name if ids[name] == 1 else f"{where}/{name}": name for name in bench["ids"]}
+        bench["ids"] = {name if ids[name] == 1 else f"{where}/{name}": own for name, own in bench["ids"].items()}
 
 
 if __name__ == "__main__":
