@@ -357,7 +357,7 @@ def _with_source(
     if item.tool.is_attached(item.step.with_) and not item.step.benchmark:
         return item
     if not item.step.benchmark:
-        if not draft.wrong_keys(loc) & {"", "with", "benchmark", "run", "argv"}:
+        if not draft.wrong_keys(loc) & {"", "uses", "with", "benchmark", "run", "argv"}:
             hint = "add `with: {command: ...}`, or `benchmark:`"
             hint += ", or `duration:`, the length of the recording" if "pid" in item.step.with_ else ""
             hint += ", or `file:`, a source file" if "file" in item.tool.options.model_fields else ""
