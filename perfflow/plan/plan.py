@@ -83,7 +83,8 @@ class Plan:
 
     def stage(self, name: str) -> Stage:
         """Return a stage; an empty one if the workflow lacks it, for steps that perfflow adds."""
-        return self.workflow.stages.get(name, Stage())
+        found = self.workflow.stages.get(name)
+        return Stage() if found is None else found
 
     def cells_of(self, step_id: str) -> tuple[Planned, ...]:
         """Return all cells of one step of the file."""
