@@ -25,9 +25,11 @@ _SHORT_FORMS: dict[str, list[dict[str, Any]]] = {
 
 def schema() -> dict[str, Any]:
     """Return the schema (draft 2020-12) with the short forms that the models accept before validation."""
-    for part in WorkflowPart.__subclasses__():
+    parts = [WorkflowPart]
+    for part in parts:
         # Old versions of pydantic cannot serialize a default whose model was not built yet.
         part.model_rebuild()
+        parts += part.__subclasses__()
     found = Workflow.model_json_schema(by_alias=True, mode="validation")
     _add_tools(found["$defs"])
     for name, forms in _SHORT_FORMS.items():
