@@ -79,7 +79,7 @@ def test_a_profile_of_whatever_regressed_goes_along(
 ) -> None:
     found = opened(
         f"  baseline:\n    - {{id: a, {COMMAND}}}\n    - {{id: b, {COMMAND}}}\n"
-        "  profile:\n    - {id: p, uses: callgrind, benchmark: '*'}\n"
+        "  profile:\n    - {id: p, uses: perf, benchmark: '*'}\n"
     )
 
     assert steps(shared(found, in_trees=True)) == [("build", "a", "p"), ("build", "b", "p")]
