@@ -63,7 +63,7 @@ def behind(argv: Sequence[str], env: Mapping[str, str], cwd: Path, ask: Ask) -> 
         if following is None:
             break
         found = following
-    # A script whose first line names an interpreter is no launcher. It matters only for a shim behind it.
+    # A script is no launcher, but the interpreter that its first line names may be a shim.
     return found if found.launchers else Started(tuple(argv), {})
 
 

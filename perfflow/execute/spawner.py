@@ -221,7 +221,7 @@ def _leave_out_start(figures: dict[str, Any], shell: tuple[int, int, int], secon
     figures["shell_start"] = seconds
     used = shell[1] / 1e9
     total = figures["user"] + figures["system"]
-    # The kernel divides CPU time into user and system time by its ticks, so there is no better share of the start.
+    # How much of the start was user time is not known, so both are reduced by the same share.
     rest = max(0.0, total - used) / total if total else 0.0
     figures["user"], figures["system"] = figures["user"] * rest, figures["system"] * rest
     if "main_cpu" in figures:

@@ -26,8 +26,8 @@ def notes(result: Result) -> Iterator[str]:
     measured = not any(sides_of(result))
     about: dict[str, dict[str, None]] = {}
     for row in result.benchmarks:
-        for text in _notes_of(row, measured=measured):
-            about.setdefault(text, {})[row.name if text.startswith("judged by") else row.title] = None
+        for subject, text in _notes_of(row, measured=measured):
+            about.setdefault(text, {})[subject] = None
     for step in result.steps:
         for text in step.warnings:
             about.setdefault(text, {})[f"step {step.id}"] = None
@@ -50,20 +50,21 @@ def median_note(result: Result) -> str:
     return next((note for note in notes(result) if note.endswith(OTHER_THAN_MEDIANS)), "")
 
 
-def _notes_of(row: Benchmark, *, measured: bool) -> Iterator[str]:
+def _notes_of(row: Benchmark, *, measured: bool) -> Iterator[tuple[str, str]]:
+    """Yield each note with what it is about: the benchmark, or the row."""
     if (row.gating or row.leading) and row.why and row.metric in TIMES and row.why != HAS_TARGET:
-        yield f"judged by {in_words(row.metric)}: {row.why}"
+        yield row.name, f"judged by {in_words(row.metric)}: {row.why}"
     if row.gating and row.statistic != "value" and differ_from_medians(row):
-        yield OTHER_THAN_MEDIANS
+        yield row.title, OTHER_THAN_MEDIANS
     sides = [side for side in (row.baseline, row.candidate) if side]
     if any(inner_p99(side) is None and inner_p99(side, 0) is not None for side in sides):
-        yield _NO_P99
+        yield row.title, _NO_P99
     few = [side.n for side in sides if side.low is None or side.high is None]
     if few:
         key = " (`runs: 6`)" if measured else ""
         counted = f"{min(few)} samples are" if min(few) > 1 else "1 sample is"
-        yield f"{counted} too few for a 95% interval; at least 6 are needed{key}"
-    yield from row.warnings
+        yield row.title, f"{counted} too few for a 95% interval; at least 6 are needed{key}"
+    yield from ((row.title, text) for text in row.warnings)
 
 
 def sides_of(result: Result) -> Iterator[tuple[str, str]]:

@@ -140,8 +140,7 @@ def _require(problems: Iterable[Problem], names: Sequence[str]) -> None:
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     every = f"benchmarks: {', '.join(shown)}{more}"
     last = found[-1]
-    hint = f"{last.hint}{' ' if last.hint.endswith('?') else '; '}{every}" if last.hint else every
-    raise UserError((*found[:-1], replace(last, hint=hint)))
+    raise UserError((*found[:-1], replace(last, hint=f"{last.hint} ({every})" if last.hint else every)))
 
 
 def _names_in(draft: Draft, plan: Plan) -> Iterator[tuple[Loc, str]]:

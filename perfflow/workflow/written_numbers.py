@@ -6,10 +6,22 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 
-class WrittenInt(int):
-    """An int with its text, which ``str`` returns. Results of arithmetic are plain ints."""
+class _Written:
+    """A number with its text, which ``str`` returns."""
 
     text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def __getnewargs__(self) -> Any:
+        return (self.text,)
+
+
+class WrittenInt(_Written, int):
+    """Results of arithmetic are plain ints."""
 
     def __new__(cls, text: str) -> Self:
         """Read a decimal number, or one with the prefix ``0x`` or ``0o``. Raises ValueError."""
@@ -17,33 +29,15 @@ class WrittenInt(int):
         made.text = text
         return made
 
-    def __str__(self) -> str:
-        return self.text
 
-    __repr__ = __str__
-
-    def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]
-        return (self.text,)
-
-
-class WrittenFloat(float):
-    """A float with its text, which ``str`` returns. Results of arithmetic are plain floats."""
-
-    text: str
+class WrittenFloat(_Written, float):
+    """Results of arithmetic are plain floats."""
 
     def __new__(cls, text: str) -> Self:
         """Read a number as YAML writes it, ``.inf`` and ``.nan`` included. Raises ValueError."""
         made = super().__new__(cls, text.lower().replace(".inf", "inf").replace(".nan", "nan"))
         made.text = text
         return made
-
-    def __str__(self) -> str:
-        return self.text
-
-    __repr__ = __str__
-
-    def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]
-        return (self.text,)
 
 
 def whole(text: str) -> int:

@@ -211,7 +211,7 @@ def test_of_several_that_regressed_the_worst_is_taken_and_the_others_are_named(a
         assert (status, found["first_bad"]["revision"]) == (0, ids[2])
     refused = perfflow("bisect", "flow.yaml", "--good", ids[1], "--benchmark", "thwo", cwd=root)
     assert refused.returncode == 2
-    assert "did you mean `two`? benchmarks: one, two" in refused.stderr
+    assert "did you mean `two`? (benchmarks: one, two)" in refused.stderr
 
 
 def test_a_benchmark_that_fails_on_one_side_is_named_and_the_others_are_compared(around: Path) -> None:

@@ -60,7 +60,7 @@ def test_one_benchmark_of_a_gate_is_chosen(project: Path) -> None:
     for name in ("gate", "plan"):
         refused = perfflow(name, "flow.yaml", "--benchmark", "othre", cwd=project)
         assert refused.returncode == 2
-        assert "did you mean `other`? benchmarks: cost, other" in refused.stderr
+        assert "did you mean `other`? (benchmarks: cost, other)" in refused.stderr
 
 
 def test_the_default_base_is_named_where_there_is_none(project: Path) -> None:

@@ -386,6 +386,8 @@ def test_a_failure_block_says_all_that_is_needed(tmp_path: Path, monkeypatch: py
     (folder / "steps/x/stderr").touch()
     block = failure_block(failed(BENCH), folder, {"bench": BENCH}, typed)
     assert without_log == [line for line in block if "log:" not in line]
+    # `--only` does not know a step that perfflow added.
+    assert failure_block(failed(BENCH), folder, {}, typed) == block[:-1]
     assert block == [
         "    $ ./old 'a b'",
         "    exit status 3",

@@ -123,11 +123,11 @@ def test_a_choice_that_matches_nothing_shows_the_names(project: Project) -> None
     project.write("bench_fib.py", FIB)
     told = errors(project, SUITE, benchmarks=["fib", "first"])
     assert told[0] == "error: --benchmark fib: no benchmark matches"
-    assert told[1].endswith("benchmarks: first, bench_fib.py::test_fib, bench_fib.py::test_other")
+    assert told[1].endswith("(benchmarks: first, bench_fib.py::test_fib, bench_fib.py::test_other)")
     assert project.told.taken == []
     # The names of commands are known without running anything.
     flow = SUITE.partition("    - {id: suite")[0]
-    assert errors(project, flow, benchmarks=["frist"])[1] == "  hint: did you mean `first`? benchmarks: first"
+    assert errors(project, flow, benchmarks=["frist"])[1] == "  hint: did you mean `first`? (benchmarks: first)"
 
 
 def test_names_that_cannot_be_listed_are_checked_after_the_first_run(project: Project) -> None:
@@ -173,7 +173,7 @@ def test_a_long_list_is_cut(project: Project, tmp_path: Path) -> None:
     project.write("bench_fib.py", many)
     told = "\n".join(errors(project, '\ntargets: {"**test_99": {time: <1s}}' + SUITE))
     assert "bench_fib.py::test_9" in told
-    assert told.endswith(" and 31 more")
+    assert told.endswith(" and 31 more)")
 
 
 def test_a_workflow_from_memory_is_told_how_to_run(project: Project) -> None:

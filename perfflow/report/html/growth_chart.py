@@ -24,7 +24,7 @@ MOST_SIZES = 8
 
 
 def growth_figure(line: GrowthLine, criteria: Criteria, names: Mapping[str, str] = SIDE_NAMES) -> Markup:
-    """Return the chart of one growth with its caption; '' if there is no curve. ``names``: of the sides.
+    """Return the chart of one growth with its caption; '' if there is no curve. ``names``: what the sides are called.
 
     Both axes are logarithmic, so a power of the size is a straight line. Values of 0 cannot be drawn.
     """

@@ -204,7 +204,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
 
 
 def _is_timed(frames: Sequence[Frame], harness: str) -> bool:
-    """Return whether a harness calls what the stack runs, directly or not, or there is no harness."""
+    """Return whether the harness called the running function, directly or not; True without a harness."""
     return not harness or (any(frame.is_of(harness) for frame in frames) and not frames[-1].is_of(harness))
 
 
