@@ -76,6 +76,16 @@ def test_the_program_behind_a_shim_is_started(name: str, project: Project, place
     assert notes == [f"{real} is started and timed directly, without the {name} shim `tool`"]
 
 
+def test_a_profiler_starts_the_program_behind_a_shim_too(project: Project, place: Path) -> None:
+    real = _manager(place, "pyenv")
+    _executable(real, f"#!{sys.executable}\nprint(sum(number % 7 for number in range(3_000_000)))\n")
+    found = project.run(
+        "stages:\n  baseline: [{id: one, run: tool, runs: 2}]\n  profile: [{id: where, uses: auto, benchmark: one}]\n"
+    )
+    assert step(found, "where").status == "done"
+    assert "exec" not in [line.split()[0] for line in (place / "asked").read_text().splitlines()]
+
+
 def test_the_interpreter_of_a_script_may_be_a_shim(project: Project, place: Path) -> None:
     real = _manager(place, "pyenv")
     project.write("script", "#!/usr/bin/env tool\n", executable=True)

@@ -227,6 +227,8 @@ class ProfilerCalls:
         suite = self._suite.call(side, folder, self._subject.only, iterations) if self._runs_suite else None
         if suite:
             prepared = self._suite.under(prepared, suite)
+        else:
+            prepared, _ = invoke.without_launchers(self._session.spawner(), prepared, folder)
         if effort.runs > 1:
             command = (*_REPEATING, str(effort.runs), *prepared.argv)
             call = replace(prepared.call, command=command) if prepared.call else None
