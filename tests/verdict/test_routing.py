@@ -285,6 +285,13 @@ def test_the_next_step_is_a_sentence_and_a_command_with_short_revisions() -> Non
     assert route.command == f"perfflow bisect flow.yaml --good {'b' * 12} --bad {'c' * 12} --only core/parse"
 
 
+def test_the_next_step_after_a_failed_check_measures_too() -> None:
+    steps = [CHECK, planned("bench")]
+    events = [ended("bench"), ended("tests", "failed", "exit status 1")]
+    route = taken(findings({"core/parse": 1.0}, *events, steps=steps)[0])
+    assert route.command == f"perfflow gate flow.yaml --base {'b' * 12} --head {'c' * 12}"
+
+
 def test_the_next_step_names_a_slowdown_once_and_every_other_metric() -> None:
     found, _ = findings({"core/parse": 1.25, "core/write": 1.25})
     parse, write = found.rows
