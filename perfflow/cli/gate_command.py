@@ -20,6 +20,12 @@ def _options() -> list[click.Parameter]:
             metavar="best-Nd",
             help="Use as base the best revision of the last N days in the history of this machine.",
         ),
+        click.Option(
+            ["--overlay"],
+            multiple=True,
+            metavar="PATH",
+            help="Use head's files under this path on both sides, such as benchmarks that base lacks; may be repeated.",
+        ),
         *stored_gate.OPTIONS,
     ]
     found: list[click.Parameter] = []
@@ -35,6 +41,8 @@ def _gate(*, base_results: str | None, across_machines: bool, fail_on: str | Non
     named = [name for name, is_given in {**bases, "--base-results": base_results is not None}.items() if is_given]
     if len(named) > 1:
         raise UserError.of(f"{' and '.join(named)} exclude each other: each names a base", "leave out all but one")
+    if base_results is not None and options["overlay"]:
+        raise UserError.of("--overlay changes the base's tree, and --base-results measures no base", "leave it out")
     if base_results is not None:
         return stored_gate.gate(stored_gate.StoredBaseOptions(base_results, across_machines, fail_on), options)
     for name, is_given in (("--across-machines", across_machines), ("--fail-on", fail_on)):

@@ -93,6 +93,7 @@ def command(
     unproven: str,
     place: PlacementOptions,
     against: str | None = None,
+    overlay: tuple[str, ...] = (),
 ) -> int:
     """Run WORKFLOW: a file, or the name of a workflow in ./workflows or in the library.
 
@@ -116,6 +117,7 @@ def command(
     if apply:
         _require_appliable(opened, selected)
     base, chosen = _base(opened, selected, base, against if not resume else "", head)
+    chosen |= {"overlay": _overlay(opened, overlay)} if overlay else {}
     if dry_run:
         return _dry_run(opened, selected, base, head, total)
     if left_out and (why := _missing(opened, selected)):
@@ -123,7 +125,7 @@ def command(
     # Base and head are the two sides that a target on a change needs.
     problems = (problem for problem in opened.problems if not (base and problem.rule == ONE_SIDED))
     click.echo("".join(f"{problem.render()}\n" for problem in problems), nl=False, err=True)
-    words = _words(workflow, settings, benchmarks, base, head)
+    words = [*_words(workflow, settings, benchmarks, base, head), *(f"--overlay={path}" for path in overlay)]
     resumed = find(opened.root, resume) if resume else None
     chosen |= place.chosen(resumed, settings)
     chosen |= {} if base is None else {"base": base, "head": head, "command": words}
@@ -189,6 +191,12 @@ def _base(
     best = best_revision(opened, selected, against, head, note)
     note(best.text)
     return best.revision, {"about_base": best.about, "cautions": (best.text,)}
+
+
+def _overlay(opened: Opened, paths: Sequence[str]) -> tuple[str, ...]:
+    from perfflow.trees.overlay import inside
+
+    return inside(opened.root, Path.cwd(), paths)
 
 
 def _missing(opened: Opened, selected: frozenset[str]) -> str:

@@ -20,7 +20,8 @@ class TreeFacts:
     """The tree of one side; '' and None for facts that a kind of tree does not have.
 
     ``kind`` is ``folder``, ``working tree``, ``revision``, STORED or KEPT. ``name`` is the revision as it was typed,
-    ``tree`` git's hash of the files.
+    ``tree`` git's hash of the files. ``overlay``: paths whose files are head's on both sides of a gate, of which
+    ``replaced`` files differ from the base's own.
     """
 
     kind: str = ""
@@ -35,6 +36,8 @@ class TreeFacts:
     version: str = ""
     started: str = ""
     machine: str = ""
+    overlay: tuple[str, ...] = ()
+    replaced: int = 0
 
 
 def tree_of(trees: Mapping[str, Any], side: Side) -> TreeFacts:

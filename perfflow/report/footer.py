@@ -134,7 +134,8 @@ def environment_of(result: Result) -> Iterator[tuple[str, str]]:
         yield "noise", describe(machine["noise"])
     tree = tree_of(result.trees, Side.BASELINE)
     if tree.revision:
-        yield "tree", _revision(tree.revision, tree)
+        overlay = f", with head's {', '.join(tree.overlay)}" if tree.overlay else ""
+        yield "tree", f"{_revision(tree.revision, tree)}{overlay}"
     if run.library:
         yield "library", "; ".join(f"{item.reference} at {item.commit[:12]}" for item in run.library)
     yield "run", f"{run.id}, perfflow {run.version}, seed {run.seed}, started {run.started}{_took(result)}"

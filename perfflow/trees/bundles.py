@@ -24,10 +24,10 @@ CLONES_OF = "clones"
 
 
 def commit_of(repository: Repository, state: State) -> str:
-    """Return a commit with the tree that a slot shows for a state; with submodules, this tree contains their files."""
+    """Return a commit with the tree that a slot shows for a state; it may contain files of submodules and of head."""
     if repository.tree(state.commit) == state.tree:
         return state.commit
-    return commits.write(repository, state.tree, [state.commit], "The tree with its submodules")
+    return commits.write(repository, state.tree, [state.commit], "The tree as it is measured")
 
 
 def write_source(repository: Repository, folder: Path, states: Mapping[str, str], *, bundle: bool) -> Path:

@@ -98,7 +98,8 @@ def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]
     steps = [row.step for row in rows] + [measured.get((item.benchmark, item.metric), "") for item in missed]
     base, head = (tree_of(found.record.trees, side) for side in Side)
     if two:
-        at = [] if head.kind == "working tree" else ["--head", str(head.revision)]
+        at = [f"--overlay={path}" for path in base.overlay]
+        at += [] if head.kind == "working tree" else ["--head", str(head.revision)]
         selected = _only(found, dict.fromkeys(filter(None, steps)))
         yield shlex.join(["perfflow", "gate", run.file, "--base", str(base.revision), *at, *params, *selected])
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
 from perfflow.store.subrun import Subrun
 from perfflow.tools.adapter import Role
+from perfflow.trees.overlay import overlaid
 from perfflow.trees.repository import Repository, State
 from perfflow.trees.shared_crates import share_crates
 from perfflow.trees.slots import Slot, Slots, open_slots
@@ -171,19 +173,24 @@ def ends(repository: Repository, base: str, head: str | None) -> tuple[str, str]
     return tip, repository.merge_base(base, tip)
 
 
-def states(repository: Repository, base: str, head: str | None) -> tuple[State, State, dict[str, Any]]:
+def states(
+    repository: Repository, base: str, head: str | None, overlay: Sequence[str] = ()
+) -> tuple[State, State, dict[str, Any]]:
     """Return the states of base and head, and their description for the result.
 
-    The base is the merge base of head and the revision ``base``. Without a revision, head is the working tree as it
-    is. Raises UserError for unknown revisions, and with the remedy for shallow clones.
+    The base is the merge base of head and the revision ``base``, with head's files under the paths ``overlay``. Without
+    a revision, head is the working tree as it is. Raises UserError for unknown revisions, with the remedy for shallow
+    clones, and as ``overlaid`` does.
     """
     tip, parted = ends(repository, base, head)
-    one = at(repository, parted)
     other = at(repository, tip) if head else snapshot(repository)
+    one, replaced = overlaid(repository, at(repository, parted), other, overlay)
     told: dict[str, Any] = {
         "baseline": {"kind": "revision", "revision": parted, "name": base, "tree": one.tree},
         "candidate": {"kind": "revision" if head else "working tree", "revision": tip, "name": head or "HEAD"},
     }
     told["candidate"]["tree"] = other.tree
     told["candidate"]["dirty"] = other.tree != repository.tree(tip)
+    if overlay:
+        told["baseline"] |= {"overlay": list(overlay), "replaced": replaced}
     return one, other, told

@@ -61,7 +61,7 @@ def _entries(repository: Repository, base: State, name: Path, library: Library) 
         def shown(path: Path) -> Path:
             """Write the base's copy of a file below ``top``, and return its path."""
             inside = Path(*path.resolve().relative_to(top).parts)
-            done = repository.git().attempt("cat-file", "blob", f"{base.tree}:{inside.as_posix()}")
+            done = repository.git().attempt("cat-file", "blob", f"{base.commit}:{inside.as_posix()}")
             if done.status == 0:
                 path.resolve().parent.mkdir(parents=True, exist_ok=True)
                 path.resolve().write_bytes(done.stdout)

@@ -93,6 +93,8 @@ class RunRequest:
     """The revision whose merge base with head is the baseline; None if base and head are not compared."""
     head: str | None = None
     """The candidate's revision; None for the working tree as it is."""
+    overlay: Sequence[str] = ()
+    """Paths of the tree whose files both sides take from the candidate."""
     about_base: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the base for the result, if perfflow chose it."""
     cautions: Sequence[str] = ()
@@ -235,7 +237,13 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
     benchmarks = () if request.part else request.benchmarks
     steps = select(opened.plan, request.stages, request.only, request.start, benchmarks)
     trees = tree_jobs.run_trees(
-        opened, steps, request.base, request.head, request.resume, elsewhere=request.placement is not None
+        opened,
+        steps,
+        request.base,
+        request.head,
+        request.resume,
+        overlay=request.overlay,
+        elsewhere=request.placement is not None,
     )
     expected, cautions = _expected(opened) if request.checks_noise else ([], [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]

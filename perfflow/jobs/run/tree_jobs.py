@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass
+from perfflow.model.readings import Side
+from perfflow.model.tree_facts import tree_of
 from perfflow.session import earlier_run
 from perfflow.session.open_workflow import Opened
 from perfflow.session.session import RunSession
@@ -40,9 +42,18 @@ class RunTrees:
         if self.base is None or self.head is None:
             return []
         if self.base.tree == self.head.tree:
-            return ["base and head are the same code: any difference between them is noise"]
+            return [*self._overlaid(), "base and head are the same code: any difference between them is noise"]
         dirty = bool(self.told and self.told["candidate"].get("dirty"))
-        return ["head is the working tree with its uncommitted changes; `--head HEAD` leaves them out"] if dirty else []
+        text = "head is the working tree with its uncommitted changes; `--head HEAD` leaves them out"
+        return [*self._overlaid(), *([text] if dirty else [])]
+
+    def _overlaid(self) -> list[str]:
+        """Return what the user should know of files of head in the base; empty if there are none."""
+        facts = tree_of(self.told or {}, Side.BASELINE)
+        if not facts.overlay:
+            return []
+        files = f"{facts.replaced} files differ" if facts.replaced != 1 else "1 file differs"
+        return [f"base is measured with head's {', '.join(facts.overlay)}: {files} from its own"]
 
 
 def _are_two(trees: Mapping[str, Any]) -> bool:
@@ -61,11 +72,13 @@ def with_builds(opened: Opened, selected: frozenset[str]) -> frozenset[str]:
     return selected.union(building_steps(opened.plan)) if in_trees else selected
 
 
-def _resumed_trees(opened: Opened, trees: Mapping[str, Any], base: str | None) -> RunTrees:
+def _resumed_trees(opened: Opened, trees: Mapping[str, Any], base: str | None, overlay: Sequence[str]) -> RunTrees:
     """Return base and head of a resumed run, as the run found them, even if the base has moved since.
 
-    An empty ``base`` stands for the run's own. Raises UserError if another base is requested or head has changed.
+    Empty values of ``base`` and ``overlay`` stand for the run's own. Raises UserError if others are requested, or if
+    head has changed.
     """
+    from perfflow.trees.overlay import overlaid
     from perfflow.trees.repository import open_repository
     from perfflow.trees.snapshots import at, snapshot
 
@@ -73,9 +86,13 @@ def _resumed_trees(opened: Opened, trees: Mapping[str, Any], base: str | None) -
     if base and base not in (was["name"], was["revision"]):
         text = f"this run compares with {was['name']}, not with {base}"
         raise UserError.of(text, "leave out --base, or start a new run without --resume")
+    facts = tree_of(trees, Side.BASELINE)
+    if overlay and set(overlay) != set(facts.overlay):
+        text = "this run was started with another --overlay" if facts.overlay else "this run has no --overlay"
+        raise UserError.of(text, "leave it out, or start a new run without --resume")
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
-    one = at(repository, was["revision"])
     other = at(repository, is_["revision"]) if is_["kind"] == "revision" else snapshot(repository)
+    one, _ = overlaid(repository, at(repository, was["revision"]), other, facts.overlay)
     if (one.tree, other.tree) != (was["tree"], is_["tree"]):
         text = "the code has changed since the run was interrupted"
         raise UserError.of(text, "undo the change, or start a new run without --resume")
@@ -89,6 +106,7 @@ def run_trees(
     head: str | None,
     resume: Path | None,
     *,
+    overlay: Sequence[str] = (),
     elsewhere: bool = False,
 ) -> RunTrees:
     """Return the trees that the run needs.
@@ -99,7 +117,7 @@ def run_trees(
     """
     before = earlier_run.trees(resume) if resume else {}
     if _are_two(before):
-        return _resumed_trees(opened, before, base)
+        return _resumed_trees(opened, before, base, overlay)
     if base is not None and resume is not None:
         raise UserError.of(f"{resume}: this run does not compare base and head", "leave out --base")
     candidates = any(item.role is Role.CANDIDATE and item.id in selected for item in opened.plan.steps)
@@ -119,7 +137,7 @@ def run_trees(
         return RunTrees(opened.draft, repository, unsure=unsure)
     from perfflow.jobs.gate.base_and_head import states
 
-    return RunTrees(opened.draft, repository, *states(repository, base, head), unsure=unsure)
+    return RunTrees(opened.draft, repository, *states(repository, base, head, overlay), unsure=unsure)
 
 
 def require_revisions(opened: Opened, base: str, head: str | None) -> None:
