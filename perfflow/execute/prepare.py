@@ -98,10 +98,10 @@ def ready(
     side: Side,
     folder: Path,
     ops: int | None = None,
-    only: str = "",
+    chosen: tuple[str, ...] = (),
     variables: Mapping[str, str] | None = None,
 ) -> Ready:
-    """Render a step for one side. ``only`` limits a suite to one benchmark, run briefly.
+    """Render a step for one side. ``chosen`` limits a suite to these benchmarks, run briefly, each in its own time.
 
     ``variables``: further environment variables of its processes. Raises PreparationError.
     """
@@ -109,9 +109,11 @@ def ready(
         prepared = _ready(context, planned, side, folder, ops, variables or {})
     except (ExpressionError, UnitError) as error:
         raise PreparationError(str(error)) from error
-    if only and prepared.call:
-        return replace(prepared, call=replace(prepared.call, only=only, effort=Effort.BRIEF))
-    return prepared
+    if not chosen or not prepared.call:
+        return prepared
+    timeout = prepared.timeout * len(chosen) if prepared.timeout else None
+    call = replace(prepared.call, chosen=chosen, effort=Effort.BRIEF, timeout=timeout)
+    return replace(prepared, call=call, timeout=timeout)
 
 
 def _ready(

@@ -396,7 +396,9 @@ class Bench:
         pace = self.paces.of(benchmark_name(self.planned, only))
         key = (side, ops, only, pace)
         if key not in self._prepared:
-            self._prepared[key] = self._direct(self.session.prepare(self.planned, side, self.run, ops, only, pace))
+            self._prepared[key] = self._direct(
+                self.session.prepare(self.planned, side, self.run, ops, (only,) if only else (), pace)
+            )
         return self._prepared[key]
 
     def _direct(self, prepared: Ready) -> Ready:

@@ -23,13 +23,13 @@ class OwnCode:
 
     def __init__(self, session: RunSession, run: StepRun) -> None:
         self._session, self._run = session, run
-        self._checked: set[tuple[Side, int | None, str]] = set()
+        self._checked: set[tuple[Side, int | None, tuple[str, ...]]] = set()
         self._files: dict[Side, dict[str, str]] = {}
 
     @contextmanager
     def checked(self, prepared: Ready) -> Iterator[Ready]:
         """Yield the call, which is not timed, with its modules recorded. Raises Failure if code of another tree ran."""
-        key = (prepared.side, prepared.ops, prepared.call.only if prepared.call else "")
+        key = (prepared.side, prepared.ops, prepared.call.chosen if prepared.call else ())
         if key in self._checked:
             yield prepared
             return

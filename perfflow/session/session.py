@@ -186,12 +186,12 @@ class RunSession:
         side: Side,
         run: StepRun,
         ops: int | None = None,
-        only: str = "",
+        chosen: tuple[str, ...] = (),
         pace: Pace | None = None,
     ) -> Ready:
         """Return one call of a step on one side, and note it in ``run``. Raises PreparationError."""
         folder = self.folder_of(planned, side)
-        prepared = ready(self.tree_context_of(side), planned, side, folder, ops, only)
+        prepared = ready(self.tree_context_of(side), planned, side, folder, ops, chosen)
         if pace and prepared.call:
             prepared = replace(prepared, call=replace(prepared.call, pace=pace))
         if side is Side.BASELINE or not run.argv:

@@ -84,4 +84,4 @@ class SuiteCalls:
             return self._source.tool.iterated(call) if self._source.tool else ""
 
     def _ready(self, side: Side, folder: Path, only: str) -> Ready:
-        return ready(self._session.tree_context_of(side), self._source, side, folder, only=only)
+        return ready(self._session.tree_context_of(side), self._source, side, folder, chosen=(only,) if only else ())

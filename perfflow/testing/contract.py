@@ -195,7 +195,7 @@ class AdapterContract:
             return
         whole, alone, brief = (
             tool.invocations(wanted)[0].argv
-            for wanted in (call, replace(call, only="a::b[c]"), replace(call, effort=Effort.BRIEF))
+            for wanted in (call, replace(call, chosen=("a::b[c]",)), replace(call, effort=Effort.BRIEF))
         )
         require(alone != whole and "a::b" in alone[-1], "`only` is not in the argv")
         require(len(brief) > len(whole), "a brief run has the argv of a normal one")

@@ -126,8 +126,8 @@ class Call(Generic[Options_co]):
     ``command``: argv of the measured program. With ``shell`` it is ``[bash, -c, TEXT]``, and ``shell_text`` is TEXT.
     ``folder``: a new, empty folder for outputs. The runner writes ``stderr`` there.
     ``benchmark``: the benchmark that is measured; ``*`` stands for names in the output.
-    ``only``: restricts a suite to one benchmark.
-    ``pace``: its duration once it is known, from which a brief run derives its number of samples.
+    ``chosen``: the benchmarks of a suite to run, in this order if the program allows it; empty for all of them.
+    ``pace``: the duration of the slowest of them once it is known. A brief run derives its number of samples from it.
     ``kept``: the folder that ``preparations`` used, the same for all calls of a step on one side; None if ``folder``.
     ``stdout``: destination of the command's output: ``pipe``, an absolute path, or '' for /dev/null. The runner applies
     it to a process whose argv ends with ``command``; an adapter needs it only if its program redirects the output.
@@ -144,7 +144,7 @@ class Call(Generic[Options_co]):
     command: tuple[str, ...] = ()
     shell_text: str = ""
     benchmark: str = ""
-    only: str = ""
+    chosen: tuple[str, ...] = ()
     effort: Effort = Effort.NORMAL
     pace: Pace | None = None
     kept: Path | None = None
@@ -154,6 +154,11 @@ class Call(Generic[Options_co]):
     iterations: int = 0
     harness: str = ""
     clock: Path | None = None
+
+    @property
+    def only(self) -> str:
+        """The benchmark that runs alone, '' if several or all run."""
+        return self.chosen[0] if len(self.chosen) == 1 else ""
 
     @property
     def place(self) -> Path:
@@ -346,6 +351,12 @@ class Adapter:
     """Returns two increasing numbers of iterations that a call can run, given the seconds of one iteration.
 
     () if this build of the suite cannot run a fixed number. An adapter without this field decides by the clock alone.
+    """
+    together: float = 0.0
+    """The longest iteration (s) of a benchmark that one process measures together with others, several in
+    ``call.chosen``. 0 if a process measures either one benchmark or the whole suite.
+
+    A benchmark that fails then does not fail the call: ``parse`` names it in ``failed``.
     """
     steps_clock: bool = False
     """A clock that advances by a fixed time per reading makes it run a fixed number: ``Call.clock``."""

@@ -290,12 +290,12 @@ def test_each_executable_runs_where_cargo_would_run_it(tmp_path: Path) -> None:
 
 def test_one_benchmark_alone(tmp_path: Path) -> None:
     call = _suite(tmp_path)
-    (odd,) = BENCH.invocations(replace(call, only=ODD))
+    (odd,) = BENCH.invocations(replace(call, chosen=(ODD,)))
     assert odd.argv[-1] == r'^a \(b\+c\) \[d\]/e "f" ü\* \$h\\i$'
-    (plain,) = BENCH.invocations(replace(call, only="plain/shared"))
+    (plain,) = BENCH.invocations(replace(call, chosen=("plain/shared",)))
     assert plain.argv[1:] == ("--bench", "shared", "--exact")
     with pytest.raises(ToolOutputError, match="'gone' does not exist"):
-        BENCH.invocations(replace(call, only="gone"))
+        BENCH.invocations(replace(call, chosen=("gone",)))
 
 
 @pytest.mark.parametrize("change", [{"ids": 1}, {"ids": {"a": 1}}, {"program": None}, {"env": []}], ids=str)
@@ -321,7 +321,7 @@ def _result(call: Call, place: str, about: dict[str, object], times: list[float]
     ],
 )
 def test_throughput_in_base_units(throughput: object, metric: str, value: float, tmp_path: Path) -> None:
-    call = replace(_suite(tmp_path), only="odd/shared")
+    call = replace(_suite(tmp_path), chosen=("odd/shared",))
     about = {"full_id": "shared", "title": "shared", "throughput": throughput}
     _result(call, "shared", about, [20.0, 40.0, 60.0], [10.0, 20.0, 30.0])
     time, rate = BENCH.parse(call, USAGE).readings
@@ -335,7 +335,7 @@ def test_throughput_in_base_units(throughput: object, metric: str, value: float,
 def test_a_long_id_is_known_by_what_the_list_shows(tmp_path: Path) -> None:
     whole = "long " * 30 + "x"
     cut = whole[:100] + "..."
-    call = replace(_suite(tmp_path, ids={cut: cut}), only=cut)
+    call = replace(_suite(tmp_path, ids={cut: cut}), chosen=(cut,))
     (step,) = BENCH.invocations(call)
     assert step.argv[-1] == f"^{whole[:100]}"
     _result(call, "long", {"full_id": whole, "title": cut, "throughput": None}, [1.0, 2.0], [1.0, 2.0])
@@ -343,7 +343,7 @@ def test_a_long_id_is_known_by_what_the_list_shows(tmp_path: Path) -> None:
 
 
 def test_a_group_with_its_own_number_of_samples_is_named(tmp_path: Path) -> None:
-    call = replace(_suite(tmp_path), only="odd/shared", effort=Effort.BRIEF, pace=Pace(1e-6, 1e-3))
+    call = replace(_suite(tmp_path), chosen=("odd/shared",), effort=Effort.BRIEF, pace=Pace(1e-6, 1e-3))
     _result(call, "shared", {"full_id": "shared", "title": "shared", "throughput": None}, [1.0] * 20, [1.0] * 20)
     (warning,) = BENCH.parse(call, USAGE).warnings
     assert "takes 20 samples instead of 100" in warning
@@ -356,7 +356,7 @@ def test_what_was_measured_is_what_was_listed(tmp_path: Path) -> None:
     with pytest.raises(ToolOutputError, match=r"^the benchmark a \(b\+c\) .* left no result$"):
         BENCH.parse(call, USAGE)
     with pytest.raises(ToolOutputError, match="shared was measured, but was not listed"):
-        BENCH.parse(replace(call, only=ODD), USAGE)
+        BENCH.parse(replace(call, chosen=(ODD,)), USAGE)
     one = _suite(tmp_path, ids={"shared": "shared"})
     (tmp_path / "libtest-1.txt").write_text(LIBTEST.replace("a::mixes ", "other    ").replace("plain ", "shared"))
     with pytest.raises(ToolOutputError, match="other was measured, but was not listed"):
@@ -372,7 +372,7 @@ def test_a_benchmark_of_libtest_that_is_ignored(tmp_path: Path) -> None:
 
 
 def test_a_benchmark_that_left_nothing(tmp_path: Path) -> None:
-    call = replace(_suite(tmp_path), only=ODD)
+    call = replace(_suite(tmp_path), chosen=(ODD,))
     (tmp_path / "stderr").write_text("thread 'main' panicked at x.rs:1:1:\nno input\n")
     with pytest.raises(ToolOutputError, match="it panicked: no input"):
         BENCH.parse(call, USAGE)

@@ -174,7 +174,7 @@ def test_a_program_with_words_of_its_own_is_listed_and_run_alone(tmp_path: Path)
     listing = tool("mojo-bench").listing(call)
     assert listing
     assert listing.argv[1:] == ("--list",)
-    assert tool("mojo-bench").invocations(replace(call, only="a b"))[0].argv[-2:] == ("--only", "a b")
+    assert tool("mojo-bench").invocations(replace(call, chosen=("a b",)))[0].argv[-2:] == ("--only", "a b")
 
 
 def test_a_program_that_is_there_is_not_built(tmp_path: Path) -> None:

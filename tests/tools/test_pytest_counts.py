@@ -37,7 +37,7 @@ def test_a_benchmark_runs_a_fixed_number_of_times(name: str, tmp_path: Path) -> 
     (tmp_path / "bench_it.py").write_text(SUITE)
     call = call_of("pytest-benchmark", tmp_path / "out", python=PYTHON, args=f"-c {tmp_path}/none.ini")
     (tmp_path / "none.ini").write_text("[pytest]\n")
-    call = replace(call, only=str(tmp_path / f"bench_it.py::{name}"), effort=Effort.BRIEF, iterations=7)
+    call = replace(call, chosen=(str(tmp_path / f"bench_it.py::{name}"),), effort=Effort.BRIEF, iterations=7)
     ran = run_call("pytest-benchmark", call)
     assert ran.status == 0, (tmp_path / "out" / "pytest.out").read_text()
     assert tool("pytest-benchmark").iterated(call) == "7"
@@ -47,7 +47,7 @@ def test_a_test_that_does_not_run_its_benchmark_is_an_error(tmp_path: Path) -> N
     (tmp_path / "bench_it.py").write_text(SUITE)
     (tmp_path / "none.ini").write_text("[pytest]\n")
     call = call_of("pytest-benchmark", tmp_path / "out", python=PYTHON, args=f"-c {tmp_path}/none.ini")
-    call = replace(call, only=str(tmp_path / "bench_it.py::test_without"), effort=Effort.BRIEF, iterations=7)
+    call = replace(call, chosen=(str(tmp_path / "bench_it.py::test_without"),), effort=Effort.BRIEF, iterations=7)
     run_call("pytest-benchmark", call)
     with pytest.raises(ToolOutputError, match="0 calls of 7"):
         tool("pytest-benchmark").iterated(call)

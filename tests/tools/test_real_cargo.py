@@ -81,7 +81,14 @@ def test_odd_names_run_alone(crate: Path, tmp_path: Path) -> None:
     names = _names(call)
     assert names == [ODD, "new/x", "shared", LONG, "own/size"]
     for name in names:
-        assert {found for found, _ in _measured(replace(call, only=name))} == {name}
+        assert {found for found, _ in _measured(replace(call, chosen=(name,)))} == {name}
+
+
+def test_several_of_two_executables(crate: Path, tmp_path: Path) -> None:
+    call = _built(crate, tmp_path, bench=["odd", "plain"])
+    names = _names(call)
+    chosen = (names[-1], *names[:3:2])
+    assert {name for name, _ in _measured(replace(call, chosen=chosen))} == set(chosen)
 
 
 def test_libtest_and_ids_that_two_targets_share(crate: Path, tmp_path: Path) -> None:
@@ -89,7 +96,7 @@ def test_libtest_and_ids_that_two_targets_share(crate: Path, tmp_path: Path) -> 
     assert _names(call) == ["shared"]
     call = _built(crate, tmp_path, bench=["odd", "plain"], filter="shared")
     assert _names(call) == ["odd/shared", "plain/shared"]
-    found = _measured(replace(call, only="plain/shared"))
+    found = _measured(replace(call, chosen=("plain/shared",)))
     assert set(found) == {("plain/shared", "time")}
     call = _built(crate, tmp_path, bench="plain", filter="mixes")
     mixes = _measured(call)
@@ -162,7 +169,7 @@ def test_a_folder_without_a_manifest(crate: Path, tmp_path: Path) -> None:
 
 def test_a_benchmark_that_panics(crate: Path, tmp_path: Path) -> None:
     env = {"HOT_PANIC": "1"}
-    call = replace(_built(crate, tmp_path, env, bench="odd", filter="panics"), only="panics")
+    call = replace(_built(crate, tmp_path, env, bench="odd", filter="panics"), chosen=("panics",))
     (step,) = tool("cargo-bench").invocations(call)
     assert start(step, call.folder, env) == 101
     with pytest.raises(ToolOutputError, match="it panicked: the input is missing"):
@@ -286,14 +293,14 @@ def test_every_second_call_twice_as_slow_is_a_regression(project: Project, uneve
 
 
 def test_a_slow_benchmark_has_few_samples_in_a_process(uneven: Path, tmp_path: Path) -> None:
-    call = replace(_built(uneven, tmp_path / "out", bench="other"), only="uneven/calls")
+    call = replace(_built(uneven, tmp_path / "out", bench="other"), chosen=("uneven/calls",))
     paces = (None, Pace(0.03, 0.3), Pace(1e-6, 0.1))
     found = [_measured(replace(call, pace=pace))["uneven/calls", "time"].inner["n"] for pace in paces]
     assert found == [10, 16, 100]
 
 
 def test_a_slow_benchmark_that_sets_its_own_sample_size_is_measured_quickly(uneven: Path, tmp_path: Path) -> None:
-    call = replace(_built(uneven, tmp_path / "out", bench="other"), only="uneven/calls")
+    call = replace(_built(uneven, tmp_path / "out", bench="other"), chosen=("uneven/calls",))
     first = _measured(call, {"OWN_SIZE": "yes"})["uneven/calls", "time"]
     assert first.inner["n"] == 100
     # The group's own settings would take 30 ms each.

@@ -60,7 +60,7 @@ def built(crate: Path, folder: Path, **options: Any) -> Call:
 
 def counted(call: Call, name: str, iterations: int, folder: Path) -> tuple[float, str]:
     """Return the instructions of a whole process with so many iterations, and its number of clock readings."""
-    one = replace(call, only=name, iterations=iterations, folder=folder)
+    one = replace(call, chosen=(name,), iterations=iterations, folder=folder)
     (step,) = tool("cargo-bench").invocations(one)
     for old in folder.glob("callgrind.*"):
         old.unlink()
@@ -71,7 +71,7 @@ def counted(call: Call, name: str, iterations: int, folder: Path) -> tuple[float
 
 def each_of(call: Call, name: str, folder: Path) -> float:
     """Return the instructions of one iteration."""
-    few, many = tool("cargo-bench").iteration_counts(replace(call, only=name), 100e-6)
+    few, many = tool("cargo-bench").iteration_counts(replace(call, chosen=(name,)), 100e-6)
     assert (few, many) == (20, 100)
     (less, _), (more, _) = (counted(call, name, number, folder) for number in (few, many))
     return (more - less) / (many - few)
@@ -93,7 +93,7 @@ def test_an_iteration_costs_the_same_every_time_and_nothing_but_itself(crate: Pa
 
 def test_a_benchmark_of_libtest(crate: Path, tmp_path: Path) -> None:
     call = built(crate, tmp_path / "built", bench="plain", filter="mixes")
-    few, many = tool("cargo-bench").iteration_counts(replace(call, only="mixes"), 1e-6)
+    few, many = tool("cargo-bench").iteration_counts(replace(call, chosen=("mixes",)), 1e-6)
     found = []
     for _ in range(2):
         (less, _), (more, _) = (counted(call, "mixes", number, tmp_path / "counted") for number in (few, many))
@@ -104,7 +104,7 @@ def test_a_benchmark_of_libtest(crate: Path, tmp_path: Path) -> None:
 
 def test_without_a_compiler_for_the_clock_there_are_no_fixed_counts(crate: Path, tmp_path: Path) -> None:
     call = replace(built(crate, tmp_path / "built", bench="plain", filter="mixes"), clock=None)
-    assert tool("cargo-bench").iteration_counts(replace(call, only="mixes"), 1e-6) == ()
+    assert tool("cargo-bench").iteration_counts(replace(call, chosen=("mixes",)), 1e-6) == ()
 
 
 def test_it_is_built_again_with_lines_and_what_it_depends_on_is_not(crate: Path, tmp_path: Path) -> None:

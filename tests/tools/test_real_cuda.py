@@ -200,7 +200,7 @@ def test_triton_benchmarks_are_listed_and_run_alone(tmp_path: Path) -> None:
     assert listing is not None
     assert start(replace(listing, stdout="ids"), tmp_path) == 0
     assert (tmp_path / "ids").read_text().splitlines() == NAMES
-    alone = replace(call, only=NAMES[3], effort=Effort.BRIEF)
+    alone = replace(call, chosen=(NAMES[3],), effort=Effort.BRIEF)
     ran = run_call("triton-bench", alone)
     assert [reading.benchmark for reading in ran.parse().readings] == [NAMES[3]]
 

@@ -66,7 +66,13 @@ def test_all_together_and_each_alone(sorts: Path, tmp_path: Path) -> None:
     assert found["own", "throughput"].value == pytest.approx(4096 / own.value, rel=0.01)
     assert found["sizes/each/4000", "rate"].value == pytest.approx(4000 / each.value, rel=0.01)
     for name in ("own", "sizes/text/(c) │ d", "sizes/each/1000", "made/Vec<u64>"):
-        assert {measured for measured, _ in _measured(replace(call, only=name))} == {name}
+        assert {measured for measured, _ in _measured(replace(call, chosen=(name,)))} == {name}
+
+
+def test_several_of_them(sorts: Path, tmp_path: Path) -> None:
+    chosen = ("made/Vec<u64>", "sizes/text/(c) │ d", "own")
+    found = _measured(replace(_built(sorts, tmp_path), chosen=chosen))
+    assert {name for name, _ in found} == set(chosen)
 
 
 def test_a_filter_is_a_regular_expression(sorts: Path, tmp_path: Path) -> None:
@@ -76,7 +82,7 @@ def test_a_filter_is_a_regular_expression(sorts: Path, tmp_path: Path) -> None:
 
 
 def test_several_numbers_of_threads(sorts: Path, tmp_path: Path) -> None:
-    call = replace(_built(sorts, tmp_path, filter="plain"), only="plain")
+    call = replace(_built(sorts, tmp_path, filter="plain"), chosen=("plain",))
     with pytest.raises(ToolOutputError, match=r"by_size::plain runs with several .* `env: \{DIVAN_THREADS: 1\}`"):
         _measured(call, {"DIVAN_THREADS": "1,2"})
     assert set(_measured(call, {"DIVAN_THREADS": "2"})) == {("plain", "time")}
@@ -103,7 +109,7 @@ def test_the_cost_of_one_iteration(
 ) -> None:
     clock = tmp_path / "stepping_clock.so"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", clock, CLOCK], check=True)
-    call = replace(_built(sorts, tmp_path / "built"), clock=clock, only=name)
+    call = replace(_built(sorts, tmp_path / "built"), clock=clock, chosen=(name,))
     few, many = BENCH.iteration_counts(call, 1e-6)
     less, more = (_counted(call, profiler, number, tmp_path / str(number)) for number in (few, many))
     assert least <= (more - less) / (many - few) <= most

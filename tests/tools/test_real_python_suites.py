@@ -114,12 +114,19 @@ def test_pyperf_lists_what_it_would_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", IN_SCRIPT)
 def test_pyperf_runs_one_alone_and_briefly(name: str, tmp_path: Path) -> None:
-    call = replace(_call("pyperf", tmp_path, script=SCRIPT), only=name, effort=Effort.BRIEF)
+    call = replace(_call("pyperf", tmp_path, script=SCRIPT), chosen=(name,), effort=Effort.BRIEF)
     (reading,) = parsed_of(run_call("pyperf", call)).readings
     assert (reading.benchmark, reading.inner["n"]) == (name, 3)
     again = replace(call, folder=tmp_path / "again", pace=Pace(1e-5, 0.1))
     (reading,) = parsed_of(run_call("pyperf", again)).readings
     assert (reading.benchmark, reading.inner["n"]) == (name, 20)
+
+
+def test_pyperf_runs_several_in_the_order_of_the_script(tmp_path: Path) -> None:
+    chosen = (IN_SCRIPT[2], IN_SCRIPT[0])
+    call = replace(_call("pyperf", tmp_path, script=SCRIPT), chosen=chosen, effort=Effort.BRIEF)
+    parsed = parsed_of(run_call("pyperf", call))
+    assert tuple(reading.benchmark for reading in parsed.readings) == chosen[::-1]
 
 
 def test_pyperf_hands_the_environment_on(tmp_path: Path) -> None:
@@ -189,10 +196,17 @@ def test_asv_lists_what_it_would_measure(suite: dict[str, Any], tmp_path: Path) 
 
 @pytest.mark.parametrize("name", [*SORTED[1:2], "demo.Cached.time_hash"])
 def test_asv_runs_one_alone(name: str, suite: dict[str, Any], tmp_path: Path) -> None:
-    call = replace(_call("asv", tmp_path, **suite), only=name, effort=Effort.BRIEF, pace=Pace(1e-6, 0.1))
+    call = replace(_call("asv", tmp_path, **suite), chosen=(name,), effort=Effort.BRIEF, pace=Pace(1e-6, 0.1))
     (reading,) = parsed_of(run_call("asv", call)).readings
     assert reading.benchmark == name
     assert 5 <= reading.inner["n"] <= 20
+
+
+def test_asv_runs_several_in_the_given_order(suite: dict[str, Any], tmp_path: Path) -> None:
+    chosen = ("demo.Cached.time_hash", SORTED[1])
+    call = replace(_call("asv", tmp_path, **suite), chosen=chosen, effort=Effort.BRIEF)
+    parsed = parsed_of(run_call("asv", call))
+    assert tuple(reading.benchmark for reading in parsed.readings) == chosen
 
 
 def test_asv_runs_the_code_that_pythonpath_names(suite: dict[str, Any], tmp_path: Path) -> None:

@@ -93,8 +93,25 @@ def test_pytest_benchmark_lists_what_it_would_run(suite: Path) -> None:
 
 @pytest.mark.parametrize("name", IDS[1:3])
 def test_pytest_benchmark_runs_one_alone(name: str, suite: Path) -> None:
-    call = replace(_pytest(suite, args=FAST, select="nothing"), only=name)
+    call = replace(_pytest(suite, args=FAST, select="nothing"), chosen=(name,))
     assert list(_times(parsed_of(run_call("pytest-benchmark", call)))) == [name]
+
+
+def test_pytest_benchmark_runs_several_in_the_given_order(suite: Path) -> None:
+    chosen = (IDS[2], IDS[0], IDS[1])
+    call = replace(_pytest(suite, select="nothing"), chosen=chosen, effort=Effort.BRIEF)
+    assert tuple(_times(parsed_of(run_call("pytest-benchmark", call)))) == chosen
+
+
+def test_pytest_benchmark_of_several_with_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    broken = "def test_broken(benchmark): benchmark(lambda: 1 / 0)\n"
+    (tmp_path / "speed.py").write_text(f"{broken}def test_good(benchmark): benchmark(sum, [1])\n")
+    call = replace(_pytest(tmp_path), chosen=("speed.py::test_broken", "speed.py::test_good"), effort=Effort.BRIEF)
+    parsed = parsed_of(run_call("pytest-benchmark", call))
+    assert list(_times(parsed)) == ["speed.py::test_good"]
+    assert list(parsed.failed) == ["speed.py::test_broken"]
+    assert "ZeroDivisionError" in parsed.failed["speed.py::test_broken"]
 
 
 @pytest.mark.long  # test_real_cargo.py tests criterion, which takes a third of the time
@@ -128,7 +145,7 @@ def test_pytest_benchmark_below_the_folder_of_its_settings(suite: Path, monkeypa
     status, names = listed("pytest-benchmark", call)
     assert status == 0
     assert names[0] == "er/test_speed.py::test_fibonacci[small]"
-    alone = replace(call, only=names[0])
+    alone = replace(call, chosen=(names[0],))
     assert list(_times(parsed_of(run_call("pytest-benchmark", alone)))) == names[:1]
 
 
@@ -211,13 +228,19 @@ def test_google_benchmark_lists_what_it_would_run(gbench: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", NAMES[:-1])
 def test_google_benchmark_runs_one_alone_and_briefly(name: str, gbench: str, tmp_path: Path) -> None:
-    call = replace(call_of("google-benchmark", tmp_path, gbench), only=name, effort=Effort.BRIEF)
+    call = replace(call_of("google-benchmark", tmp_path, gbench), chosen=(name,), effort=Effort.BRIEF)
     times = _times(parsed_of(run_call("google-benchmark", call)))
     assert list(times) == [name]
     reading = times[name]
     # A first process, before the time of one is known.
     assert reading.inner["n"] == 3
     assert reading.inner["min"] <= reading.value <= 1.5 * reading.inner["p50"]
+
+
+def test_google_benchmark_runs_several(gbench: str, tmp_path: Path) -> None:
+    chosen = tuple(NAMES[2::-2])
+    call = replace(call_of("google-benchmark", tmp_path, gbench), chosen=chosen, effort=Effort.BRIEF)
+    assert set(_times(parsed_of(run_call("google-benchmark", call)))) == set(chosen)
 
 
 @pytest.mark.parametrize(

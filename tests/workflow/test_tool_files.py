@@ -272,7 +272,7 @@ def test_it_is_an_adapter_like_any_other(tmp_path: Path) -> None:
     tool = tool_of(tmp_path, SUITE_TOOL.replace('only: ["${{ only }}"]', 'only: ["${{ only }}"]\n  brief: [-q]'))
     assert (tool.name, tool.role, bool(tool.program)) == ("tool", Role.MEASURE, False)
     assert list(tool.metrics) == ["time"]
-    call = Call(tool.options(), tmp_path, only="slow", effort=Effort.BRIEF)
+    call = Call(tool.options(), tmp_path, chosen=("slow",), effort=Effort.BRIEF)
     assert tool.invocations(call)[0].argv == ("./suite.sh", "run", "slow", "-q")
     listing = tool.listing(call)
     assert listing

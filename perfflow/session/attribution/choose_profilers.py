@@ -44,6 +44,11 @@ class Subject:
     source: Planned
     only: str = ""
 
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """Its id, as a call names the benchmarks to run."""
+        return (self.only,) if self.only else ()
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -136,7 +141,9 @@ def _fitting(session: RunSession, subject: Subject) -> tuple[Adapter, ...]:
         return found
     # A suite that is built first knows its programs by the files in the folder of its step.
     folder = session.folder_of(subject.source, Side.BASELINE)
-    prepared = ready(session.tree_context_of(Side.BASELINE), subject.source, Side.BASELINE, folder, only=subject.only)
+    prepared = ready(
+        session.tree_context_of(Side.BASELINE), subject.source, Side.BASELINE, folder, chosen=subject.chosen
+    )
     if not subject.only:
         return registry.profilers(_TIME, python=_is_python(prepared.argv))
     try:

@@ -25,6 +25,8 @@ _FILE = "google-benchmark.json"
 # Seconds without a unit: the only form of 1.7. Later versions accept it with a warning.
 _SHORT = "--benchmark_min_time=0.001"
 _FEWEST, _MOST = 3, 20
+# Seconds; a program starts fast, and the slowest benchmark determines the repetitions of all.
+_TOGETHER = 0.02
 # The library compiles filters as POSIX extended expressions, in which only these characters may be escaped.
 _SPECIAL = re.compile(r"[.\[\\()*+?{|^$]")
 # Seconds, less than a third of a clock cycle: the loop was optimized away.
@@ -49,7 +51,7 @@ class Options(CommandOptions):
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
-    """Run the program's benchmarks, or ``only`` one of them. Raises ToolOutputError for a shell command."""
+    """Run the program's benchmarks, or the chosen ones in its own order. Raises ToolOutputError for a shell command."""
     out = (f"--benchmark_out={call.folder / _FILE}", "--benchmark_out_format=json")
     if not call.iterations:
         return (Invocation((*call.program_words, *out, *_brief(call), *_filter(call))),)
@@ -122,8 +124,9 @@ def _brief(call: Call) -> tuple[str, ...]:
 
 
 def _filter(call: Call[Options]) -> tuple[str, ...]:
-    if call.only:
-        return (f"--benchmark_filter=^{_SPECIAL.sub(lambda found: chr(92) + found[0], call.only)}$",)
+    if call.chosen:
+        names = "|".join(_SPECIAL.sub(lambda found: chr(92) + found[0], name) for name in call.chosen)
+        return (f"--benchmark_filter=^({names})$",)
     text = call.options.filter
     return (f"--benchmark_filter={text}",) if text else ()
 
@@ -136,6 +139,7 @@ ADAPTER = Adapter(
     options=Options,
     metrics=builtin_metrics("time", "cpu", "throughput", "rate", "allocs", "heap_peak"),
     suite=True,
+    together=_TOGETHER,
     counters=True,
     listing=listing,
     steps_clock=True,

@@ -38,11 +38,11 @@ class Options(adapter.Options):
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
-    """Run the suite's benchmarks, or ``only`` one of them, each in a process of its own."""
+    """Run the suite's benchmarks, or the chosen ones in their order, each in a process of its own."""
     repeat = [pacing.samples(call.pace, _FEWEST, _ENOUGH), _MOST, _SECONDS]
     brief = (f"--attributes={json.dumps({**_BRIEF, 'repeat': repeat})}",) if call.effort is not Effort.NORMAL else ()
-    only = (f"--only={call.only}",) if call.only else ()
-    return (Invocation((*_driver(call, "run"), str(call.folder / _FILE), *brief, *only)),)
+    chosen = (f"--chosen={json.dumps(call.chosen)}",) if call.chosen else ()
+    return (Invocation((*_driver(call, "run"), str(call.folder / _FILE), *brief, *chosen)),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -70,6 +70,7 @@ ADAPTER = Adapter(
     options=Options,
     metrics=builtin_metrics("time", "rss", "object_size"),
     suite=True,
+    together=_SECONDS,
     counters=True,
     listing=listing,
     outputs=may_leave(_FILE),

@@ -7,6 +7,7 @@ not reach the measured code.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,8 @@ _DRIVER = Path(__file__).with_name("drivers") / "pyperf_script.py"
 # One worker, and values of 5 ms.
 _BRIEF = ("--processes=1", "--warmups=1", "--min-time=0.005")
 _FEWEST, _MOST = 3, 20
+# Seconds; starting the worker of a benchmark takes about as long.
+_TOGETHER = 0.2
 _METRICS = ("time", "rss")
 
 
@@ -49,7 +52,7 @@ class Options(adapter.Options):
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Run the script, ``only`` one of its benchmarks, or time the statement. A whole run ends with ``pyperf check``."""
+    """Run the script, some of its benchmarks, or time the statement. A whole run ends with ``pyperf check``."""
     options = call.options
     brief = call.effort is not Effort.NORMAL or not options.script
     common = (
@@ -62,8 +65,8 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
         setup = [options.setup] if isinstance(options.setup, str) else options.setup
         lines = (f"--setup={line}" for line in setup if line)
         return (Invocation((options.python, "-m", "pyperf", "timeit", *common, *lines, "--", options.stmt)),)
-    only = (f"--perfflow-only={call.only}",) if call.only else ()
-    run = Invocation((options.python, str(_DRIVER), "run", options.script, *common, *only))
+    chosen = (f"--perfflow-chosen={json.dumps(call.chosen)}",) if call.chosen else ()
+    run = Invocation((options.python, str(_DRIVER), "run", options.script, *common, *chosen))
     if brief:
         return (run,)
     check = (options.python, "-m", "pyperf", "check", str(call.folder / _FILE))
@@ -114,6 +117,7 @@ ADAPTER = Adapter(
     options=Options,
     metrics=builtin_metrics(*_METRICS),
     suite=True,
+    together=_TOGETHER,
     listing=listing,
     outputs=may_leave(_FILE),
 )

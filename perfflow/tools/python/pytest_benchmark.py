@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import Field
@@ -24,6 +25,7 @@ _FILE = "benchmark.json"
 _STDOUT = "pytest.out"
 _LISTER = Path(__file__).with_name("drivers") / "pytest_list.py"
 _COUNTER = _LISTER.with_name("pytest_counts.py")
+_ORDERED = _LISTER.with_name("pytest_chosen.py")
 _ITERATED = "iterations"
 # Two numbers of calls, and the largest time in s of one. Counting takes about 50 times as long. Python replaces its
 # instructions by faster ones during the first calls, which should be among the fewer.
@@ -33,7 +35,11 @@ _FEWEST_COUNTED = (1, 3)
 _FIXED = ("--rootdir=.", "-p", "no:cacheprovider", "--color=no")
 # 200 rounds of 0.5 ms, fewer if the calibration was disturbed, and up to five rounds of slower benchmarks.
 _BRIEF = ("--benchmark-max-time=0.1", "--benchmark-min-time=0.0005", "--benchmark-calibration-precision=100")
+# In 20 ms for each of many benchmarks, of which the processes differ more than the rounds within one.
+_AMONG_OTHERS = ("--benchmark-max-time=0.02", *_BRIEF[1:])
 _FEWEST, _ENOUGH = 1, 5
+# Seconds; starting pytest takes about as long.
+_TOGETHER = 0.5
 # Lines of the summary at the end, which -rfE enables.
 _FAILED = re.compile(r"^(?:FAILED|ERROR) \S.*", re.MULTILINE)
 
@@ -55,19 +61,23 @@ class Options(adapter.Options):
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
-    """Run the suite's benchmarks, or ``only`` one of them."""
+    """Run the suite's benchmarks, or those that are chosen."""
     options, rounds = call.options, pacing.samples(call.pace, _FEWEST, _ENOUGH)
     env = {}
     if call.iterations:
         env = {"PERFFLOW_ITERATIONS": str(call.iterations), "PERFFLOW_ITERATED": str(call.folder / _ITERATED)}
+    several = len(call.chosen) > 1
+    program = (str(_COUNTER),) if call.iterations else (str(_ORDERED),) if several else ("-m", "pytest")
+    brief = _AMONG_OTHERS if several else _BRIEF
     argv = (
-        *(options.python, *((str(_COUNTER),) if call.iterations else ("-m", "pytest")), *_FIXED, "-q", "-rfE"),
+        *(options.python, *program, *_FIXED, "-q", "-rfE"),
         *("--benchmark-only", "--benchmark-enable"),
         # To write its file, pytest-benchmark starts git and other programs, which would be counted too.
         *(() if call.iterations else (f"--benchmark-json={call.folder / _FILE}",)),
         *(_storage(call), *words(options.args)),
-        *((*_BRIEF, f"--benchmark-min-rounds={rounds}") if call.effort is Effort.BRIEF else ()),
-        *((call.only,) if call.only else _selection(options)),
+        *((*brief, f"--benchmark-min-rounds={rounds}") if call.effort is Effort.BRIEF else ()),
+        *(("--perfflow-chosen",) if several else ()),
+        *(call.chosen or _selection(options)),
     )
     return (Invocation(argv, env, stdout=_STDOUT),)
 
@@ -88,11 +98,19 @@ def iterated(call: Call) -> str:
 def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read the seconds per call of every round of every benchmark.
 
-    Raises ToolOutputError if a test failed, or if the file is missing or invalid or contains no benchmark.
+    Raises ToolOutputError if a test failed that is not one of several chosen ones, or if the file is missing or invalid
+    or contains no benchmark.
     """
     printed = tool_files.last_bytes(call.folder, _STDOUT)
-    if failed := _FAILED.search(printed):
-        raise ToolOutputError(f"pytest reports: {tool_files.clean_name(failed[0])[:200]}")
+    failed = {}
+    for line in _FAILED.finditer(printed):
+        said = f"pytest reports: {tool_files.clean_name(line[0])[:200]}"
+        # The reason follows the id, which may contain spaces.
+        test = line[0].partition(" ")[2]
+        name = next((name for name in call.chosen if test == name or test.startswith(f"{name} - ")), "")
+        if not name or call.only:
+            raise ToolOutputError(said)
+        failed[name] = said
     reason = tool_files.why(f"{tool_files.last_bytes(call.folder)}\n{printed}", failures.PYTEST)
     reason = reason or tool_files.last_words(call.folder) or "no benchmark ran"
     suite, wanted = FORMAT.load(call.folder / _FILE, reason), call.options.groups
@@ -104,7 +122,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
         raise ToolOutputError(f"{outside[:80]} is in a file outside the step's folder: set `working-directory`")
     if found.summaries:
         raise ToolOutputError(f"{_FILE} contains no rounds of {next(iter(found.summaries))[0][:80]}")
-    return found.parsed()
+    return replace(found.parsed(), failed=failed)
 
 
 def listing(call: Call[Options]) -> Invocation:
@@ -137,5 +155,6 @@ ADAPTER = Adapter(
     listing=listing,
     iteration_counts=iteration_counts,
     iterated=iterated,
+    together=_TOGETHER,
     outputs=may_leave(_FILE),
 )

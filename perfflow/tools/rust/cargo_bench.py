@@ -93,6 +93,8 @@ _IGNORED = re.compile(r"^test (?P<name>\S.*?) +\.\.\. ignored\b", re.MULTILINE)
 _TOTAL_LINE = re.compile(r"^test result: (?P<what>\w+)\. .*?(?P<measured>\d+) measured;.*\n?", re.MULTILINE)
 # Largest time in s of the iterations to count. Counting takes about 50 times as long.
 _COUNTED_SECONDS = 0.05
+# Seconds; a program starts fast, and the slowest benchmark determines the samples of all.
+_TOGETHER = 0.01
 # criterion divides the iterations into ten batches, and does not collect the inputs of batches of one. So that both
 # numbers are divided alike, the smaller number is not ten.
 _FEW: Mapping[int, int] = {100: 20}
@@ -191,22 +193,22 @@ def _filter(call: Call[Options]) -> tuple[str, ...]:
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
-    """Run each executable's benchmarks, or ``only`` one of them. Raises ToolOutputError if they are not built."""
+    """Run the benchmarks of each executable, or the chosen ones. Raises ToolOutputError if they are not built."""
     return tuple(_invocation(call, number, bench) for number, bench in _selected(call))
 
 
 def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
-    own, env = bench.ids[call.only] if call.only else "", dict(bench.env)
+    own, env = [bench.ids[name] for name in call.chosen if name in bench.ids], dict(bench.env)
     if call.iterations:
         env |= {"LD_PRELOAD": str(call.clock), "PERFFLOW_CLOCK_READINGS": str(call.folder / _READINGS)}
     if bench.harness == _LIBTEST:
         if call.iterations:
             first = _MILLISECOND // _OF_LIBTEST[call.iterations]
             env |= {"PERFFLOW_CLOCK_EARLY": str(_EARLY), "PERFFLOW_CLOCK_EARLY_NS": str(first)}
-        chosen = (own, "--exact") if own else _filter(call)
+        chosen = (*own, "--exact") if own else _filter(call)
         return Invocation((bench.program, "--bench", *chosen), env, _output_file(call, number, bench).name, bench.cwd)
     if bench.harness == _DIVAN:
-        chosen = ("--exact", own) if own else _filter(call)
+        chosen = ("--exact", *own) if own else _filter(call)
         argv = (bench.program, "--bench", "--color=never", "--bytes-format=decimal", *_how_of_divan(call), *chosen)
         return Invocation(argv, env, _output_file(call, number, bench).name, bench.cwd)
     env["CRITERION_HOME"] = str(_criterion_folder(call, number))
@@ -218,7 +220,7 @@ def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
         how = ("--bench", "--noplot", "--profile-time=1")
     elif call.effort is Effort.BRIEF:
         how = (*_CRITERION, *_brief(call))
-    chosen = (criterion_files.exactly(own),) if own else _filter(call)
+    chosen = (criterion_files.exactly(*own),) if own else _filter(call)
     return Invocation((bench.program, *how, *chosen), env, cwd=bench.cwd)
 
 
@@ -361,7 +363,8 @@ def _named(
     call: Call, bench: _Bench, found: Iterator[Reading], passed_over: AbstractSet[str] = frozenset()
 ) -> list[Reading]:
     """Rename benchmarks to their listed names. Raises ToolOutputError unless exactly the listed ones were measured."""
-    shown = {tool_files.clean_name(own): name for name, own in bench.ids.items() if call.only in ("", name)}
+    wanted = call.chosen or bench.ids
+    shown = {tool_files.clean_name(own): name for name, own in bench.ids.items() if name in wanted}
     named = []
     for reading in found:
         if reading.benchmark not in shown:
@@ -374,10 +377,10 @@ def _named(
 
 
 def _selected(call: Call) -> Sequence[tuple[int, _Bench]]:
-    benches = enumerate(_suite_in(call.place).benches)
-    found = [(number, bench) for number, bench in benches if not call.only or call.only in bench.ids]
-    if not found:
-        raise ToolOutputError(f"the benchmark {call.only!r} does not exist")
+    benches, wanted = enumerate(_suite_in(call.place).benches), set(call.chosen)
+    found = [(number, bench) for number, bench in benches if not wanted or wanted & bench.ids.keys()]
+    if unknown := [name for name in call.chosen if not any(name in bench.ids for _, bench in found)]:
+        raise ToolOutputError(f"the benchmark {unknown[0]!r} does not exist")
     return found
 
 
@@ -422,6 +425,7 @@ ADAPTER = Adapter(
     iterated=iterated,
     harness=_HARNESS,
     steps_clock=True,
+    together=_TOGETHER,
     executed=executed,
     parse=parse,
     listing=listing,

@@ -115,8 +115,12 @@ def read(place: Path) -> Batches:
     return Batches(about.full_id, about.title or about.full_id, seconds, tuple(sample.iters), amounts)
 
 
-def exactly(name: str) -> str:
-    """Return a regular expression for one listed id. criterion 0.4 has no --exact, and its list truncates long ids."""
+def exactly(*names: str) -> str:
+    """Return a regular expression for listed ids. criterion 0.4 has no --exact, and its list truncates long ids."""
+    return "|".join(map(_exactly, names))
+
+
+def _exactly(name: str) -> str:
     cut = len(name.encode()) >= _LONGEST and name.endswith(_CUT)
     kept = name.removesuffix(_CUT) if cut else name
     return f"^{_SPECIAL.sub(lambda found: chr(92) + found[0], kept)}{'' if cut else '$'}"

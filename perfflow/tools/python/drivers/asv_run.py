@@ -1,7 +1,7 @@
 """List or run the benchmarks of an asv suite with asv_runner, each in a process of its own.
 
     python asv_run.py list CONFIG REGEX
-    python asv_run.py run  CONFIG REGEX OUT [--attributes=JSON] [--only=NAME]
+    python asv_run.py run  CONFIG REGEX OUT [--attributes=JSON] [--chosen=NAMES]
 
 ``asv run`` itself needs a repository with the commit, writes into the home folder and the suite's own results, and
 removes PYTHONPATH, which determines the measured code, from the benchmarks' sys.path. So this driver uses asv_runner,
@@ -9,7 +9,8 @@ the package that asv runs in every environment, in the same steps: discover, set
 asv.conf.json; only its ``benchmark_dir`` is used. OUT is like a file of asv's own results, but each combination of
 parameters is a benchmark of its own. It also contains ``benchmarks.json``, and ``errors`` with the reasons of failures.
 The result of a failed benchmark is null, that of a skipped one NaN (not strict JSON). Attributes replace those of the
-benchmarks, such as ``{"repeat": 5}``. Exit status 5: there is no benchmark.
+benchmarks, such as ``{"repeat": 5}``. NAMES is a JSON list of the benchmarks to run, in this order. Exit status 5:
+there is no benchmark.
 
 Run by the measured interpreter, so: standard library and asv_runner only, and nothing newer than Python 3.8.
 """
@@ -48,11 +49,13 @@ def main() -> None:
         step(mode, tuple(sys.argv[2:]))
         return
     root, regex, flags = benchmark_dir(sys.argv[2]), sys.argv[3], dict(word.split("=", 1) for word in sys.argv[5:])
-    only = flags.get("--only", "")
+    chosen = json.loads(flags.get("--chosen", "[]"))
     # As in asv, the expression can match anywhere in the name.
-    found = [each for each in discover(root) if (each["name"] == only if only else re.search(regex, each["name"]))]
+    found = [each for each in discover(root) if (each["name"] in chosen if chosen else re.search(regex, each["name"]))]
+    if chosen:
+        found.sort(key=lambda each: chosen.index(each["name"]))
     if not found:
-        sys.stderr.write(f"no benchmark in {root} matches {only or regex or 'anything'}\n")
+        sys.stderr.write(f"no benchmark in {root} matches {', '.join(chosen) or regex or 'anything'}\n")
         sys.exit(NONE)
     names = [each["name"] for each in found]
     if len(names) > len(set(names)):
