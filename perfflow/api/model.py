@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from perfflow.model.result import Decision, Level
+from perfflow.model.result import Decision, Level, TargetStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class Benchmark:
 class Target:
     """One requirement on one benchmark. ``measured``, ``low`` and ``high`` are in the base unit ``unit``.
 
-    ``status``: ``met``, ``not met``, ``unproven``, ``not measured``, or ``not looked at`` if ``--benchmark`` chose
-    other benchmarks. ``detail``: the reason, or ''.
+    ``status``: ``met``, ``not met``, ``unproven``, ``not measured``, ``not held by base`` if base of a gate is not
+    proven to meet it either, or ``not looked at`` if ``--benchmark`` chose others. ``detail``: the reason, or ''.
 
     >>> import perfflow
     >>> [(target.requirement, target.status) for target in perfflow.load("latest").targets]
@@ -118,5 +118,5 @@ class Target:
     low: float | None
     high: float | None
     unit: str
-    status: Literal["met", "not met", "unproven", "not measured", "not looked at"]
+    status: TargetStatus
     detail: str = ""

@@ -87,6 +87,8 @@ class TreeContext:
     """Settings of this tree. They override those of the workflow."""
     slot: Slot | None = None
     """The slot that holds ``root``; None for the user's own tree."""
+    other: Path | None = None
+    """The root of the tree with which a gate compares this one."""
     layouts: Path | None = None
     """A folder for code layouts of executables built in this tree; None if none are drawn."""
     layout_seed: int = 0

@@ -20,7 +20,7 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.units import UnitError, duration
 from perfflow.plan.plan import Planned
-from perfflow.tools.adapter import THE_COMMAND, Adapter, Call, Effort, Invocation
+from perfflow.tools.adapter import THE_COMMAND, Adapter, Call, Effort, Invocation, Options
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import needs_shell, render, render_shell, render_words
 from perfflow.workflow.model import Step
@@ -253,6 +253,7 @@ def _call(
         raise PreparationError(
             f"with.{'.'.join(str(part) for part in first['loc'])}: {first['msg'].removeprefix('Value error, ')}"
         ) from error
+    options = _in_this_tree(context, tool, options, cwd)
     command: tuple[str, ...] = ()
     shell_text = ""
     if step.timed:
@@ -276,6 +277,26 @@ def _call(
     # `prepared` lies beside the folders of the step's calls, which share it.
     kept = folder.parent / "prepared" / side.value
     return Call(options, folder, program, command, shell_text, planned.pattern, kept=kept)
+
+
+def _in_this_tree(context: TreeContext, tool: Adapter, options: Options, cwd: Path) -> Options:
+    """Return the options without files and targets that only the other tree of a gate has, if any others remain."""
+    absent = absent_parts(context, tool, options, cwd)
+    kept = [name for name in tool.parts.names(options) if name not in absent] if tool.parts and absent else []
+    return options.model_copy(update={tool.parts.option: kept}) if tool.parts and kept else options
+
+
+def absent_parts(context: TreeContext, tool: Adapter | None, options: Options, cwd: Path) -> set[str]:
+    """Return the files and targets named in a step's options that the other tree of a gate has, and this one lacks."""
+    parts = tool.parts if tool else None
+    if parts is None or context.other is None or not cwd.is_relative_to(context.root):
+        return set()
+    there = context.other / cwd.relative_to(context.root)
+    return {
+        name
+        for name in parts.names(options)
+        if parts.exist(options, name, there) and not parts.exist(options, name, cwd)
+    }
 
 
 def _stdout(planned: Planned, side: Side, variables: Mapping[str, Any], cwd: Path) -> str | None:

@@ -208,6 +208,11 @@ class Benchmark(ResultPart):
         return f"{self.name} {in_words(self.metric)}"
 
 
+TargetStatus = Literal["met", "not met", "unproven", "not measured", "not held by base", "not looked at"]
+"""``not held by base``: head of a gate does not meet it, and base is not proven to, so it does not decide.
+``not looked at``: `--benchmark` chose only other benchmarks."""
+
+
 class TargetResult(ResultPart):
     """One requirement on one benchmark."""
 
@@ -219,8 +224,7 @@ class TargetResult(ResultPart):
     low: Number
     high: Number
     unit: str
-    status: Literal["met", "not met", "unproven", "not measured", "not looked at"]
-    """``not looked at``: `--benchmark` chose only other benchmarks."""
+    status: TargetStatus
     detail: str = ""
     peak: Number = None
     """The peak of a requirement ``of peak``, in base units; ``peak_source`` is its source."""

@@ -40,6 +40,12 @@ class TreeFacts:
     replaced: int = 0
 
 
+def are_two_revisions(trees: Mapping[str, Any]) -> bool:
+    """Return whether two states of the code were compared, not two commands or two stored results."""
+    found = [tree_of(trees, side) for side in Side]
+    return all(tree.revision and tree.kind not in (STORED, KEPT) for tree in found)
+
+
 def tree_of(trees: Mapping[str, Any], side: Side) -> TreeFacts:
     """Return the stored facts of a side; all are empty if the side does not exist."""
     return from_json(TreeFacts, trees.get(side) or {})

@@ -20,7 +20,7 @@ _ROOM = 0.15
 """Margin of a target's axis on each side, as a share of the drawn range."""
 _FENCES = 3.0
 """Samples farther from the quartiles than this many interquartile ranges are counted, not drawn."""
-TARGET_TONES = {"met": Tone.GOOD, "not met": Tone.BAD, "not looked at": Tone.STILL}
+TARGET_TONES = {"met": Tone.GOOD, "not met": Tone.BAD, "not held by base": Tone.STILL, "not looked at": Tone.STILL}
 
 
 @dataclass(frozen=True)

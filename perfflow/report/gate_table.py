@@ -23,7 +23,13 @@ MOST_NAMED = 4
 SYMBOLS = {"pass": "✅", "concern": "✅", "accepted": "✅", "unproven": "❔", "error": "❌", "fail": "❌"}
 _STATUSES = tuple(SYMBOLS)
 """From best to worst. The status of a gate is the worst of its rows."""
-_OF_TARGETS = {"met": "pass", "not met": "fail", "unproven": "unproven", "not measured": "error"}
+_OF_TARGETS = {
+    "met": "pass",
+    "not met": "fail",
+    "unproven": "unproven",
+    "not measured": "error",
+    "not held by base": "pass",
+}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,14 @@ from perfflow.verdict.row_text import unit_beside_targets, unit_of_row
 
 LONG_REASON = 60
 """Characters of a reason above which a reason that several targets share is printed once."""
-STATUS_SYMBOLS = {"met": "✅", "not met": "❌", "unproven": "❔", "not measured": "❔", "not looked at": "–"}
+STATUS_SYMBOLS = {
+    "met": "✅",
+    "not met": "❌",
+    "unproven": "❔",
+    "not measured": "❔",
+    "not held by base": "–",
+    "not looked at": "–",
+}
 
 
 @dataclass(frozen=True)

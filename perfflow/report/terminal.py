@@ -28,7 +28,7 @@ _COLORS = {"✅": _GREEN, "❌": _RED, "❔": _YELLOW}
 _TONES = {Tone.GOOD: _GREEN, Tone.BAD: _RED, Tone.UNSURE: _YELLOW, Tone.STILL: ""}
 _HEAD = "2"
 _SIDES = {"baseline": "  baseline   ", "candidate": "  candidate  "}
-_STATUSES = ("not met", "not measured", "unproven", "met", "not looked at")
+_STATUSES = ("not met", "not measured", "unproven", "not held by base", "met", "not looked at")
 MOST_ROWS = 25
 """Rows of the text. Unmet targets and the sides of stored results are shown even if that takes more rows."""
 MOST_LINES = 8

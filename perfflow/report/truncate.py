@@ -14,7 +14,7 @@ MOST_ROWS = 200
 T = TypeVar("T")
 U = TypeVar("U")
 
-_TARGETS = ("not met", "not measured", "unproven", "met", "not looked at")
+_TARGETS = ("not met", "not measured", "unproven", "not held by base", "met", "not looked at")
 _DECISIONS = ("removed", "not measured", "regressed", "unproven", "improved", "new", "same")
 
 

@@ -1,9 +1,10 @@
 """Find out which of two trees lacks a step's program: its benchmark is then new or removed, not failed.
 
 A crashing program must never count as a missing one. The rule therefore checks files, not exit statuses: the step's
-working directory, its crate, and the first word of its command that is a file of the tree. If only one tree has one of
-these, the step cannot run in the other. Shell text is split into words like a shell does; programs behind variables and
-substitutions are not recognized, and count as failures.
+working directory, its crate, the files or targets that its options name, and the first word of its command that is a
+file of the tree. If only one tree has one of these, the step cannot run in the other. If a tree lacks some of several
+files or targets, the step runs with the others there. Shell text is split into words like a shell does; programs behind
+variables and substitutions are not recognized, and count as failures.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from perfflow.execute.context import TreeContext
-from perfflow.execute.prepare import NoFolderError, Ready, first_count, ready
+from perfflow.execute.prepare import NoFolderError, Ready, absent_parts, first_count, ready
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
 from perfflow.session.session import RunSession
+from perfflow.tools.adapter import Options
 
 
 def missing_side(session: RunSession, planned: Planned) -> Side | None:
@@ -38,6 +40,8 @@ def side_without_program(
         try:
             ops = first_count(context, planned)
             prepared = ready(context, planned, side, folder / side.value, ops)
+            if prepared.call and _has_no_part(context, prepared, prepared.call.options):
+                return side
             found[side] = [*_folders(context, prepared), *(() if folders_only else _program(context, prepared))]
         except NoFolderError as error:
             unready[side] = error
@@ -46,6 +50,11 @@ def side_without_program(
     if unready:
         return next(iter(unready))
     return next((side for side in contexts if _lacks(contexts, side, found)), None)
+
+
+def _has_no_part(context: TreeContext, prepared: Ready, options: Options) -> bool:
+    """Return whether only the other tree has the files or targets that a step's options name."""
+    return bool(absent_parts(context, prepared.tool, options, prepared.cwd))
 
 
 def _lacks(contexts: Mapping[Side, TreeContext], side: Side, found: Mapping[Side, list[Path]]) -> bool:

@@ -283,6 +283,22 @@ def _decides_by_the_clock(_call: Call, _seconds: float) -> tuple[int, ...]:
     return ()
 
 
+@dataclass(frozen=True)
+class Parts:
+    """The option that names the files or targets of a suite: their benchmarks are new where only head has them.
+
+    ``exist`` returns whether a tree has one of them, given the options and the working directory.
+    """
+
+    option: str
+    exist: Callable[[Any, str, Path], bool]
+
+    def names(self, options: Options) -> tuple[str, ...]:
+        """Return what the option names; () if it chooses everything or nothing."""
+        named = getattr(options, self.option)
+        return (named,) if isinstance(named, str) and named else tuple(named) if isinstance(named, list) else ()
+
+
 def _lists_nothing(_call: Call) -> Invocation | None:
     return None
 
@@ -347,6 +363,8 @@ class Adapter:
 
     Raises ToolOutputError if nothing was built.
     """
+    parts: Parts | None = None
+    """The option that names files or targets of a suite, of which one tree of a gate may lack some."""
     iteration_counts: Callable[[Call, float], tuple[int, ...]] = _decides_by_the_clock
     """Returns two increasing numbers of iterations that a call can run, given the seconds of one iteration.
 

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from perfflow.machine.private_folder import private_folder
 from perfflow.model.errors import Exit, UserError
@@ -50,6 +51,8 @@ class Repository:
     home: Path
     borrowed: tuple[Path, ...]
     submodules: bool
+    to_fill: frozenset[str] | None = None
+    """The paths of the submodules that trees contain; None for all of them."""
     inspecting: bool = False
     """Whether only revisions are read: nothing is written, and no program that it names is started."""
 
@@ -127,9 +130,10 @@ class Repository:
         return meant or "git log --oneline and git branch --all list commits and branches"
 
 
-def open_repository(root: Path, *, with_submodules: bool = False) -> Repository:
+def open_repository(root: Path, *, with_submodules: bool | Literal["auto"] = False) -> Repository:
     """Open the git working tree with the top ``root``; makes the cache folder, but nothing in the project.
 
+    ``with_submodules``: whether trees contain the files of submodules; ``auto``: of those that are checked out.
     Raises UserError if it is not a git working tree, git refuses it, or the cache is inside it or of another user.
     """
     root = root.resolve()
@@ -139,13 +143,15 @@ def open_repository(root: Path, *, with_submodules: bool = False) -> Repository:
         hint = "set XDG_CACHE_HOME to a folder outside; build tools treat a tree inside another one as a part of it"
         raise UserError.of(f"the cache folder {home} lies inside the project", hint)
     borrowed = [common(git_folder) / "objects"]
-    if with_submodules:
-        borrowed += [common(_git_folder(root / path)) / "objects" for path in submodule_links.present(root)]
+    checked_out = submodule_links.present(root) if with_submodules and (root / ".gitmodules").is_file() else []
+    borrowed += [common(_git_folder(root / path)) / "objects" for path in checked_out]
     with writing(home):
         home.parent.mkdir(parents=True, exist_ok=True)
         private_folder(home, below=home.parent)
         (home / "objects").mkdir(exist_ok=True)
         _note_project(home, root)
+    if with_submodules == "auto":
+        return Repository(root, git_folder, home, tuple(borrowed), bool(checked_out), frozenset(checked_out))
     return Repository(root, git_folder, home, tuple(borrowed), with_submodules)
 
 

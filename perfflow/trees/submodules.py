@@ -9,12 +9,12 @@ from perfflow.trees.submodule_links import LINK, links
 
 
 def filled(repository: Repository, tree: str) -> str:
-    """Return the tree with every submodule's link replaced by the files of its commit, also in nested submodules.
+    """Return the tree with the links of submodules replaced by the files of their commits, also in nested submodules.
 
     Raises UserError for a commit that is not on disk.
     """
-    git = repository.git()
-    while found := links(git, tree):
+    git, wanted = repository.git(), repository.to_fill
+    while found := {path: link for path, link in links(git, tree).items() if wanted is None or path in wanted}:
         subtrees = {path: _subtree(git, path, commit) for path, commit in found.items()}
         tree = grafted(repository, tree, subtrees)
     return tree
@@ -23,7 +23,10 @@ def filled(repository: Repository, tree: str) -> str:
 def _subtree(git: Git, path: str, commit: str) -> str:
     done = git.attempt("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
     if done.status:
-        hint = f"git submodule update --init --recursive, or git -C {path} fetch"
+        hint = (
+            f"git submodule update --init --recursive, or git -C {path} fetch (in CI: submodules: recursive and "
+            "fetch-depth: 0 of actions/checkout); if no step needs it, worktree: {submodules: false}"
+        )
         raise UserError.of(f"submodule {path}: commit {commit[:12]} is not on this disk", hint)
     return done.stdout.decode().strip()
 

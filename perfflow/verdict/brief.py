@@ -28,7 +28,7 @@ def brief_of(found: Findings) -> Brief:
     regressed = found.regressed()
     undecided = [*found.undecided(), *(row for row in found.rows if row.decision == "removed")]
     rows = [*regressed, *undecided]
-    missed = [target for target in found.targets if target.status != "met"]
+    missed = [target for target in found.targets if target.status in ("not met", "unproven", "not measured")]
     return Brief(
         regressed=[_told(row, found.criteria) for row in regressed],
         undecided=[_told(row, found.criteria) for row in undecided],

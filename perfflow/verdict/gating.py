@@ -13,7 +13,7 @@ from perfflow.model.metrics import MEMORY, METRICS, TIMES, Better
 from perfflow.model.readings import Side
 from perfflow.model.result import BESIDE_WHAT_DECIDES, GUARDED, HAS_TARGET, MEMORY_GREW, PARSED
 from perfflow.model.targets import matches
-from perfflow.model.tree_facts import KEPT, STORED, tree_of
+from perfflow.model.tree_facts import STORED, are_two_revisions, tree_of
 from perfflow.store.record import Record
 from perfflow.verdict import memory
 from perfflow.verdict.clocks import Clocks, timing_metric
@@ -135,8 +135,7 @@ def memory_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
 
 def two_trees(record: Record) -> bool:
     """Return whether two states of the code were compared, not two commands or two stored results."""
-    found = [tree_of(record.trees, side) for side in Side]
-    return all(tree.revision and tree.kind not in (STORED, KEPT) for tree in found)
+    return are_two_revisions(record.trees)
 
 
 def two_stored(record: Record) -> bool:

@@ -6,14 +6,15 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING
 
-from perfflow.model.criteria import Criteria
+from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.metrics import COMPARED_STATISTICS, QUANTILES, statistic_dimension
 from perfflow.model.peaks import key_of
 from perfflow.model.readings import BATCH, Reading, Side
-from perfflow.model.result import TargetResult
+from perfflow.model.result import TargetResult, TargetStatus
 from perfflow.model.targets import Names, Target, crossing_hint, is_chosen, matches
+from perfflow.model.tree_facts import are_two_revisions
 from perfflow.model.units import Relation, Requirement
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record, Series
@@ -21,7 +22,8 @@ from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict.comparison import VALUE_CONFIDENCE, Comparison, Summary, speedup, summarise, sure_change
 from perfflow.verdict.device import RanOn, known_peaks
 
-Status = Literal["met", "not met", "unproven", "not measured", "not looked at"]
+if TYPE_CHECKING:
+    from perfflow.verdict.growth import Sizes
 
 
 def judge(
@@ -32,10 +34,11 @@ def judge(
 ) -> Iterator[TargetResult]:
     """Yield one result per target and matching benchmark, and one for a target that matches nothing.
 
-    ``confidence`` applies to the intervals of values. Intervals of changes have their own confidence.
+    ``confidence`` applies to the intervals of values. Intervals of changes have their own confidence. Where two trees
+    are compared, a limit on a value holds for head only if base meets it: otherwise it says nothing about the change.
     """
     by_metric = names_by_metric(comparisons)
-    peaks, ran = known_peaks(record, criteria), RanOn(record)
+    peaks, ran, two = known_peaks(record, criteria), RanOn(record), are_two_revisions(record.trees)
     for target in criteria.targets:
         if target.statistic == "growth":
             yield from _judge_growth(target, criteria, record, confidence)
@@ -49,8 +52,9 @@ def judge(
                 continue
             key = (name, target.metric.name)
             series = record.series[key]
+            in_two = two and not record.plan_of(comparisons[key].step).in_one_tree
             if not target.requirement.of_peak:
-                yield _judge(target, target.requirement, comparisons[key], series, confidence)
+                yield _judge(target, target.requirement, comparisons[key], series, confidence, in_two=in_two)
                 continue
             side = _latest(series)
             precision, device = ran.precision(series, side), ran.device(series, side)
@@ -60,7 +64,7 @@ def judge(
                 yield _result(target, name, None, "not measured", _why_no_peak(wanted, record))
                 continue
             requirement = target.requirement.scaled(peak.peak.value)
-            found = _judge(target, requirement, comparisons[key], series, confidence)
+            found = _judge(target, requirement, comparisons[key], series, confidence, in_two=in_two)
             yield found.model_copy(update={"peak": peak.peak.value, "peak_source": peak.source})
 
 
@@ -127,14 +131,39 @@ def _crossing(target: Target, record: Record) -> str:
 
 
 def _judge(
-    target: Target, requirement: Requirement, comparison: Comparison, series: Series, confidence: float
+    target: Target,
+    requirement: Requirement,
+    comparison: Comparison,
+    series: Series,
+    confidence: float,
+    *,
+    in_two: bool = False,
 ) -> TargetResult:
+    """Return the result of one target on one benchmark. ``in_two``: the sides are base and head of a gate."""
     name = comparison.benchmark
     if target.statistic in COMPARED_STATISTICS:
         return _judge_change(target, comparison, requirement, series)
     if comparison.only is Side.BASELINE:
         return _result(target, name, None, "not measured", "no longer measured")
-    side = _latest(series)
+    found = _judge_value(target, requirement, comparison, series, _latest(series), confidence)
+    if in_two and comparison.only is None and found.status in ("not met", "unproven"):
+        base = _judge_value(target, requirement, comparison, series, Side.BASELINE, confidence)
+        return _held_by(base.status, found)
+    return found
+
+
+def _held_by(base: TargetStatus, head: TargetResult) -> TargetResult:
+    """Return the result on head of a target that head does not meet, given the result on base."""
+    if base not in ("not met", "unproven"):
+        return head
+    told = "also missed on base" if base == "not met" else "not proven on base either"
+    return head.model_copy(update={"status": "not held by base", "detail": told})
+
+
+def _judge_value(
+    target: Target, requirement: Requirement, comparison: Comparison, series: Series, side: Side, confidence: float
+) -> TargetResult:
+    name = comparison.benchmark
     metric = replace(target.metric, exact=comparison.metric.exact)
     summary = summarise(series.readings(side), metric, target.statistic, confidence)
     if summary is None:
@@ -158,7 +187,7 @@ def _judge(
     return _result(target, name, Interval(value, low, high), status, "; ".join(filter(None, details)))
 
 
-def _is_shown(summary: Summary, statistic: str, status: Status) -> bool:
+def _is_shown(summary: Summary, statistic: str, status: TargetStatus) -> bool:
     """Return whether a percentile is shown: with less than one sample beyond it, it would be the largest sample."""
     beyond = 1 - QUANTILES.get(statistic, 0.0)
     return status != "unproven" or summary.high is not None or statistic == "p50" or summary.n * beyond >= 1
@@ -184,7 +213,7 @@ def _of_batches(readings: Sequence[Reading], statistic: str) -> str:
     return f"{statistic} of averages over about {batch:.0f} calls each, not of single calls"
 
 
-def _detail(status: Status, summary: Summary, target: Target) -> str:
+def _detail(status: TargetStatus, summary: Summary, target: Target) -> str:
     if status != "unproven":
         return ""
     if summary.needs:
@@ -222,27 +251,37 @@ def _judge_growth(target: Target, criteria: Criteria, record: Record, confidence
     for name in names:
         if criteria.ignores(name):
             continue
-        sizes = found[name]
-        side = sizes.latest
-        thresholds, metric = criteria.thresholds_of(name), target.metric
-        growth = sizes.fit(side, metric, thresholds, confidence)
-        status: Status = "unproven"
-        if growth:
-            status = _status(target.requirement, growth.low, growth.high)
-        detail = sizes.detail(side, metric, thresholds, confidence)
-        if status == "unproven" and growth:
-            larger = sizes.deciding_size(
-                side,
-                metric,
-                thresholds,
-                confidence,
-                lambda found: _status(target.requirement, found.low, found.high) != "unproven",
-            )
-            detail = "; ".join(filter(None, ("the interval includes the limit", larger, detail)))
-        yield _result(target, name, growth.exponent if growth else None, status, detail)
+        sizes, thresholds = found[name], criteria.thresholds_of(name)
+        result = _judge_growth_of(target, name, sizes, sizes.latest, thresholds, confidence)
+        compared = are_two_revisions(record.trees) and sizes.latest is Side.CANDIDATE
+        if compared and result.status in ("not met", "unproven"):
+            base = _judge_growth_of(target, name, sizes, Side.BASELINE, thresholds, confidence)
+            result = result if base.measured is None else _held_by(base.status, result)
+        yield result
 
 
-def _status(requirement: Requirement, low: float, high: float) -> Status:
+def _judge_growth_of(
+    target: Target, name: str, sizes: Sizes, side: Side, thresholds: Thresholds, confidence: float
+) -> TargetResult:
+    metric = target.metric
+    growth = sizes.fit(side, metric, thresholds, confidence)
+    status: TargetStatus = "unproven"
+    if growth:
+        status = _status(target.requirement, growth.low, growth.high)
+    detail = sizes.detail(side, metric, thresholds, confidence)
+    if status == "unproven" and growth:
+        larger = sizes.deciding_size(
+            side,
+            metric,
+            thresholds,
+            confidence,
+            lambda found: _status(target.requirement, found.low, found.high) != "unproven",
+        )
+        detail = "; ".join(filter(None, ("the interval includes the limit", larger, detail)))
+    return _result(target, name, growth.exponent if growth else None, status, detail)
+
+
+def _status(requirement: Requirement, low: float, high: float) -> TargetStatus:
     """Return ``met`` if the whole interval fulfils the requirement, ``not met`` if none does, else ``unproven``."""
     if requirement.relation in (Relation.EQUAL, Relation.BETWEEN):
         top = requirement.bound if requirement.high is None else requirement.high
@@ -254,7 +293,9 @@ def _status(requirement: Requirement, low: float, high: float) -> Status:
     return "met" if all(holds) else "not met" if not any(holds) else "unproven"
 
 
-def _result(target: Target, benchmark: str, measured: Interval | None, status: Status, detail: str) -> TargetResult:
+def _result(
+    target: Target, benchmark: str, measured: Interval | None, status: TargetStatus, detail: str
+) -> TargetResult:
     return TargetResult(
         benchmark=benchmark,
         metric=target.metric.name,

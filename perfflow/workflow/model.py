@@ -404,7 +404,9 @@ class Worktree(WorkflowPart):
     """Parts of the user's tree that perfflow makes available in the trees it creates."""
 
     share: list[str] = Field(default_factory=list, description="paths that git ignores, such as .venv")
-    submodules: bool = Field(False, description="check out submodules in each tree")
+    submodules: bool | Literal["auto"] = Field(
+        "auto", description="fill submodules in each tree; auto: those that are checked out in yours"
+    )
 
 
 class Route(WorkflowPart):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,56 @@ def test_a_folder_that_only_head_has_is_new(tree: Project) -> None:
     topic(tree, {"deep/down": prints("2")})
     result = tree.run(flow(f"id: inside, run: ./down, working-directory: deep, {PARSE}"), base="main")
     assert row(result, "inside", "cost").decision == "new"
+
+
+SUITE_OF = "id: suite, uses: pytest-benchmark, budget: 1s, with: {{python: {python}, paths: [test_a.py, {other}]}}"
+SQUARES = "def test_{name}(benchmark):\n    benchmark(sum, range(2000))\n"
+
+
+def test_the_benchmarks_of_a_file_that_only_head_has_are_new(tree: Project) -> None:
+    commit(tree, {"test_a.py": SQUARES.format(name="a")})
+    topic(tree, {"test_b.py": SQUARES.format(name="b")})
+    step = SUITE_OF.format(python=sys.executable, other="test_b.py")
+    result = tree.run(flow(step), base="main")
+    decisions = {item.name: item.decision for item in result.benchmarks}
+    assert decisions["test_b.py::test_b"] == "new", result.reasons
+    assert decisions["test_a.py::test_a"] not in ("new", None)
+    assert not [reason for reason in result.reasons if reason.startswith("step ")]
+
+
+def test_a_file_that_neither_tree_has_is_an_error(tree: Project) -> None:
+    commit(tree, {"test_a.py": SQUARES.format(name="a")})
+    topic(tree, {"README": "changed\n"})
+    step = SUITE_OF.format(python=sys.executable, other="b.py")
+    assert tree.run(flow(step), base="main").verdict == "error"
+
+
+def test_a_target_that_base_misses_too_does_not_fail_head(tree: Project) -> None:
+    commit(tree, {"slow": prints("9"), "fine": prints("3")})
+    topic(tree, {"slow": prints("9"), "fine": prints("3.05"), "fresh": prints("9")})
+    steps = (f"id: {name}, run: ./{name}, {PARSE}" for name in ("slow", "fine", "fresh"))
+    result = tree.run(flow(*steps, head="targets: {'*': {cost: <5}}"), base="main")
+    assert {item.benchmark: item.status for item in result.targets} == {
+        "slow": "not held by base",
+        "fine": "met",
+        "fresh": "not met",
+    }
+    assert [reason for reason in result.reasons if "slow" in reason] == []
+    assert next(item for item in result.targets if item.benchmark == "slow").detail == "also missed on base"
+
+
+def test_submodules_that_are_checked_out_are_in_the_trees(tree: Project, tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    (inner / "cost").write_text("3\n")
+    git(inner, "add", "-A")
+    git(inner, "commit", "-qm", "inner")
+    git(tree.folder, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "deps")
+    commit(tree, {"one": "#!/bin/sh\ncat deps/cost\n"})
+    topic(tree, {"README": "changed\n"})
+    result = tree.run(flow(f"id: one, run: ./one, {PARSE}"), base="main")
+    assert row(result, "one", "cost").decision == "same", result.reasons
 
 
 def suite(project: Project, names: str) -> Result:

@@ -114,6 +114,9 @@ class BaseAndHead:
                 raise Failure(error.in_one_line) from error
             for side, slot in zip(Side, (self._slots.a, self._slots.a if self._is_one else self._slots.b), strict=True):
                 self._contexts[side] = context_in(self._session.context, slot, Settings())
+            base, head = (self._contexts[side] for side in Side)
+            if not self._is_one:
+                base.other, head.other = head.root, base.root
             done = {name: dict(outputs) for name, outputs in self._session.earlier.done.items()}
             self._contexts[Side.CANDIDATE].outputs.update(done)
         return self._contexts

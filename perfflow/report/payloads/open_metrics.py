@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from typing import get_args
 
 from perfflow.model.criteria import criteria_from_json
-from perfflow.model.result import Benchmark, Result
+from perfflow.model.result import Benchmark, Result, TargetStatus
 from perfflow.model.result_samples import Sample
 from perfflow.report.sanitize import visible
 
@@ -32,7 +33,7 @@ def _lines(result: Result) -> Iterator[str]:
     if result.targets:
         yield "# TYPE perfflow_targets gauge"
         yield "# HELP perfflow_targets How many requirements have this status."
-        for status in ("met", "not met", "unproven", "not measured", "not looked at"):
+        for status in get_args(TargetStatus):
             count = sum(target.status == status for target in result.targets)
             yield _sample("perfflow_targets", {"workflow": result.run.workflow, "status": status}, str(count))
     criteria = criteria_from_json(result.criteria).knowing(row.name for row in result.benchmarks)

@@ -17,7 +17,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
+from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Parts, Role, may_leave, words
 from perfflow.tools.python import failures
 from perfflow.tools.python.pytest_benchmark_json import FORMAT
 
@@ -138,6 +138,10 @@ def _storage(call: Call) -> str:
     return f"--benchmark-storage=file://{call.folder / 'storage'}"
 
 
+def _has_file(_options: Options, path: str, folder: Path) -> bool:
+    return (folder / path.partition("::")[0]).exists()
+
+
 def _selection(options: Options) -> tuple[str, ...]:
     paths = [options.paths] if isinstance(options.paths, str) else options.paths
     return (*(("-k", options.select) if options.select else ()), *(path for path in paths if path))
@@ -153,6 +157,7 @@ ADAPTER = Adapter(
     suite=True,
     harness=r"(?:.*/)?pytest_benchmark/fixture\.py:(?:.*\.)?runner\b",
     listing=listing,
+    parts=Parts("paths", _has_file),
     iteration_counts=iteration_counts,
     iterated=iterated,
     together=_TOGETHER,

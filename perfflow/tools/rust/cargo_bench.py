@@ -27,7 +27,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage, reading_of_process
 from perfflow.tools import pacing, python_command, tool_files, tool_json
-from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Parts, Role
 from perfflow.tools.rust import cargo_packages, criterion_files
 from perfflow.tools.rust.cargo_packages import CARGO
 from perfflow.tools.tool_json import Json
@@ -418,6 +418,7 @@ ADAPTER = Adapter(
     metrics=builtin_metrics("time", "throughput", "rate"),
     suite=True,
     preparations=preparations,
+    parts=Parts("bench", cargo_packages.has_bench),
     invocations=invocations,
     outputs=outputs,
     lacks_lines=lacks_lines,

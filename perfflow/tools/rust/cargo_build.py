@@ -14,7 +14,7 @@ from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Usage
-from perfflow.tools.adapter import Adapter, Call, Invocation, Role, may_leave
+from perfflow.tools.adapter import Adapter, Call, Invocation, Parts, Role, may_leave
 from perfflow.tools.rust import cargo_packages
 from perfflow.tools.rust.cargo_packages import CARGO, Built
 
@@ -94,5 +94,6 @@ ADAPTER = Adapter(
     program=CARGO,
     outputs=may_leave(cargo_packages.MESSAGES),
     made=made,
+    parts=Parts("benches", cargo_packages.has_bench),
     results=results,
 )

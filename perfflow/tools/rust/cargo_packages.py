@@ -52,6 +52,8 @@ _TARGET = "--target-dir"
 _LINES = "/perfflow-lines"
 _COPIER = python_command.driver_command("cargo_units.py", __file__)
 _MOST_NAMED = 4
+# Members of a workspace are usually at most two folders deep.
+_MANIFESTS = ("Cargo.toml", "*/Cargo.toml", "*/*/Cargo.toml")
 _LONGEST = 200
 
 
@@ -130,6 +132,17 @@ def _without_target(args: Sequence[str]) -> Iterator[str]:
 def words(text: list[str] | str) -> tuple[str, ...]:
     """Split a text at spaces and commas; keep a list."""
     return tuple(text.replace(",", " ").split()) if isinstance(text, str) else tuple(text)
+
+
+def has_bench(options: Options, name: str, folder: Path) -> bool:
+    """Return whether a crate, or a package of a workspace, has a bench target: its file, or its name in Cargo.toml."""
+    manifests = (path for glob in _MANIFESTS for path in (folder / options.crate).glob(glob))
+    return any(
+        (path.parent / "benches" / f"{name}.rs").is_file()
+        or (path.parent / "benches" / name / "main.rs").is_file()
+        or f'"{name}"' in path.read_text(errors="replace")
+        for path in manifests
+    )
 
 
 def _switches(options: Options) -> Iterator[str]:
