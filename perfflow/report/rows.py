@@ -232,7 +232,8 @@ def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
         accepted = taken(row, criteria)
         limit = accepted.change if accepted else criteria.thresholds_of(row.name, row.metric).action
         excluded = f"no regression above {format_threshold(limit)}" if row.level == "ok" else ""
-        remark = "; ".join(filter(None, (excluded, remaining(row), detectable_change(row.expected))))
+        # What would settle a row that excludes a regression of the action threshold is nobody's concern.
+        remark = excluded or "; ".join(filter(None, (remaining(row, grants=False), detectable_change(row.expected))))
         marks = [f"not over {format_threshold(limit)}"] if row.level == "ok" else []
         if row.layouts:
             remark = "; ".join((f"layouts differ by ±{row.layouts.deviation:.0%}", *filter(None, (remark,))))

@@ -40,7 +40,7 @@ from perfflow.verdict.device import known_peaks
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import Choice, choose_rows, is_custom, thresholds_for, two_stored
 from perfflow.verdict.one_measurement import without_inverse_rates
-from perfflow.verdict.remaining import by_cpu, not_settled, remaining
+from perfflow.verdict.remaining import by_cpu, not_settled, remaining, together
 from perfflow.verdict.routing import routes_taken
 from perfflow.verdict.row_text import unit_of_row
 from perfflow.verdict.sharing import compared
@@ -55,7 +55,7 @@ NO_STEP_MEASURES = (
 _ACROSS = "across machines: the two sides were measured on different machines"
 _NEARLY_ALL = 0.99
 _SPENT = {"budget": "its budget ran out", "total budget": "the run's total budget ran out"}
-"""Warning for an unproven row, by the limit that ended its measuring."""
+"""Reason of an unproven row, by the limit that ended its measuring."""
 
 Verdict = Literal["pass", "fail", "unproven", "error"]
 
@@ -143,7 +143,6 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
     if key in choice.refuted and ruling.decision == "improved":
         ruling = Ruling("unproven", "ok", note=choice.refuted[key])
     worse = ruling.decision in ("regressed", "unproven")
-    spent = _spent(record.why_stopped(series)) if ruling.decision == "unproven" else []
     known = item.change is not None and not math.isnan(item.change.estimate)
     expected = Expected(**vars(record.expected[key])) if key in record.expected else None
     # Rows that do not gate, such as wall time beside CPU time, get no note about noise.
@@ -185,7 +184,6 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
                     _as_built(record, item, series, ruling, thresholds),
                 ),
             ),
-            *spent,
             *(notes if worse else []),
             *([_ACROSS] if record.run.across_machines else []),
             *record.lost_before(series),
@@ -241,10 +239,6 @@ def _why(key: tuple[str, str], choice: Choice) -> str:
     found = choice.gating.get(key) or choice.leading.get(key, "")
     alike = choice.same_as.get(key)
     return f"the same measurement as {alike}" if alike and not found else found
-
-
-def _spent(stopped: str) -> list[str]:
-    return [f"{_SPENT[stopped]} before this was decided"] if stopped in _SPENT else []
 
 
 def _bounds(interval: Interval) -> Bounds:
@@ -372,7 +366,7 @@ def _verdict(
     """Return the verdict, in the order fail, error, unproven, pass; and the reasons of all of them, then warnings."""
     failed = list(_failures(record, rows, judged, checks, criteria))
     errors = [*_interruption(record), *_errors(record, rows, judged), *_measured_twice(record)]
-    unproven = list(_unproven(rows, judged))
+    unproven = list(_unproven(record, rows, judged))
     reasons = [*failed, *errors, *unproven, *warned(record, rows, criteria)]
     if failed:
         return "fail", reasons
@@ -477,16 +471,26 @@ def _nothing(record: Record) -> Iterator[str]:
         yield f"{NOTHING}: {f'the steps that measure are in the stage {stages}' if stages else NO_STEP_MEASURES}"
 
 
-def _unproven(rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
+def _unproven(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
+    """Yield the undecided targets and rows. A cause that several rows share is told once."""
     for target in judged:
         if target.status == "unproven":
             yield f"target unproven: {_name(target)} {target.requirement} ({target.detail})"
+    by_cause: dict[str, list[Benchmark]] = {}
     for row in rows:
         if row.gating and row.decision == "unproven" and row.level is None:
-            # First, because a terminal cuts the end of a long line.
-            spent = f"{_SPENT[row.stopped]}; " if row.stopped in _SPENT else ""
-            hints = filter(None, (remaining(row), by_cpu(row, rows), expectation.detectable_change(row.expected)))
-            yield f"unproven: {row.title}: {spent}{'; '.join([not_settled(row), *hints])}"
+            by_cause.setdefault(row.stopped, []).append(row)
+    for stopped, alike in by_cause.items():
+        if len(alike) > 1:
+            cpu = sum(bool(by_cpu(row, rows)) for row in alike)
+            hint = f"; the CPU time of {cpu} is settled: judge by CPU time (metric: cpu)" if cpu else ""
+            yield f"unproven: {len(alike)} rows: {together(alike, record.run.budget)}{hint}"
+            continue
+        (row,) = alike
+        # First, because a terminal cuts the end of a long line.
+        spent = f"{_SPENT[stopped]}; " if stopped in _SPENT else ""
+        hints = filter(None, (remaining(row), by_cpu(row, rows), expectation.detectable_change(row.expected)))
+        yield f"unproven: {row.title}: {spent}{'; '.join([not_settled(row), *hints])}"
 
 
 def _name(target: TargetResult) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from perfflow.verdict.attribution import loss_share_text
 from perfflow.verdict.brief import brief_of, target_text
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.localization import leading, localized_in
-from perfflow.verdict.remaining import remaining
+from perfflow.verdict.remaining import SPARE, remaining, seconds_to_settle
 from perfflow.verdict.row_text import estimate_of
 
 _SHORT = 12
@@ -119,11 +120,14 @@ def _measure(found: Findings) -> NextStep:
 
 def _wait(found: Findings) -> NextStep:
     rows = found.undecided()
-    hint = next((f"; {row.name}: {hint}" for row in rows if (hint := remaining(row))), "")
+    hint = next((f"; {row.name}: {hint}" for row in rows if (hint := remaining(row))), "") if len(rows) == 1 else ""
     again = _command(found, "gate") or _command(found, "run")
-    minutes = max(1, round(2 * (found.record.run.budget or _BUDGET) / 60))
+    needed = sum(seconds_to_settle(row) or 0.0 for row in rows)
+    budget = found.record.run.budget or _BUDGET
+    minutes = max(1, math.ceil((budget + needed * SPARE if needed else 2 * budget) / 60))
     names = _names([row.name for row in rows]) or "it"
-    return NextStep(f"measure {names} for longer{hint}", f"{again} --budget {minutes}m" if again else "")
+    text = f"nothing got worse as far as is known; to be sure, measure {names} for longer{hint}"
+    return NextStep(text, f"{again} --budget {minutes}m" if again else "")
 
 
 def _record(found: Findings) -> NextStep:

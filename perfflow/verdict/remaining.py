@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.result import Benchmark
@@ -11,7 +11,9 @@ from perfflow.model.units import format_change
 
 _PLAUSIBLE = 3600.0
 """Seconds. A longer time for one benchmark is not worth proposing as a budget."""
-_SPARE = 1.25
+MOST_NAMED = 4
+"""Rows that a text names."""
+SPARE = 1.25
 """Factor on the estimate, because the interval of a later interim analysis is a little wider."""
 _INSTEAD = "a quieter machine, metric: cpu or more work in each run"
 _SECOND, _MINUTE, _HOUR = (1.0, "second", "s"), (60.0, "minute", "m"), (3600.0, "hour", "h")
@@ -26,32 +28,76 @@ def not_settled(row: Benchmark) -> str:
     return f"{after}: the change is between {format_change(change.low)} and {format_change(change.high)}"
 
 
-def remaining(row: Benchmark, *, options: bool = False) -> str:
+def remaining(row: Benchmark, *, options: bool = False, grants: bool = True) -> str:
     """Return what would settle an unproven row, as text; '' if more of the same measurements would not.
 
-    ``options``: name command-line options instead of keys of the step.
+    ``options``: name command-line options instead of keys of the step. ``grants``: name the key or option that allows
+    it.
     """
     if row.stopped == "settled":
         return ""
     if not row.more:
-        return _first_look(row, options=options)
+        return _first_look(row, options=options, grants=grants)
     if row.stopped == "last look":
         return f"more time will not settle it; use {_INSTEAD}"
     seconds = _seconds(row, row.more)
     if seconds is not None and seconds > _PLAUSIBLE:
         return f"about {_in_words(seconds)} more would settle it; {_INSTEAD} would need less time"
     much = _pairs(row, row.more) if seconds is None else f"{_in_words(seconds)} more"
-    return f"about {much} would settle it{_grant(row, row.more, options=options)}"
+    return f"about {much} would settle it{_grant(row, row.more, options=options) if grants else ''}"
 
 
-def _first_look(row: Benchmark, *, options: bool) -> str:
-    """Return what a row needs whose measuring ended before its first interim analysis; '' for other rows."""
+def seconds_to_settle(row: Benchmark) -> float | None:
+    """Return the seconds that would about settle an unproven row, or that it needs at least; None if nobody knows."""
+    if row.stopped in ("settled", "last look"):
+        return None
+    more = row.more or _before_first_look(row)
+    return _seconds(row, more) if more else None
+
+
+CAUSES = {"budget": "the budget of each ran out", "total budget": "the run's total budget ran out"}
+"""Why rows are undecided, by the limit that ended their measuring."""
+
+
+def together(rows: Sequence[Benchmark], budget: float | None) -> str:
+    """Return why several rows with one cause are undecided, and the time that would settle them, as text.
+
+    ``budget``: seconds of the whole run, None without a limit.
+    """
+    stopped = rows[0].stopped
+    names = list(dict.fromkeys(row.title for row in rows))
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    told = f"{', '.join(names[:MOST_NAMED])}{more}"
+    if stopped == "last look":
+        return f"all pairs were taken, and more time will not settle them; use {_INSTEAD}: {told}"
+    cause = CAUSES.get(stopped, "too few pairs" if not stopped else "more pairs will not settle them")
+    known = [seconds for row in rows if (seconds := seconds_to_settle(row)) is not None]
+    if not known:
+        return f"{cause}: {told}"
+    total = sum(known)
+    about = "at least" if len(known) < len(rows) else "about"
+    grant = ""
+    if stopped == "total budget" and budget is not None and total <= _PLAUSIBLE:
+        grant = f" (--budget {_as_option(budget + total * SPARE)})"
+    elif total > _PLAUSIBLE:
+        grant = f" ({_INSTEAD} would need less)"
+    return f"{cause}; {about} {_in_words(total)} more would settle them{grant}: {told}"
+
+
+def _before_first_look(row: Benchmark) -> int:
+    """Return the pairs that are missing for the first interim analysis of a row; 0 if it had one."""
     looks = SCHEDULES.get(row.design, ())
     unknown = row.change is None or row.change.low is None or row.change.high is None
     missing = looks[0][0] - row.pairs if looks else 0
-    if not (unknown and row.stopped and row.pairs and missing > 0):
+    return missing if unknown and row.stopped and row.pairs and missing > 0 else 0
+
+
+def _first_look(row: Benchmark, *, options: bool, grants: bool) -> str:
+    """Return what a row needs whose measuring ended before its first interim analysis; '' for other rows."""
+    missing = _before_first_look(row)
+    if not missing:
         return ""
-    return f"at least {_pairs(row, missing)} needed{_grant(row, missing, options=options)}"
+    return f"at least {_pairs(row, missing)} needed{_grant(row, missing, options=options) if grants else ''}"
 
 
 def _pairs(row: Benchmark, more: int) -> str:
@@ -70,10 +116,10 @@ def _grant(row: Benchmark, more: int, *, options: bool) -> str:
         return f" (--runs {runs})" if options else f" (runs: {runs})"
     # A comparison of two commands has one row, so its budget is that of the run.
     if row.stopped == "total budget" and not options:
-        return f" (a --budget of {_as_option(seconds * _SPARE)} more)" if seconds else " (a larger --budget)"
+        return f" (a --budget of {_as_option(seconds * SPARE)} more)" if seconds else " (a larger --budget)"
     if seconds is None or row.seconds is None:
         return " (a larger --budget)" if options else " (a larger budget)"
-    budget = _as_option(row.seconds + seconds * _SPARE)
+    budget = _as_option(row.seconds + seconds * SPARE)
     return f" (--budget {budget})" if options else f" (budget: {budget})"
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.units import duration
-from perfflow.verdict.remaining import by_cpu, remaining
+from perfflow.verdict.remaining import by_cpu, remaining, seconds_to_settle
 from tests.session.project import row
-from tests.verdict.records import ended, judged, pairs
+from tests.verdict.records import ended, judged, pairs, planned
 
 OPEN = [1.0, 1.3, 0.8, 1.1, 0.9] * 4
 SHUT = [1.0, 1.001, 0.999, 1.0, 1.002] * 4
@@ -84,6 +84,50 @@ def test_the_reason_says_what_is_known() -> None:
     assert reason.startswith(
         "unproven: b time: its budget ran out; not settled after 20 pairs: the change is between -"
     )
+
+
+EVEN = [value * 1.000137**number for number, value in enumerate(OPEN)]
+SWAPPED = [EVEN[number ^ 1] for number in range(len(EVEN))]
+
+
+def several(reason: str, count: int = 6, seconds: float = 0.1) -> Result:
+    """Return undecided rows whose measuring ended for the same reason."""
+    names = [f"b{number}" for number in range(count)]
+    events = []
+    for name in names:
+        events += [event | {"design": "looks", "seconds": seconds} for event in pairs(name, EVEN, SWAPPED)]
+        events.append({"event": "stopped", "step": name, "benchmark": "", "reason": reason})
+    steps = [planned(name) for name in names]
+    return judged(*events, *map(ended, names), steps=steps, budget=60.0)
+
+
+def test_a_cause_is_told_once_with_the_time_that_would_settle_all_rows() -> None:
+    result = several("total budget")
+    result_of_one = several("total budget", 1)
+    needed = seconds_to_settle(result_of_one.benchmarks[0])
+    assert needed is not None
+    (reason,) = result.reasons
+    assert reason.startswith("unproven: 6 rows: the run's total budget ran out; about ")
+    assert reason.endswith("b0 time, b1 time, b2 time, b3 time and 2 more")
+    granted = duration(reason.split("--budget ")[1].split(")")[0])
+    assert granted >= 60 + 6 * needed
+    assert not any("ran out" in text for row in result.benchmarks for text in row.warnings)
+
+
+def test_rows_that_more_time_does_not_settle_are_told_so_together() -> None:
+    (reason,) = several("last look").reasons
+    assert "more time will not settle them" in reason
+    assert "--budget" not in reason
+
+
+def test_rows_of_different_causes_are_told_apart() -> None:
+    names = ["b0", "b1", "b2", "b3"]
+    events: list[dict[str, Any]] = []
+    for name, why in zip(names, ["budget", "budget", "last look", "last look"], strict=True):
+        events += [event | {"design": "looks", "seconds": 1.0} for event in pairs(name, EVEN, SWAPPED)]
+        events.append({"event": "stopped", "step": name, "benchmark": "", "reason": why})
+    result = judged(*events, *map(ended, names), steps=[planned(name) for name in names])
+    assert [reason.split(" rows")[0] for reason in result.reasons] == ["unproven: 2", "unproven: 2"]
 
 
 def test_where_cpu_time_is_settled_it_is_advised() -> None:
