@@ -84,7 +84,7 @@ def test_each_benchmark_is_in_one_group_of_each_kind_of_node() -> None:
         assert sum(group.seconds for group in own) == pytest.approx(40 * each)
         for number in range(40):
             step, name = f"s{number % 4}[node={kind}]", f"b{number}"
-            having = [group for group in own if step in group.steps and name in group.parts[step]]
+            having = [group for group in own if step in group.steps and group.parts[step].among([name])]
             assert len(having) == 1
 
 

@@ -118,6 +118,7 @@ _WORDS: dict[str, Callable[[click.Context], Iterator[str]]] = {
     "workflows": _workflows,
     "FILE...": _files,
     "run": _runs,
+    "RUN...": _runs,
     "[RUN|FILE]": _runs,
     "name": _names,
     "STEP": _steps,

@@ -43,6 +43,8 @@ def _gate(*, base_results: str | None, across_machines: bool, fail_on: str | Non
         raise UserError.of(f"{' and '.join(named)} exclude each other: each names a base", "leave out all but one")
     if base_results is not None and options["overlay"]:
         raise UserError.of("--overlay changes the base's tree, and --base-results measures no base", "leave it out")
+    if base_results is not None and options["shard"]:
+        raise UserError.of("--base-results compares all benchmarks at once", "leave out --shard")
     if base_results is not None:
         return stored_gate.gate(stored_gate.StoredBaseOptions(base_results, across_machines, fail_on), options)
     for name, is_given in (("--across-machines", across_machines), ("--fail-on", fail_on)):

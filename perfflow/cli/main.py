@@ -22,6 +22,7 @@ COMMANDS = {
     "compare": "Compare two commands (perfflow compare -- 'old' 'new') or two stored results.",
     "run": "Run a workflow: build, measure, profile, judge, report.",
     "gate": "Compare two revisions with a workflow, and fail if head is slower than base.",
+    "merge": "Give one verdict on the parts of a run that were measured with --shard.",
     "bisect": "Find the commit that introduced a regression.",
     "report": "Judge a stored run again and write its report. Measures nothing.",
     "export": "Write a run's result as files for CI services. Sends nothing.",
@@ -46,7 +47,7 @@ COMMANDS = {
 }
 
 GROUPS = {
-    "Measure": ("compare", "run", "gate", "bisect"),
+    "Measure": ("compare", "run", "gate", "merge", "bisect"),
     "Look at results": ("report", "history", "baseline", "receipt"),
     "Write workflows": ("init", "validate", "plan", "show", "list", "fmt", "schema", "library"),
     "CI and other programs": ("export", "publish", "make", "mcp"),
@@ -60,6 +61,7 @@ EXAMPLES = {
         "perfflow run bench.yaml --benchmark 'decode/*'",
     ),
     "gate": ("perfflow gate bench.yaml --base origin/main", "perfflow gate bench.yaml --base HEAD~1 --benchmark parse"),
+    "merge": ("perfflow merge part-1 part-2", "perfflow merge parts/* --out perf --unproven pass"),
     "bisect": (
         "perfflow bisect bench.yaml --good v1.2",
         "perfflow bisect bench.yaml --good v1.2 --benchmark parse --budget 20m",

@@ -18,6 +18,7 @@ from perfflow.model.errors import Exit
 if TYPE_CHECKING:
     from perfflow.jobs.optimize.write_settings import Target
     from perfflow.jobs.run.run import FinishedRun
+    from perfflow.plan.groups import Shard
     from perfflow.session.open_workflow import Opened
 
 LEFT_OUT = "PERFFLOW_LEFT_OUT"
@@ -44,6 +45,9 @@ the exit status is 0."""
     flag_value="latest",
     metavar="[RUN]",
     help="Resume an interrupted run (default: the latest). Finished steps are not repeated.",
+)
+@click.option(
+    "--shard", metavar="I/N", help="Measure only part I of N of the benchmarks; `perfflow merge` judges all parts."
 )
 @click.option("--base", metavar="REV", help="Compare with the merge base of head and REV.")
 @click.option("--head", metavar="REV", help="With --base: the other revision (default: the working tree).")
@@ -80,6 +84,7 @@ def command(
     keep_going: bool,
     out: Path | None,
     resume: str | None,
+    shard: str | None,
     base: str | None,
     head: str | None,
     seed: int | None,
@@ -118,8 +123,9 @@ def command(
         _require_appliable(opened, selected)
     base, chosen = _base(opened, selected, base, against if not resume else "", head)
     chosen |= {"overlay": _overlay(opened, overlay)} if overlay else {}
+    part = _part(shard, opened, selected, in_trees=base is not None, placed=place.executor is not None)
     if dry_run:
-        return _dry_run(opened, selected, base, head, total)
+        return _dry_run(opened, part[1], base, head, total)
     if left_out and (why := _missing(opened, selected)):
         return _skip(opened, why, Path(left_out))
     # Base and head are the two sides that a target on a change needs.
@@ -127,7 +133,8 @@ def command(
     click.echo("".join(f"{problem.render()}\n" for problem in problems), nl=False, err=True)
     words = [*_words(workflow, settings, benchmarks, base, head), *(f"--overlay={path}" for path in overlay)]
     resumed = find(opened.root, resume) if resume else None
-    chosen |= place.chosen(resumed, settings)
+    words += [f"--shard={shard}"] if shard else []
+    chosen |= {"shard": part[0], **place.chosen(resumed, settings)}
     chosen |= {} if base is None else {"base": base, "head": head, "command": words}
     request = RunRequest(
         **asked,
@@ -191,6 +198,21 @@ def _base(
     best = best_revision(opened, selected, against, head, note)
     note(best.text)
     return best.revision, {"about_base": best.about, "cautions": (best.text,)}
+
+
+def _part(
+    shard: str | None, opened: Opened, selected: frozenset[str], *, in_trees: bool, placed: bool
+) -> tuple[Shard | None, frozenset[str]]:
+    """Return the part of the run that was asked for, and its steps. Raises UserError for a part that is none."""
+    if shard is None:
+        return None, selected
+    from perfflow.model.errors import UserError
+    from perfflow.plan.groups import shard_of, sharded
+
+    if placed:
+        raise UserError.of("--executor divides a run by itself", "leave out --shard")
+    part = shard_of(shard)
+    return part, frozenset(sharded(opened.plan, selected, part, in_trees=in_trees).steps)
 
 
 def _overlay(opened: Opened, paths: Sequence[str]) -> tuple[str, ...]:

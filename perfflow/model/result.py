@@ -67,6 +67,8 @@ class RunInfo(ResultPart):
     """Seconds for all measuring together, if there was a limit."""
     chosen: list[str] = []
     """Globs of the benchmarks that the run measures, given with `--benchmark`; empty for all."""
+    shard: str = ""
+    """The part of the benchmarks that the run measures, such as `2/4`, given with `--shard`; '' for all."""
     judged_by: list[str] = []
     """Thresholds that replaced the run's own when it was rejudged, as they were given."""
     interrupted: bool = False

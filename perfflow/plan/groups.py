@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
+from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
 from perfflow.plan.plan import EVERY, Plan, Planned, profiles_several
@@ -31,13 +32,46 @@ _WHOLE = (Role.CANDIDATE, Role.COMPARE)
 
 @dataclass(frozen=True)
 class Benchmarks:
-    """The benchmarks of a suite to measure: those in ``named``, or if that is empty all except those in ``but``."""
+    """The benchmarks of a suite to measure: those in ``named``, or if that is empty all except those in ``but``.
+
+    With ``turns``, every ``turns``-th of the sorted names of all these, from the one with the index ``first`` on.
+    """
 
     named: tuple[str, ...] = ()
     but: tuple[str, ...] = ()
+    first: int = 0
+    turns: int = 1
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.named if self.named else name not in self.but
+    def among(self, names: Iterable[str]) -> list[str]:
+        """Return those of the names of a suite, sorted."""
+        return sorted(name for name in names if (name in self.named if self.named else name not in self.but))[
+            self.first :: self.turns
+        ]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of ``count`` parts of a run (``--shard 2/4``), by its ``number`` from 1 on."""
+
+    number: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+
+def shard_of(text: str) -> Shard:
+    """Read ``2/4``. Raises UserError for a part that does not exist."""
+    first, slash, last = text.partition("/")
+    if not (slash and first.isascii() and last.isascii() and first.isdigit() and last.isdigit()) or len(text) > 9:
+        raise UserError.of(
+            f"--shard {text}: not a part of a run", "write the part and the number of parts: --shard 2/4"
+        )
+    shard = Shard(int(first), int(last))
+    if not 1 <= shard.number <= shard.count:
+        count = max(1, shard.count)
+        raise UserError.of(f"--shard {text}: there is no such part", f"the parts are 1/{count} to {count}/{count}")
+    return shard
 
 
 @dataclass(frozen=True)
@@ -110,6 +144,36 @@ def groups(
         _group(f"g{number}", order, [_Share(tuple(carried), spent), *own], place)
         for number, (place, own) in enumerate(found, 1)
     )
+
+
+def sharded(plan: Plan, selected: Collection[str], shard: Shard, *, in_trees: bool) -> Group:
+    """Return the part of the selected steps that a shard runs; all shards together run each benchmark once.
+
+    What belongs together stays together, as in ``groups``. The benchmarks of a suite that can run each alone are
+    divided by their names; everything else is divided by the order of the plan. Raises UserError for steps that try
+    candidates, because they need all measurements.
+    """
+    chosen = [item for item in plan.steps if item.id in selected]
+    if in_trees:
+        # A gate does not run them.
+        chosen = [item for item in chosen if item.role not in _WHOLE]
+    elif _is_whole(chosen):
+        text = "a workflow that tries candidates cannot be divided into shards: they need all measurements"
+        raise UserError.of(text, "leave out --shard, or select the measuring steps with --stage or --only")
+    along = [item for item in chosen if item.role in _ALONG or (in_trees and _follows(item))]
+    once = [item for item in chosen if item not in along and _is_of_no_benchmark(item)]
+    found, parts = [item.id for item in along], {}
+    joined = _joined(plan, [item for item in chosen if item not in along and item not in once])
+    for number, items in enumerate([*joined, *([item] for item in once)]):
+        # Each suite begins with another shard, so that many small suites are divided evenly, too.
+        first = (shard.number - 1 - number) % shard.count
+        suite = _suite_of(items)
+        if suite:
+            parts[suite.id] = Benchmarks(first=first, turns=shard.count)
+        if suite or not first:
+            found += [item.id for item in items]
+    wanted = set(found)
+    return Group(str(shard), tuple(item.id for item in chosen if item.id in wanted), ANYWHERE, 0.0, parts)
 
 
 @dataclass(frozen=True)
@@ -213,14 +277,20 @@ def place_of_all(plan: Plan, items: Sequence[Planned]) -> Place:
 def _shares(items: Sequence[Planned], known: Durations, least: float) -> list[_Share]:
     """Return the shares to distribute: the steps as a whole, or each benchmark of a long suite with its profilers."""
     steps, seconds = tuple(item.id for item in items), sum(known.of(item.id) for item in items)
-    measuring = [item for item in items if item.role is Role.MEASURE]
-    others = [item for item in items if item.role not in (Role.MEASURE, Role.PROFILE)]
-    if len(measuring) == 1 and not others and seconds >= 2 * least and _can_be_shared_out(measuring[0]):
-        names = known.benchmarks.get(measuring[0].id, {})
+    suite = _suite_of(items)
+    if suite and seconds >= 2 * least:
+        names = known.benchmarks.get(suite.id, {})
         whole = sum(names.values()) or 1.0
         if len(names) > 1:
-            return [_Share(steps, seconds * own / whole, measuring[0].id, name) for name, own in names.items()]
+            return [_Share(steps, seconds * own / whole, suite.id, name) for name, own in names.items()]
     return [_Share(steps, seconds)]
+
+
+def _suite_of(items: Sequence[Planned]) -> Planned | None:
+    """Return the step whose benchmarks can be divided among groups with these steps, None if there is none."""
+    measuring = [item for item in items if item.role is Role.MEASURE]
+    others = [item for item in items if item.role not in (Role.MEASURE, Role.PROFILE)]
+    return measuring[0] if len(measuring) == 1 and not others and _can_be_shared_out(measuring[0]) else None
 
 
 def _can_be_shared_out(item: Planned) -> bool:
@@ -228,7 +298,8 @@ def _can_be_shared_out(item: Planned) -> bool:
     step = item.step
     if step.variants or step.scaling or step.runs is not None:
         return False
-    return item.tool is not None and item.tool.can_list and names_its_own_benchmarks(step)
+    several = names_its_own_benchmarks(step) or "*" in item.benchmark
+    return item.tool is not None and item.tool.can_list and several
 
 
 def _cut(shares: Sequence[_Share], lengths: Lengths, machines: int) -> list[list[_Share]]:

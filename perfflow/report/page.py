@@ -175,7 +175,7 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         reasons=reasons.shown,
         warned=warned.shown,
         sides=sides,
-        cautions=(*result.run.warnings, *(text for text in noted if _is_caution(text))),
+        cautions=(*_about_part(result), *result.run.warnings, *(text for text in noted if _is_caution(text))),
         compared=any(row.decision for row in rows) or bool(result.across_gpus),
         comparisons=tuple(comparison_of(row, criteria, _marks(result)) for row in compared.shown),
         figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
@@ -210,6 +210,11 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
 
 
 # Modules of tables that few runs have are imported only when needed.
+
+
+def _about_part(result: Result) -> Iterator[str]:
+    if result.run.shard:
+        yield f"this is part {result.run.shard} of the benchmarks; `perfflow merge` judges all parts together"
 
 
 def _is_caution(note: str) -> bool:

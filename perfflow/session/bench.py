@@ -24,6 +24,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Reading, Side
 from perfflow.model.secrets import masked
 from perfflow.model.units import duration
+from perfflow.plan.groups import Benchmarks
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import SCREENED, LostError, Sampled, Sampler, Subject, Take
 from perfflow.sampling.sampling import Sampling
@@ -250,9 +251,9 @@ class Bench:
         listed = {} if as_a_whole else self._listed()
         part = self.session.parts.get(source.id)
         if part:
-            own = {name: having for name, having in listed.items() if benchmark_name(source, name) in part}
+            own = self._of_part(part, listed)
             self._elsewhere, listed = len(listed) - len(own), own
-            if self.session.names.chosen and not own:
+            if not own and (self.session.names.chosen or part.turns > 1):
                 raise NothingChosenError
         if not listed:
             self.session.names.require_some(self.planned.id)
@@ -268,6 +269,15 @@ class Bench:
             for own_id, having in listed.items()
             if names[own_id] in chosen
         ]
+
+    def _of_part(self, part: Benchmarks, listed: Mapping[str, tuple[Side, ...]]) -> dict[str, tuple[Side, ...]]:
+        """Return the benchmarks that this machine measures of a suite, and store the names of all for the merge."""
+        names = {name: benchmark_name(self._source, name) for name in listed}
+        own = set(part.among(names.values()))
+        if part.turns > 1:
+            event = {"event": "divided", "step": self._source.id, "names": sorted(names.values())}
+            self.session.folder.append(event)
+        return {name: having for name, having in listed.items() if names[name] in own}
 
     def _counted(self, benchmarks: Collection[str]) -> Collection[str]:
         return self.counted.counted(benchmarks) if self.counted else benchmarks

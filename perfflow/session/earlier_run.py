@@ -69,6 +69,12 @@ def chosen(path: Path) -> tuple[str, ...]:
     return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
+def shard(path: Path) -> str:
+    """Return which part of the benchmarks the run in a folder measures, such as ``2/4``; '' for all."""
+    run = _opening(path).get("run")
+    return str(run.get("shard", "")) if isinstance(run, dict) else ""
+
+
 def _opening(path: Path) -> Mapping[str, Any]:
     try:
         return next((event for event in run_folder.events(path) if event.get("event") == "run"), {})

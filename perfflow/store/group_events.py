@@ -20,6 +20,7 @@ GROUP = "group"
 _OF_THE_JOB = ("run", "resumed", "interrupted", "end", GROUP)
 """Events of a job that concern only its own run."""
 _WORST = ("failed", "timeout", "skipped", "done", "cached")
+"""Statuses by importance. A step of which one group had no part was skipped there, which does not matter."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,14 @@ def _move(item: dict[str, Any], keys: Sequence[str], folder: str) -> None:
             item[key] = f"{folder}/{item[key]}"
 
 
+def _rank(step: StepRecord) -> int:
+    has_no_part = step.status == "skipped" and not step.not_started
+    return len(_WORST) if has_no_part or step.status not in _WORST else _WORST.index(step.status)
+
+
 def merged(one: StepRecord, other: StepRecord) -> StepRecord:
     """Merge the records of a step that two groups performed in parts."""
-    worst = min(one, other, key=lambda step: _WORST.index(step.status) if step.status in _WORST else len(_WORST))
+    worst = min(one, other, key=_rank)
     both = {name: getattr(one, name) + getattr(other, name) for name in StepFindings.__dataclass_fields__}
     like_it = [step for step in (one, other) if step.status == worst.status]
     both["devices"] = tuple(dict.fromkeys(both["devices"]))

@@ -39,7 +39,7 @@ class RunFacts:
 
     ``library`` is None if no file came from another repository. Times are RFC 3339 in UTC; ``finished`` is None until
     the run has ended. ``budget`` is in s, and ``paused`` the s between interruptions and resumptions. ``chosen`` are
-    the globs of the benchmarks that it measures, () for all.
+    the globs of the benchmarks that it measures, () for all, and ``shard`` its part of them, such as ``2/4``.
     """
 
     id: str
@@ -53,6 +53,7 @@ class RunFacts:
     version: str = ""
     budget: float | None = None
     chosen: tuple[str, ...] = ()
+    shard: str = field(default="", metadata=SPARSE)
     command: tuple[str, ...] = ()
     out: str = ""
     data_missing: tuple[str, ...] = ()

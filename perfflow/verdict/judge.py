@@ -453,7 +453,7 @@ def _missing(record: Record, rows: list[Benchmark]) -> Iterator[str]:
     for row in rows:
         if row.gating and row.decision == "removed":
             yield f"no longer measured: {row.title}"
-    if not rows:
+    if not rows and not record.run.shard:
         yield from _nothing(record)
 
 

@@ -34,6 +34,8 @@ class NextStep(NamedTuple):
 def next_step(rule: str, found: Findings) -> NextStep | None:
     """Return what to do next by a built-in rule; None for any other rule."""
     say = _STEPS.get(rule)
+    if say and rule in _MERGING and found.record.run.shard:
+        return NextStep(f"judge part {found.record.run.shard} together with the others, by `perfflow merge`")
     return say(found) if say else None
 
 
@@ -157,3 +159,5 @@ _STEPS: Mapping[str, Callable[[Findings], NextStep]] = {
     "all-passed": lambda _: NextStep("it can be merged"),
 }
 """The next step by each built-in rule."""
+_MERGING = ("all-passed", "within-threshold", "trade-off-accepted", "baseline-missing")
+"""Rules after which a change can be merged."""

@@ -77,10 +77,11 @@ def names_by_metric(keys: Iterable[tuple[str, str]]) -> dict[str, Names]:
 
 
 def _unmeasured(target: Target, record: Record) -> TargetResult:
-    """Return the result of a target without figures: not measured, or not looked at if other benchmarks were chosen."""
+    """Return the result of a target without figures: not measured, or not looked at if the run measured others."""
     if is_looked_at(target.benchmark, record):
         return _result(target, target.benchmark, None, "not measured", _why_not(target, record))
-    return _result(target, target.benchmark, None, "not looked at", "--benchmark chose other benchmarks")
+    why = "no benchmark of this part" if record.run.shard else "--benchmark chose other benchmarks"
+    return _result(target, target.benchmark, None, "not looked at", why)
 
 
 def is_looked_at(glob: str, record: Record) -> bool:
@@ -88,6 +89,8 @@ def is_looked_at(glob: str, record: Record) -> bool:
     chosen = record.run.chosen
     # A benchmark that was chosen but could not be measured has no figures.
     measured = (name for name, _ in record.series)
+    if record.run.shard:
+        return any(matches(glob, name) for name in measured)
     return is_chosen(chosen, glob) or any(matches(glob, name) for name in (*chosen, *measured))
 
 

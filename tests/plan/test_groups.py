@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, groups
+from perfflow.model.errors import UserError
+from perfflow.plan.groups import Benchmarks, ConflictError, Durations, Group, Lengths, Shard, groups, sharded
 from perfflow.session.open_workflow import Opened, open_workflow
 
 HEAD = "perfflow: 1\nname: w\nstages:\n  build:\n    - {id: build, run: make}\n"
@@ -103,8 +104,8 @@ def test_a_long_suite_is_shared_out_and_what_is_new_in_it_is_measured(opened: Ca
     one, other = shared(found, known, Lengths(60, 200, lambda _: 2))
 
     assert one.parts["s"].named == ("a", "b")
-    assert [name in other.parts["s"] for name in ("a", "b", "c", "d", "new")] == [False, False, True, True, True]
-    assert "new" not in one.parts["s"]
+    assert other.parts["s"].among(["a", "b", "c", "d", "new"]) == ["c", "d", "new"]
+    assert not one.parts["s"].among(["new"])
     assert (one.seconds, other.seconds) == (200, 200)
 
 
@@ -123,7 +124,7 @@ def test_each_benchmark_is_in_one_group(seconds: list[float], least: float, more
 
     if parts[0].parts:
         for name in [*names, "new"]:
-            assert sum(name in group.parts["s"] for group in parts) == 1
+            assert sum(name in group.parts["s"].among([name]) for group in parts) == 1
         assert sum(group.seconds for group in parts) == pytest.approx(sum(seconds))
 
 
@@ -142,3 +143,40 @@ def _suite() -> Opened:
 
 
 SUITE = _suite()
+
+
+def shards(found: Opened, count: int) -> list[Group]:
+    every = {item.id for item in found.plan.steps}
+    return [sharded(found.plan, every, Shard(number, count), in_trees=False) for number in range(1, count + 1)]
+
+
+def test_shards_divide_suites_by_name_and_other_steps_by_order(opened: Callable[[str], Opened]) -> None:
+    found = opened(
+        "  baseline:\n    - {id: suite, uses: google-benchmark, with: {command: ./suite}}\n"
+        f"    - {{id: a, {COMMAND}}}\n    - {{id: b, {COMMAND}}}\n    - {{id: c, {COMMAND}}}\n"
+        "  profile:\n    - {id: p, uses: callgrind, benchmark: b}\n"
+        "  verify:\n    - {id: tests, run: make test}\n"
+    )
+    first, second = shards(found, 2)
+    assert first.steps == ("build", "suite", "b", "p", "tests")
+    assert second.steps == ("build", "suite", "a", "c")
+    parts = [group.parts["suite"].among(["z", "x", "y"]) for group in (first, second)]
+    assert parts == [["x", "z"], ["y"]]
+
+
+@given(st.sets(st.text(max_size=5)), st.integers(1, 9), st.integers(0, 8))
+def test_shards_have_each_benchmark_once_and_about_as_many(names: set[str], count: int, first: int) -> None:
+    parts = [Benchmarks(first=(first + number) % count, turns=count).among(names) for number in range(count)]
+    assert sorted(name for part in parts for name in part) == sorted(names)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_what_tries_candidates_cannot_be_divided(opened: Callable[[str], Opened]) -> None:
+    found = opened(
+        f"  baseline:\n    - {{id: a, {COMMAND}}}\n"
+        "  profile:\n    - {id: p, uses: callgrind, benchmark: a}\n"
+        "  optimize:\n    objective: a\n    steps:\n      - {id: x, technique: algorithm, why: y, run: 'true'}\n"
+        "  verify:\n    - {id: tests, run: make test}\n"
+    )
+    with pytest.raises(UserError, match="cannot be divided"):
+        shards(found, 2)

@@ -10,11 +10,13 @@ from typing import Any, cast
 
 import pytest
 
+from perfflow.jobs.merge.merge import merge
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.jobs.run.run import RunPart
 from perfflow.model.design import SCHEDULES, Design
+from perfflow.model.errors import UserError
 from perfflow.model.result import Benchmark
-from perfflow.plan.groups import Benchmarks
+from perfflow.plan.groups import Benchmarks, Shard
 from perfflow.stats.designs import FEW, SCREENING, blocks_of
 from perfflow.stats.paired_test import Looks, look_confidence
 from perfflow.store.result_file import to_text
@@ -297,6 +299,26 @@ stages:
 
     assert found["named"] == set(two)
     assert found["rest"] == {f"core/spin/{number}" for number in range(13)} - found["named"]
+
+
+def test_shards_of_a_suite_are_merged_and_must_list_the_same(project: Project, suite: Path) -> None:
+    text = f"""
+stages:
+  baseline:
+    - {{id: suite, uses: google-benchmark, benchmark: "core/*", budget: 100ms, with: {{command: {suite}}}}}
+"""
+    runs = [project.finish(text, shard=Shard(number, 14), out=project.folder / str(number)) for number in range(1, 15)]
+    parts = [{row.name for row in run.result.benchmarks} for run in runs]
+    every = {f"core/spin/{number}" for number in range(13)}
+    assert sorted(len(names) for names in parts) == [0, *[1] * 13]
+    assert {run.result.verdict for run in runs} == {"pass"}
+    folders = [str(run.folder) for run in runs]
+    merged = merge(project.folder, folders, project.folder / "merged")
+    assert (merged.result.verdict, {row.name for row in merged.result.benchmarks}) == ("pass", every)
+    events = runs[3].folder / "events.jsonl"
+    events.write_text(events.read_text().replace('"core/spin/7",', ""))
+    with pytest.raises(UserError, match="list different benchmarks: core/spin/7"):
+        merge(project.folder, folders, project.folder / "other")
 
 
 def test_a_suite_that_lists_nothing_is_named(project: Project, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
-from perfflow.plan.groups import Benchmarks, Group
+from perfflow.plan.groups import Benchmarks, Group, Shard, shard_of, sharded
 from perfflow.plan.layouts import draws_layouts
 from perfflow.plan.plan import Planned
 from perfflow.session import earlier_run
@@ -101,6 +101,8 @@ class RunRequest:
     """Warnings that the report shows first, about how the run was started."""
     allow_skipped: bool = False
     """Whether steps that must be measured on other machines may be skipped."""
+    shard: Shard | None = None
+    """The part of the benchmarks that this run measures, None for all. A resumed run keeps its own."""
     placement: Placement | None = None
     """How other machines perform the steps; None for a run on this machine."""
     part: RunPart | None = None
@@ -126,7 +128,11 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
     before anything is timed, and if the run's folder can no longer be written.
     """
     if request.resume:
-        request = replace(request, benchmarks=_chosen_before(request.resume, request.benchmarks))
+        request = replace(
+            request,
+            benchmarks=_chosen_before(request.resume, request.benchmarks),
+            shard=_shard_before(request.resume, request.shard),
+        )
     chosen = _chosen(opened, request)
     plan, selected = chosen.opened.plan, chosen.steps
     folder = run_folder.reopen(request.resume) if request.resume else run_folder.create(opened.root, request.out)
@@ -174,7 +180,7 @@ def _remembered(opened: Opened, request: RunRequest, finished: Result, folder: P
     """Add a finished run to the history; return notes for the user."""
     notes: list[str] = []
     # A run without benchmarks is not stored, so it need not import the history.
-    if finished.benchmarks and not (request.typed or finished.run.interrupted or request.part):
+    if finished.benchmarks and not (request.typed or finished.run.interrupted or request.part or request.shard):
         from perfflow.jobs.history.collect import record as add_to_history
 
         add_to_history(opened.root, finished, folder, notes.append)
@@ -209,6 +215,10 @@ class _Chosen:
     """Warnings that are known before anything is measured."""
     groups: list[Group] = field(default_factory=list)
     """The groups that other machines measure, each in its own job; empty for a run on this machine."""
+    parts: Mapping[str, Benchmarks] = field(default_factory=dict)
+    """By step, the benchmarks that the run measures of divided suites."""
+    compared_steps: int = 0
+    """Number of steps that compare two sides with interim analyses, also those of other shards."""
 
     @property
     def trees_here(self) -> RunTrees:
@@ -229,6 +239,16 @@ def _chosen_before(folder: Path, asked: Sequence[str]) -> tuple[str, ...]:
         text = f"{folder}: this run measures {measured}"
         raise UserError.of(text, "leave out --benchmark, or start a new run without --resume")
     return before
+
+
+def _shard_before(folder: Path, asked: Shard | None) -> Shard | None:
+    """Return the part that a resumed run measures. Raises UserError if another one is asked for."""
+    before = earlier_run.shard(folder)
+    if asked and str(asked) != before:
+        what = f"part {before}" if before else "all benchmarks"
+        hint = "leave out --shard, or start a new run without --resume"
+        raise UserError.of(f"{folder}: this run measures {what}", hint)
+    return shard_of(before) if before else None
 
 
 def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
@@ -254,6 +274,12 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
         opened, unsure = without_spent(opened, trees.repository, trees.base)
         cautions += unsure
     chosen = _Chosen(opened, steps, trees, expected, cautions)
+    measuring = [item for item in opened.plan.steps if item.id in steps and item.role is Role.MEASURE]
+    compared = sum(_has_interim_analyses(item, gate=chosen.is_gate) for item in measuring)
+    chosen = replace(chosen, compared_steps=compared)
+    if request.shard:
+        part = sharded(opened.plan, steps, request.shard, in_trees=chosen.is_gate)
+        chosen = replace(chosen, steps=frozenset(part.steps), parts=part.parts)
     return replace(chosen, groups=_groups(chosen, request)) if request.placement else chosen
 
 
@@ -300,6 +326,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
         absent = [f"data: `{glob}` matches no file" for glob in opening["run"]["data_missing"]]
         opening["run"]["warnings"] = [*chosen.cautions, *absent]
         opening["run"]["chosen"] = list(request.benchmarks)
+        opening["run"]["shard"] = str(request.shard or "")
         opening["trees"] |= chosen.trees.told or {}
         opening["trees"]["baseline"] |= request.about_base
         folder.append(opening | {"expected": [to_json(item) for item in chosen.expected]})
@@ -312,7 +339,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     checked = (None, frozenset[str]()) if request.part else (opened.draft, every)
     session.names = KnownNames(tuple(request.benchmarks), *checked)
     session.allow_skipped = request.allow_skipped
-    session.compared_steps = sum(_has_interim_analyses(item, gate=chosen.is_gate) for item in measuring)
+    session.compared_steps, session.parts = chosen.compared_steps, chosen.parts
     if request.part:
         session.asks_where, session.parts, session.built = False, request.part.parts, request.part.built
         session.compared_steps = max(session.compared_steps, request.part.compared_steps)
