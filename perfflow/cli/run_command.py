@@ -59,6 +59,9 @@ the exit status is 0."""
     help="Longest time to measure in this run, such as 10m. The budget of each benchmark applies as well. When it is "
     "spent, undecided benchmarks stay unproven, and benchmarks that have not started run once on each side.",
 )
+@click.option(
+    "--all", "times_all", is_flag=True, help="In a gate, time also benchmarks that execute the same on base and head."
+)
 @LOCK_TIMEOUT
 @TRUST
 @click.option(
@@ -90,6 +93,7 @@ def command(
     seed: int | None,
     as_json: bool,
     budget: str | None,
+    times_all: bool,
     lock_timeout: str,
     trust: bool,
     progress: str | None,
@@ -145,6 +149,7 @@ def command(
         seed=seed,
         lock_timeout=patience,
         budget=total,
+        times_all=times_all,
         **chosen,
     )
     with detached(words, place), shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:

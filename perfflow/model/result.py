@@ -201,6 +201,8 @@ class Benchmark(ResultPart):
     """``until DATE: WHY`` of the accepted regression that lets a row beyond its action threshold pass."""
     node: str = ""
     """The machine of a cluster that measured it; '' for the machine on which the run was started."""
+    unchanged: Literal["files", "code"] | None = None
+    """Why it was not timed: both sides execute and read equal files, or execute equal functions; None if it was."""
     changed: bool = False
     """Whether a custom metric whose direction is not known differs between the sides."""
 
@@ -208,6 +210,11 @@ class Benchmark(ResultPart):
     def title(self) -> str:
         """The name of the row for people: the benchmark and what is measured of it."""
         return f"{self.name} {in_words(self.metric)}"
+
+
+def is_untimed(row: Benchmark) -> bool:
+    """Return whether a row has no figures, because its benchmark cannot have changed."""
+    return row.unchanged is not None and row.baseline is None and row.candidate is None
 
 
 TargetStatus = Literal["met", "not met", "unproven", "not measured", "not held by base", "not looked at"]

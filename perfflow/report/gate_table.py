@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.lazy import dataclass
-from perfflow.model.result import WARNED, Benchmark, Result, TargetResult
+from perfflow.model.result import WARNED, Benchmark, Result, TargetResult, is_untimed
 from perfflow.model.targets import specificity
 from perfflow.report.bounds import is_about
 from perfflow.report.regressions import not_run
@@ -87,7 +87,11 @@ def _measured(result: Result) -> Iterator[GateLine]:
     if not names:
         return
     lost = len(removed | silent)
-    counted = f"{len(names) - lost} of {len(names)} {'benchmarks' if len(names) > 1 else 'benchmark'} measured"
+    untimed = len({row.name for row in rows if is_untimed(row)})
+    counted = (
+        f"{len(names) - lost - untimed} of {len(names)} {'benchmarks' if len(names) > 1 else 'benchmark'} measured"
+    )
+    counted += f", {untimed} not timed because they run the same code" if untimed else ""
     texts = [_listed(f"{word}: ", list(found)) for word, found in (("removed", removed), ("not run", silent)) if found]
     yield GateLine("measured", "", "error" if lost else "pass", "; ".join([counted, *texts]), counted)
 

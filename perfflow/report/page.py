@@ -10,7 +10,7 @@ from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, TIMES
 from perfflow.model.readings import BASH_START, UNREAD_OUTPUT
-from perfflow.model.result import WARNED, Benchmark, HotspotResult, Result, TargetResult
+from perfflow.model.result import WARNED, Benchmark, HotspotResult, Result, TargetResult, is_untimed
 from perfflow.report.bars import requirement_bar
 from perfflow.report.counters import Counted, counted
 from perfflow.report.failed_steps import FailedStep, failed_steps
@@ -20,6 +20,7 @@ from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requiremen
 from perfflow.report.rows import Comparison, Figure, comparison_of, figures_of, grown_memory, is_first
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import MOST_ROWS, Truncated, rank_of_row, rank_of_target, truncated
+from perfflow.report.untimed import untimed_line
 from perfflow.verdict import memory
 from perfflow.verdict.one_measurement import without_inverse_rates
 
@@ -153,7 +154,8 @@ class Page:
 def page_of(result: Result, most: int = MOST_ROWS) -> Page:
     """Return the page of a result with at most ``most`` rows per table; equal results give equal pages."""
     criteria = criteria_from_json(result.criteria).knowing(row.name for row in result.benchmarks)
-    rows, targets = _together(result.benchmarks), truncated(result.targets, rank_of_target, most)
+    timed = [row for row in result.benchmarks if not is_untimed(row)]
+    rows, targets = _together(timed), truncated(result.targets, rank_of_target, most)
     sides = tuple(sides_of(result))
     compared, measured, further = _tables(rows, most, stored=bool(sides))
     evidence, ledger = truncated(result.evidence), _ledger(result, criteria)
@@ -358,6 +360,7 @@ def _headline(result: Result, criteria: Criteria) -> str:
         texts.append((f"unpaired{across}: " if unpaired else "comparisons: ") + ", ".join(found))
         if unpaired:
             texts.append("changes do not affect the verdict" if result.verdict else "nothing is judged")
+    texts += untimed_line(result)
     texts += [f"concern: {text}" for text in grown_memory(result, criteria)]
     texts += _shown_only(rows, criteria)
     if result.run.interrupted:

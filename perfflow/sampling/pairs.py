@@ -35,13 +35,14 @@ FIRST_LOOK = 24
 class Subject:
     """One benchmark to sample: its sides, and the function that runs it.
 
-    ``alone``: two sides are compared, but only one of them has this benchmark.
+    ``alone``: two sides are compared, but only one of them has this benchmark. ``own_id``: its id in its suite.
     """
 
     name: str
     sides: tuple[Side, ...]
     take: Take
     alone: bool = False
+    own_id: str = ""
 
 
 class LostError(Exception):

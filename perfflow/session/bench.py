@@ -265,7 +265,7 @@ class Bench:
         names = {own_id: benchmark_name(source, own_id) for own_id in listed}
         chosen = self._counted(names.values())
         return [
-            Subject(names[own_id], having, self._taker(own_id), having != self.sides)
+            Subject(names[own_id], having, self._taker(own_id), having != self.sides, own_id)
             for own_id, having in listed.items()
             if names[own_id] in chosen
         ]

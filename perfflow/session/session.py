@@ -83,6 +83,8 @@ class RunSession:
     """The goal that a candidate must reach, while one is measured."""
     over_layouts: bool = False
     """Whether to measure all benchmarks over code layouts if layouts are drawn, whatever the result as built."""
+    times_all: bool = False
+    """Whether to time also benchmarks that cannot have changed."""
     compared_steps: int = 1
     """Number of steps that compare two sides. If there are many, each is screened first."""
     services: Services = field(default_factory=Services)

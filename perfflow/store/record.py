@@ -30,6 +30,7 @@ from perfflow.store.run_facts import (
     StepRecord,
     StoredProfile,
     Try,
+    UnchangedBenchmark,
     no_run,
 )
 
@@ -165,6 +166,8 @@ class Record:
     """The tree that the candidates started from."""
     kept: dict[str, str] = field(default_factory=dict)
     """Commits of the accepted candidates, in the order of acceptance."""
+    unchanged: dict[tuple[str, str], UnchangedBenchmark] = field(default_factory=dict)
+    """The benchmarks that both sides execute alike, by step and benchmark."""
     ledger: list[Try] = field(default_factory=list)
     """Ledger entries that come from a stored result instead of from steps."""
     blamed: dict[tuple[str, str, str], Blame] = field(default_factory=dict)
@@ -191,7 +194,7 @@ class Record:
                 self._take_sample(event)
             case "step" | "cached":
                 self._take_step(event)
-            case "planned" | "stopped" | "blamed" | "layouts":
+            case "planned" | "stopped" | "blamed" | "layouts" | "unchanged":
                 self._take_reason(event)
             case "optimizing" | "kept" | "branch":
                 self._take_optimizing(event)
@@ -214,11 +217,13 @@ class Record:
             self.jobs[self._group] = replace(job, machine={**job.machine, "noise": noise})
 
     def _take_reason(self, event: Mapping[str, Any]) -> None:
-        """Fold an added step, why measuring ended or lacks layouts, or which commits touched a slower function."""
+        """Fold an added step, why measuring ended, lacks layouts or is not needed, or who touched a slower function."""
         if event["event"] == "planned":
             self.planned[event["id"]] = from_json(PlannedStep, event)
         elif event["event"] == "stopped":
             self.stopped[event["step"], event["benchmark"]] = event["reason"]
+        elif event["event"] == "unchanged":
+            self.unchanged[event["step"], event["benchmark"]] = from_json(UnchangedBenchmark, event)
         elif event["event"] == "layouts":
             self.without_layouts[event["step"], event["benchmark"]] = event["reason"]
         else:

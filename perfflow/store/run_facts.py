@@ -77,6 +77,20 @@ def no_run() -> RunFacts:
 
 
 @dataclass(frozen=True)
+class UnchangedBenchmark:
+    """A benchmark that a step did not time, because both sides execute and read the same.
+
+    ``by``: whether all executed and read ``files`` are equal, or all executed ``functions``; with their numbers.
+    """
+
+    step: str
+    benchmark: str
+    by: Literal["files", "code"]
+    files: int = 0
+    functions: int = 0
+
+
+@dataclass(frozen=True)
 class Expectation:
     """The calibration of one metric of a benchmark on this machine; see ``model.result.Expected``."""
 

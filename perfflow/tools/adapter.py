@@ -210,6 +210,8 @@ def may_leave(*files: str) -> Callable[[Call], tuple[Path, ...]]:
 INTERFACES = (1,)
 """Supported versions of ``Adapter``. Its version changes if adapters for the old one would no longer work."""
 SUCCESS = frozenset({0})
+TRACE = "trace.json"
+"""The settings of a process that records what benchmarks execute, in the call's folder."""
 _NAME = lazy_pattern(r"[a-z0-9][a-z0-9-]{0,63}\Z")
 
 
@@ -303,6 +305,10 @@ def _lists_nothing(_call: Call) -> Invocation | None:
     return None
 
 
+def _traces_nothing(_call: Call) -> Invocation | None:
+    return None
+
+
 def _no_processes(_call: Call) -> tuple[Invocation, ...]:
     return ()
 
@@ -353,6 +359,12 @@ class Adapter:
     """The program itself names its benchmarks."""
     listing: Callable[[Call], Invocation | None] = _lists_nothing
     """Returns the process that prints a suite's benchmark ids, one per line; None for a tool of one command."""
+    tracing: Callable[[Call], Invocation | None] = _traces_nothing
+    """Returns the process that runs the chosen benchmarks a few times and records what each executes and reads.
+
+    Its settings are in the file TRACE of the call's folder, where it writes what it records: see
+    drivers/python_trace.py. None if the benchmarks cannot be followed.
+    """
     preparations: Callable[[Call], tuple[Invocation, ...]] = _no_processes
     """Returns the processes to run once per side in ``call.kept``, before a suite is listed and anything is timed.
 
@@ -441,6 +453,11 @@ class Adapter:
         return self.listing is not _lists_nothing
 
     @property
+    def can_trace(self) -> bool:
+        """Whether it has a ``tracing``."""
+        return self.tracing is not _traces_nothing
+
+    @property
     def fixes_iterations(self) -> bool:
         """Whether it may run one benchmark of a suite a fixed number of times."""
         return self.suite and self.iteration_counts is not _decides_by_the_clock
@@ -480,7 +497,9 @@ class Adapter:
 
 def _guarded(tool: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of an adapter that raises only StepErrors. One that is guarded already is returned as it is."""
-    if function in (_lists_nothing, _no_processes, _decides_by_the_clock) or hasattr(function, _GUARDED):
+    if function in (_lists_nothing, _traces_nothing, _no_processes, _decides_by_the_clock) or hasattr(
+        function, _GUARDED
+    ):
         return function
 
     @wraps(function)

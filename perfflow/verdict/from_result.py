@@ -12,12 +12,12 @@ from perfflow.model.criteria import criteria_from_json
 from perfflow.model.metrics import is_exact
 from perfflow.model.plain_data import from_json
 from perfflow.model.readings import NO_INNER, Reading, Side
-from perfflow.model.result import Benchmark, Expected, Result, StepResult
+from perfflow.model.result import Benchmark, Expected, Result, StepResult, is_untimed
 from perfflow.model.result_kernels import measured_of
 from perfflow.model.result_samples import AsBuilt, Sample
 from perfflow.model.tree_facts import tree_of
 from perfflow.store.record import Record, Series, reading_from_json
-from perfflow.store.run_facts import Branch, Expectation, PlannedStep, RunFacts, StepRecord, Try
+from perfflow.store.run_facts import Branch, Expectation, PlannedStep, RunFacts, StepRecord, Try, UnchangedBenchmark
 
 
 def record_of_result(result: Result) -> Record:
@@ -33,7 +33,17 @@ def record_of_result(result: Result) -> Record:
         expected={(row.name, row.metric): _expectation(row, row.expected) for row in result.benchmarks if row.expected},
         planned={step.id: from_json(PlannedStep, step.model_dump()) for step in result.steps},
         steps=_steps(result),
-        series={key: _series(row, key in confirmed) for row in result.benchmarks for key in [(row.name, row.metric)]},
+        series={
+            key: _series(row, key in confirmed)
+            for row in result.benchmarks
+            for key in [(row.name, row.metric)]
+            if not is_untimed(row)
+        },
+        unchanged={
+            (row.step, row.name): UnchangedBenchmark(row.step, row.name, row.unchanged)
+            for row in result.benchmarks
+            if row.unchanged
+        },
         interrupted=result.run.interrupted and result.run.finished is not None,
         ended=not result.run.interrupted,
         ledger=[from_json(Try, item.model_dump()) for item in result.optimizations],

@@ -33,7 +33,17 @@ from perfflow.stats.paired_test import Interval
 from perfflow.store.record import TWICE, Record, Series, reading_to_json
 from perfflow.store.run_facts import PlannedStep, StepRecord
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
-from perfflow.verdict import evidence, expectation, optional_parts, roofs, row_text, scenarios, targets, tradeoffs
+from perfflow.verdict import (
+    evidence,
+    expectation,
+    optional_parts,
+    roofs,
+    row_text,
+    scenarios,
+    targets,
+    tradeoffs,
+    untimed,
+)
 from perfflow.verdict.comparison import Comparison, Summary, speedup
 from perfflow.verdict.decide import Ruling, rule
 from perfflow.verdict.device import known_peaks
@@ -73,12 +83,13 @@ def judge(record: Record, criteria: Criteria) -> Result:
     rows, confirmed = scenarios.confirmed(record, rows)
     grown, concerns = optional_parts.growth(record, rows, criteria)
     verification = list(_verification(record))
+    measured, rows = rows, [*rows, *untimed.rows(record, criteria)]
     once = without_inverse_rates(rows)
     verdict, reasons = _verdict(record, once, judged, verification, criteria)
     stored = two_stored(record)
     blamed = optional_parts.attributions(record, once)
     peaks = known_peaks(record, criteria)
-    points = list(roofs.points(record, rows, peaks))
+    points = list(roofs.points(record, measured, peaks))
     kernels = optional_parts.kernels(record, points, peaks)
     found = Findings(record, criteria, verdict, once, judged, verification, blamed, list(_hotspots(record)))
     found = replace(found, kernels=kernels)
@@ -109,7 +120,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
         verification=verification,
         attributions=blamed,
         recommendations=list(found.advice),
-        confirmations=[*_confirmations(record, rows), *confirmed],
+        confirmations=[*_confirmations(record, measured), *confirmed],
         routes=list(routes_taken(found)),
         criteria=record.criteria.to_json(),
         data=record.data,

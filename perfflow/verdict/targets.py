@@ -25,6 +25,8 @@ from perfflow.verdict.device import RanOn, known_peaks
 if TYPE_CHECKING:
     from perfflow.verdict.growth import Sizes
 
+NOT_TIMED = "not timed: base and head execute the same, so the gate cannot have changed it"
+
 
 def judge(
     criteria: Criteria,
@@ -78,6 +80,8 @@ def names_by_metric(keys: Iterable[tuple[str, str]]) -> dict[str, Names]:
 
 def _unmeasured(target: Target, record: Record) -> TargetResult:
     """Return the result of a target without figures: not measured, or not looked at if the run measured others."""
+    if any(matches(target.benchmark, name) for _, name in record.unchanged):
+        return _result(target, target.benchmark, None, "not looked at", NOT_TIMED)
     if is_looked_at(target.benchmark, record):
         return _result(target, target.benchmark, None, "not measured", _why_not(target, record))
     why = "no benchmark of this part" if record.run.shard else "--benchmark chose other benchmarks"
@@ -88,7 +92,7 @@ def is_looked_at(glob: str, record: Record) -> bool:
     """Return whether a glob may stand for a benchmark that the run measured, or that the user chose."""
     chosen = record.run.chosen
     # A benchmark that was chosen but could not be measured has no figures.
-    measured = (name for name, _ in record.series)
+    measured = [name for name, _ in record.series] + [name for _, name in record.unchanged]
     if record.run.shard:
         return any(matches(glob, name) for name in measured)
     return is_chosen(chosen, glob) or any(matches(glob, name) for name in (*chosen, *measured))

@@ -48,7 +48,7 @@ class World:
     def _store(self, event: Any) -> None:
         self.events.append(dict(event))
 
-    def subject(self, name: str, sides: tuple[Side, ...] = BOTH, **keys: bool) -> Subject:
+    def subject(self, name: str, sides: tuple[Side, ...] = BOTH, **keys: Any) -> Subject:
         def take(side: Side) -> tuple[Reading, ...]:
             self.runs[name] += 1
             self.now += self.lasts

@@ -91,6 +91,8 @@ class RunRequest:
     """Seconds for all measurements together; None for no limit."""
     base: str | None = None
     """The revision whose merge base with head is the baseline; None if base and head are not compared."""
+    times_all: bool = False
+    """Whether to time also benchmarks that execute the same on base and head."""
     head: str | None = None
     """The candidate's revision; None for the working tree as it is."""
     overlay: Sequence[str] = ()
@@ -333,6 +335,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     measuring = [item for item in opened.plan.steps if item.id in steps and item.role is Role.MEASURE]
     session = RunSession(context, folder, progress, performer_of, request.lock_timeout)
     session.budget = TotalBudget(request.budget, [item.id for item in measuring])
+    session.times_all = request.times_all
     session.checks_noise, session.earlier = request.checks_noise, earlier
     # The names in the file of a part are not checked: its steps do not measure all benchmarks.
     every = select(opened.plan, request.stages, request.only, request.start)

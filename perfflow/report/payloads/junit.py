@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.lazy import dataclass
-from perfflow.model.result import WARNED, Benchmark, Result
+from perfflow.model.result import WARNED, Benchmark, Result, is_untimed
 from perfflow.report.page import page_of
 from perfflow.report.requirements import requirement_of
 from perfflow.report.rows import comparison_of
@@ -101,5 +101,7 @@ def _row_outcome(row: Benchmark) -> str:
 
 
 def _row_message(row: Benchmark, criteria: Criteria) -> str:
+    if is_untimed(row):
+        return "same: not timed, because base and head run the same code"
     line = comparison_of(row, criteria)
     return "; ".join(filter(None, (f"{line.decision}: {line.values}, speedup {line.speedup}", line.remark)))

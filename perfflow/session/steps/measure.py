@@ -17,6 +17,7 @@ from perfflow.session.known_names import NothingChosenError
 from perfflow.session.list_benchmarks import list_benchmarks
 from perfflow.session.own_code import SAME_CODE, differ_in_code_only
 from perfflow.session.session import RunSession
+from perfflow.session.unchanged_benchmarks import without_unchanged
 from perfflow.workflow.layout_checks import OFF
 
 
@@ -29,12 +30,13 @@ def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
         list_benchmarks(session, planned, run)
         bench = Bench(session, planned, run)
         bench.note_files()
-        subjects = bench.subjects()
-        bench.sampling.recall(session.earlier.samples_of(planned.id), subjects)
-        bench.paces.recall(session.earlier.samples_of(planned.id))
-        with session.budget.share(planned.id, len(subjects)) as ends:
-            bench.measure(subjects, ends)
-            measure_over_layouts(bench, subjects, ends)
+        subjects = without_unchanged(bench, bench.subjects())
+        if subjects:
+            bench.sampling.recall(session.earlier.samples_of(planned.id), subjects)
+            bench.paces.recall(session.earlier.samples_of(planned.id))
+            with session.budget.share(planned.id, len(subjects)) as ends:
+                bench.measure(subjects, ends)
+                measure_over_layouts(bench, subjects, ends)
     except NothingChosenError:
         run.status, run.reason = StepStatus.SKIPPED, "none of its benchmarks was chosen"
         return

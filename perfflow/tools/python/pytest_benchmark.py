@@ -17,7 +17,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Parts, Role, may_leave, words
+from perfflow.tools.adapter import TRACE, Adapter, Call, CommandText, Effort, Invocation, Parts, Role, may_leave, words
 from perfflow.tools.python import failures
 from perfflow.tools.python.pytest_benchmark_json import FORMAT
 
@@ -26,6 +26,7 @@ _STDOUT = "pytest.out"
 _LISTER = Path(__file__).with_name("drivers") / "pytest_list.py"
 _COUNTER = _LISTER.with_name("pytest_counts.py")
 _ORDERED = _LISTER.with_name("pytest_chosen.py")
+_TRACER = _LISTER.with_name("pytest_trace.py")
 _ITERATED = "iterations"
 # Two numbers of calls, and the largest time in s of one. Counting takes about 50 times as long. Python replaces its
 # instructions by faster ones during the first calls, which should be among the fewer.
@@ -133,6 +134,12 @@ def listing(call: Call[Options]) -> Invocation:
     return Invocation(argv, env)
 
 
+def tracing(call: Call[Options]) -> Invocation:
+    """Return the process that records what each benchmark executes and reads."""
+    fixed = (*_FIXED, "-q", "--benchmark-only", "--benchmark-enable", _storage(call))
+    return Invocation((call.options.python, str(_TRACER), str(call.folder / TRACE), *fixed, *words(call.options.args)))
+
+
 def _storage(call: Call) -> str:
     """Return the argument that keeps pytest-benchmark from creating a folder .benchmarks in the working directory."""
     return f"--benchmark-storage=file://{call.folder / 'storage'}"
@@ -158,6 +165,7 @@ ADAPTER = Adapter(
     harness=r"(?:.*/)?pytest_benchmark/fixture\.py:(?:.*\.)?runner\b",
     listing=listing,
     parts=Parts("paths", _has_file),
+    tracing=tracing,
     iteration_counts=iteration_counts,
     iterated=iterated,
     together=_TOGETHER,

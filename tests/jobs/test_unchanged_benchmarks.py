@@ -1,0 +1,95 @@
+"""A gate times only the benchmarks that may have changed."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from perfflow.model.result import Result
+from perfflow.report.page import page_of
+from perfflow.report.payloads import junit
+from perfflow.verdict.from_result import record_of_result
+from perfflow.verdict.judge import judge
+from tests.repositories import git
+from tests.session.project import Project
+
+SUITE = "import lib\n\n" + "".join(f"def test_{name}(benchmark):\n    benchmark(lib.{name})\n\n" for name in "abc")
+LIB = "def a():\n    return sum(range(100))\n\ndef b():\n    return 2\n\ndef c():\n    return 3\n"
+FLOW = f"""
+targets: {{"bench.py::test_b": {{time: <1s}}}}
+stages:
+  baseline:
+    - id: suite
+      uses: pytest-benchmark
+      runs: 1
+      expect: ["*"]
+      with: {{paths: bench.py, python: {sys.executable}, args: -p pytest_benchmark.plugin}}
+"""
+
+
+@pytest.fixture
+def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A repository whose working tree differs from its only commit in a comment."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    git(project.folder, "init", "-q", "-b", "main")
+    for name, text in {".gitignore": ".perfflow\n__pycache__\nflow.yaml\n", "bench.py": SUITE, "lib.py": LIB}.items():
+        project.write(name, text)
+    git(project.folder, "add", ".")
+    git(project.folder, "commit", "-qm", "base")
+    project.write("lib.py", f"# a comment\n{LIB}")
+    return project
+
+
+def unchanged(result: Result) -> dict[str, str | None]:
+    return {item.name.rpartition("_")[2]: item.unchanged for item in result.benchmarks if item.metric == "time"}
+
+
+def test_a_gate_times_no_benchmark_if_only_a_comment_changed(tree: Project) -> None:
+    result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"])
+    assert unchanged(result) == {"a": "code", "b": "code", "c": "code"}
+    assert (result.verdict, result.reasons) == ("pass", [])
+    assert not any(event["event"] == "sample" for event in tree.events())
+    for row in result.benchmarks:
+        assert (row.decision, row.level, row.gating) == ("same", "ok", True)
+        assert (row.baseline, row.candidate, row.change, row.speedup) == (None,) * 4
+    assert [(item.status, item.measured) for item in result.targets] == [("not looked at", None)]
+    page = page_of(result)
+    assert "3 of 3 benchmarks run the same code and were not timed" in page.headline
+    assert not page.comparisons
+    assert "same: not timed" in junit.text(result)
+    # What was compared is part of the receipt, like every file of the run.
+    folder = tree.folder / ".perfflow" / "runs" / "latest" / "steps" / "suite"
+    assert all((folder / side / "trace" / "0.json").is_file() for side in ("baseline", "candidate"))
+
+
+def test_a_stored_result_keeps_benchmarks_that_were_not_timed(tree: Project) -> None:
+    result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"])
+    record = record_of_result(result)
+    again = judge(record, record.criteria)
+    assert again.benchmarks == result.benchmarks
+    assert (again.verdict, again.targets) == (result.verdict, result.targets)
+
+
+def test_a_gate_times_the_benchmarks_whose_code_changed(tree: Project) -> None:
+    tree.write("lib.py", f"# a comment\n{LIB.replace('100', '10000')}")
+    result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"])
+    assert unchanged(result) == {"a": None, "b": "code", "c": "code"}
+    (timed,) = (item for item in result.benchmarks if item.name.endswith("_a") and item.metric == "time")
+    assert timed.baseline
+    assert timed.candidate
+    assert "2 of 3 benchmarks run the same code and were not timed" in page_of(result).headline
+
+
+def test_a_gate_times_everything_if_asked(tree: Project) -> None:
+    result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"], times_all=True)
+    assert unchanged(result) == {"a": None, "b": None, "c": None}
+    assert all(item.baseline for item in result.benchmarks)
+
+
+def test_a_gate_times_what_another_environment_may_have_changed(tree: Project) -> None:
+    text = FLOW.replace("      runs", "      env: {SIDE: '${{ steps.make.outputs.side }}'}\n      runs")
+    build = "  build:\n    - {id: make, run: 'echo side=$(wc -c < lib.py) >> \"$PERFFLOW_OUTPUT\"'}\n"
+    result = tree.run(text.replace("stages:\n", f"stages:\n{build}"), base="main", benchmarks=["*.py::test_*"])
+    assert unchanged(result) == {"a": None, "b": None, "c": None}
