@@ -231,6 +231,11 @@ class Parsed:
                 raise ToolOutputError(f"{item.metric}{of} is {value:.3g} in base units, which is not valid")
 
 
+ONE_THREAD = 0.95
+# The two clocks of main_share differ by up to a tick.
+_TICK = 0.001
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Usage:
     """Resource usage of one child process in s, bytes and counts, from wait4(2) and proc(5).
@@ -252,3 +257,21 @@ class Usage:
     queued: float | None = None
     main_cpu: float | None = None
     shell_start: float | None = None
+
+    @property
+    def main_share(self) -> float | None:
+        """Share (0 to 1) of the CPU time in the main thread, None if the kernel does not report it.
+
+        Less than ONE_THREAD means threads or children, whose waiting for a core is not in ``queued``.
+        """
+        cpu = self.user + self.system
+        if self.queued is None or self.main_cpu is None:
+            return None
+        return min(1.0, (self.main_cpu + _TICK) / cpu) if cpu else 1.0
+
+    @property
+    def uncontended(self) -> float | None:
+        """Wall time (s) without waiting for a core; None if the program has threads or children, or it is unknown."""
+        if self.queued is None or (self.main_share or 0.0) < ONE_THREAD:
+            return None
+        return max(self.wall - self.queued, self.user + self.system)

@@ -21,7 +21,7 @@ from perfflow.execute.turns import Turns
 from perfflow.machine.noise import NoiseClass, as_json, describe
 from perfflow.model.design import Design
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.readings import Reading, Side
+from perfflow.model.readings import ONE_THREAD, Reading, Side
 from perfflow.model.secrets import masked
 from perfflow.model.units import duration
 from perfflow.plan.groups import Benchmarks
@@ -46,7 +46,6 @@ from perfflow.session.variants import Suite, subjects_of
 from perfflow.tools.pacing import Pace
 from perfflow.tools.pattern_search import PatternTimeoutError, time_left
 from perfflow.tools.regular_files import TooLargeError, read
-from perfflow.tools.shell.command import ONE_THREAD
 from perfflow.workflow.model import Parse
 from perfflow.workflow.roles import figures_in
 

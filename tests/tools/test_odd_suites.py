@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.readings import CAPPED, Parsed, reading_of_process
+from perfflow.model.readings import CAPPED, Parsed, Usage, reading_of_process
 from tests.tools.harness import PYTHON, USAGE, call_of, tool, values_of
 
 SHELL: dict[str, Any] = {"shell": True}
@@ -54,7 +54,8 @@ def test_pytest_benchmark_argv(tmp_path: Path) -> None:
         "pytest-benchmark", tmp_path, python=PYTHON, paths=["a", "b c"], args="-x --y='1 2'", select="p or q"
     )
     (step,) = tool("pytest-benchmark").invocations(call)
-    assert step.argv[:3] == (PYTHON, "-m", "pytest")
+    assert step.argv[0] == PYTHON
+    assert Path(step.argv[1]).name == "pytest_run.py"
     assert step.argv[-6:] == ("-x", "--y=1 2", "-k", "p or q", "a", "b c")
     assert "--benchmark-enable" in step.argv
 
@@ -69,6 +70,26 @@ def test_google_benchmark_units(unit: str, seconds: float, tmp_path: Path) -> No
     parsed = _parse("google-benchmark", tmp_path, "google-benchmark.json", _runs({"time_unit": unit}))
     assert values_of(parsed) == {"time": pytest.approx(seconds), "cpu": pytest.approx(seconds / 2)}
     assert not parsed.warnings
+
+
+@pytest.mark.parametrize(
+    ("usage", "uncontended"),
+    [
+        # 2 s of CPU time, 8 s of waiting for a core, 0.1 s of other waiting: 5% of the CPU time of the benchmark.
+        (Usage(10.1, 2.0, 0.0, queued=8.0, main_cpu=2.0), 1.05e-6),
+        # 3 s of other waiting, perhaps in the benchmark.
+        (Usage(13.0, 2.0, 0.0, queued=8.0, main_cpu=2.0), None),
+        (Usage(10.1, 2.0, 0.0, queued=8.0, main_cpu=1.0), None),  # threads
+        (Usage(10.1, 2.0, 0.0), None),
+    ],
+    ids=str,
+)
+def test_google_benchmark_tells_waiting_for_a_core_from_other_waiting(
+    usage: Usage, uncontended: float | None, tmp_path: Path
+) -> None:
+    (tmp_path / "google-benchmark.json").write_text(json.dumps(_runs({"iterations": 2_000_000, "real_time": 5.0})))
+    values = values_of(tool("google-benchmark").parse(call_of("google-benchmark", tmp_path, "/bin/x"), usage))
+    assert values.get("uncontended") == (uncontended and pytest.approx(uncontended))
 
 
 def test_google_benchmark_aggregates_of_a_library_that_tells_them_by_name_alone(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.readings import BATCH, Parsed
+from perfflow.model.readings import BATCH, Parsed, Reading
 from perfflow.tools.adapter import Call, Effort
 from perfflow.tools.pacing import Pace
 from tests.tools.harness import (
@@ -43,7 +43,54 @@ def _call(name: str, folder: Path, **options: Any) -> Call:
 
 
 def _metrics(parsed: Parsed) -> Mapping[str, str]:
-    return {reading.benchmark: reading.metric for reading in parsed.readings}
+    return {reading.benchmark: reading.metric for reading in parsed.readings if reading.metric not in OTHER_CLOCKS}
+
+
+def _timed(parsed: Parsed) -> list[Reading]:
+    """Return the elapsed times."""
+    return [reading for reading in parsed.readings if reading.metric == "time"]
+
+
+OTHER_CLOCKS = ("cpu", "uncontended")
+NAP = 0.02
+
+
+def _clocks(parsed: Parsed) -> dict[str, float]:
+    return {reading.metric: reading.value for reading in parsed.readings}
+
+
+@pytest.mark.parametrize(("statement", "computes"), [("time.sleep(0.02)", False), ("sum(range(500_000))", True)])
+def test_timeit_by_three_clocks(statement: str, computes: bool, tmp_path: Path) -> None:
+    call = _call("timeit", tmp_path, stmt=statement, setup="import time", number=1, repeat=5)
+    found = _clocks(parsed_of(run_call("timeit", call)))
+    assert list(found) == ["time", "cpu", "uncontended"]
+    assert found["cpu"] <= found["uncontended"]
+    if computes:
+        assert found["cpu"] > 0.9 * found["uncontended"]
+    else:
+        assert found["cpu"] < NAP / 2
+        assert found["uncontended"] > 0.9 * NAP
+
+
+def test_asv_by_three_clocks(tmp_path: Path) -> None:
+    suite = tmp_path / "suite"
+    (suite / "benchmarks").mkdir(parents=True)
+    (suite / "asv.conf.json").write_text('{"version": 1, "benchmark_dir": "benchmarks"}')
+    own = "class Own:\n    from time import process_time as timer\n    timer = staticmethod(timer)\n"
+    (suite / "benchmarks" / "naps.py").write_text(
+        f"import time\ndef time_nap(): time.sleep({NAP})\ndef time_sum(): sum(range(500_000))\n"
+        f"{own}    def time_sum(self): sum(range(500_000))\n"
+    )
+    call = replace(_call("asv", tmp_path, config=str(suite / "asv.conf.json")), effort=Effort.BRIEF)
+    parsed = parsed_of(run_call("asv", call))
+    nap, total, own_timer = (
+        {reading.metric: reading.value for reading in parsed.readings if reading.benchmark == name}
+        for name in ("naps.time_nap", "naps.time_sum", "naps.Own.time_sum")
+    )
+    assert nap["cpu"] < NAP / 2 < nap["uncontended"]
+    assert total["cpu"] > 0.9 * total["uncontended"]
+    # A suite that chooses its timer keeps it.
+    assert list(own_timer) == ["time"]
 
 
 def _bare(folder: Path) -> str:
@@ -56,7 +103,7 @@ def _bare(folder: Path) -> str:
 
 def test_timeit_keeps_every_repeat(tmp_path: Path) -> None:
     call = _call("timeit", tmp_path, stmt="total += sum(values)", setup="total = 0\nvalues = range(50)", repeat=7)
-    (reading,) = parsed_of(run_call("timeit", call)).readings
+    (reading,) = _timed(parsed_of(run_call("timeit", call)))
     assert reading.inner["n"] == 7
     assert reading.inner["min"] <= reading.value <= reading.inner["mean"]
     assert reading.inner[BATCH] > 1
@@ -64,7 +111,7 @@ def test_timeit_keeps_every_repeat(tmp_path: Path) -> None:
 
 def test_timeit_takes_what_is_slow_once_a_repeat(tmp_path: Path) -> None:
     call = _call("timeit", tmp_path, stmt="time.sleep(.05)", setup="import time")
-    (reading,) = parsed_of(run_call("timeit", call)).readings
+    (reading,) = _timed(parsed_of(run_call("timeit", call)))
     assert reading.inner["n"] == 5
     assert BATCH not in reading.inner
     assert reading.inner["min"] >= 0.05
@@ -197,7 +244,7 @@ def test_asv_lists_what_it_would_measure(suite: dict[str, Any], tmp_path: Path) 
 @pytest.mark.parametrize("name", [*SORTED[1:2], "demo.Cached.time_hash"])
 def test_asv_runs_one_alone(name: str, suite: dict[str, Any], tmp_path: Path) -> None:
     call = replace(_call("asv", tmp_path, **suite), chosen=(name,), effort=Effort.BRIEF, pace=Pace(1e-6, 0.1))
-    (reading,) = parsed_of(run_call("asv", call)).readings
+    (reading,) = _timed(parsed_of(run_call("asv", call)))
     assert reading.benchmark == name
     assert 5 <= reading.inner["n"] <= 20
 
@@ -206,7 +253,7 @@ def test_asv_runs_several_in_the_given_order(suite: dict[str, Any], tmp_path: Pa
     chosen = ("demo.Cached.time_hash", SORTED[1])
     call = replace(_call("asv", tmp_path, **suite), chosen=chosen, effort=Effort.BRIEF)
     parsed = parsed_of(run_call("asv", call))
-    assert tuple(reading.benchmark for reading in parsed.readings) == chosen
+    assert tuple(reading.benchmark for reading in _timed(parsed)) == chosen
 
 
 def test_asv_runs_the_code_that_pythonpath_names(suite: dict[str, Any], tmp_path: Path) -> None:

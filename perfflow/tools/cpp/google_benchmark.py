@@ -10,16 +10,18 @@ next has 1.4 times as many iterations as the least time needs. So the time of a 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
-from perfflow.model.readings import Parsed, Usage
+from perfflow.model.readings import Parsed, Reading, Usage, reading_of_process
 from perfflow.tools import pacing, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, may_leave
 from perfflow.tools.cpp.google_benchmark_json import FORMAT
+from perfflow.tools.result_set import ResultSet
 
 _FILE = "google-benchmark.json"
 # Seconds without a unit: the only form of 1.7. Later versions accept it with a warning.
@@ -31,6 +33,9 @@ _TOGETHER = 0.02
 _SPECIAL = re.compile(r"[.\[\\()*+?{|^$]")
 # Seconds, less than a third of a clock cycle: the loop was optimized away.
 _OPTIMIZED_AWAY = 1e-10
+# Largest time that a process waited for other things than a core, as a share of the CPU time of a benchmark, with which
+# the benchmark counts as computing.
+_WAITED = 0.1
 
 # Iterations in all batches -> the factor between batches, and their number.
 _BATCHES: Mapping[int, tuple[int, int]] = {3: (2, 2), 13: (12, 2), 7: (2, 3), 157: (12, 3)}
@@ -104,11 +109,29 @@ def parse(call: Call, usage: Usage) -> Parsed:
     reason = "the program does not use Google Benchmark or was killed" + (f"; its last output: {said}" if said else "")
     if said.startswith("Failed to match any benchmarks"):
         reason = "no benchmark matches the filter"
-    found = FORMAT.read(call.folder / _FILE, reason)
+    output = FORMAT.load(call.folder / _FILE, reason)
+    found = FORMAT.gather(output)
     times = {name: min(values) for (name, metric), values in found.benchmarks.items() if metric == "time"}
     empty = ", ".join(sorted(name for name, least in times.items() if least < _OPTIMIZED_AWAY))[:200]
     warnings = (f"the compiler optimized away {empty}: use benchmark::DoNotOptimize",) if empty else ()
-    return found.parsed(*warnings, single=True)
+    parsed = found.parsed(*warnings, single=True)
+    return replace(parsed, readings=(*parsed.readings, *_uncontended(found, output.cpu_seconds(), usage)))
+
+
+def _uncontended(found: ResultSet, cpu: Mapping[str, float], usage: Usage) -> Iterator[Reading]:
+    """Yield an upper bound of the time without waiting for a core, for each benchmark that only computed.
+
+    The library does not measure how long a benchmark waited for a core, but it is known of the process. Whatever else
+    the process waited for is charged to each benchmark in full. If that is little beside the CPU time of a benchmark's
+    iterations, it only waited for a core. ``cpu``: seconds of all iterations of a benchmark.
+    """
+    if usage.uncontended is None:
+        return
+    waited = usage.uncontended - usage.user - usage.system
+    for (name, metric), values in found.benchmarks.items():
+        if metric == "cpu" and waited <= _WAITED * cpu.get(name, 0.0):
+            factor = 1 + waited / cpu[name]
+            yield reading_of_process("uncontended", [value * factor for value in values], name)
 
 
 def listing(call: Call) -> Invocation:
@@ -137,7 +160,7 @@ ADAPTER = Adapter(
     invocations,
     parse,
     options=Options,
-    metrics=builtin_metrics("time", "cpu", "throughput", "rate", "allocs", "heap_peak"),
+    metrics=builtin_metrics("time", "cpu", "uncontended", "throughput", "rate", "allocs", "heap_peak"),
     suite=True,
     together=_TOGETHER,
     counters=True,

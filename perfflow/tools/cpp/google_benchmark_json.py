@@ -59,6 +59,15 @@ class _Output(Json):
     context: dict[str, object]
     benchmarks: list[_Entry]
 
+    def cpu_seconds(self) -> dict[str, float]:
+        """Return the CPU time (s) of all iterations of each benchmark, in all its repetitions."""
+        found: dict[str, float] = {}
+        for entry in self.benchmarks:
+            if not entry.is_aggregate and isinstance(entry.iterations, int) and isinstance(entry.cpu_time, int | float):
+                spent = entry.iterations * entry.cpu_time * entry.time_unit
+                found[label(entry.name)] = found.get(label(entry.name), 0.0) + spent
+        return found
+
 
 def _gather(output: _Output) -> ResultSet:
     """Collect all repetitions. Raises ToolOutputError for invalid data, and if all benchmarks report errors."""

@@ -68,7 +68,7 @@ ADAPTER = Adapter(
     invocations,
     parse,
     options=Options,
-    metrics=builtin_metrics("time", "rss", "object_size"),
+    metrics=builtin_metrics("time", "cpu", "uncontended", "rss", "object_size"),
     suite=True,
     together=_SECONDS,
     counters=True,

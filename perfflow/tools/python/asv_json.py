@@ -6,7 +6,7 @@ Rows are lists in the order of ``result_columns``, without empty values at the e
 list in each column, with one result per combination: null if it failed, NaN if it was skipped. Units are in
 ``benchmarks.json``, two folders above the results file. If that is missing, the name gives the type, as in asv itself.
 asv writes ``Infinity`` and ``NaN``, which is not strict JSON. Only drivers/asv_run.py writes ``errors``, the reasons
-why benchmarks failed.
+why benchmarks failed, and the columns ``cpu`` and ``uncontended``, the samples by other clocks.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ class _Row(Json):
     stats_number: list[Counted | None] | None = None
     stats_repeat: list[Whole | None] | None = None
     samples: list[Figures | None] | None = None
+    cpu: list[Figures | None] | None = None
+    uncontended: list[Figures | None] | None = None
 
 
 def _gather(content: _Results) -> ResultSet:
@@ -108,9 +110,12 @@ def _add(samples: Samples, name: str, row: _Row, about: _About, errors: Mapping[
         raise ToolOutputError(f"{label(name)} has {sizes} combinations of parameters")
     # In asv's order. Without parameters, there is one empty combination.
     cells = list(itertools.product(*(map(str, each) for each in row.params)))
-    columns = (row.result, row.samples, row.stats_number, row.stats_ci_99_a, row.stats_ci_99_b, row.stats_repeat)
+    columns = (
+        *(row.result, row.samples, row.stats_number, row.stats_ci_99_a, row.stats_ci_99_b, row.stats_repeat),
+        *(row.cpu, row.uncontended),
+    )
     for cell, *found in zip(cells, *(_column(name, column, len(cells)) for column in columns), strict=True):
-        result, taken, number, low, high, repeat = found
+        result, taken, number, low, high, repeat, cpu, uncontended = found
         shown = f"{name}({', '.join(cell)})" if cell else name
         if result is None:
             samples.fail(shown, f"failed: {label(errors[shown])}" if errors.get(shown) else "failed")
@@ -129,6 +134,8 @@ def _add(samples: Samples, name: str, row: _Row, about: _About, errors: Mapping[
             samples.add_summary(shown, about.type, result, summary)
         else:
             samples.add(shown, about.type, taken or [result], batch=number or 1.0)
+            for clock, values in (("cpu", cpu), ("uncontended", uncontended)):
+                samples.add(shown, clock, values or [], batch=number or 1.0)
 
 
 def _summary(low: float | None, high: float | None, repeat: int | None) -> Summary | None:

@@ -25,8 +25,8 @@ _FILE = "benchmark.json"
 _STDOUT = "pytest.out"
 _LISTER = Path(__file__).with_name("drivers") / "pytest_list.py"
 _COUNTER = _LISTER.with_name("pytest_counts.py")
-_ORDERED = _LISTER.with_name("pytest_chosen.py")
 _TRACER = _LISTER.with_name("pytest_trace.py")
+_RUNNER = _LISTER.with_name("pytest_run.py")
 _ITERATED = "iterations"
 # Two numbers of calls, and the largest time in s of one. Counting takes about 50 times as long. Python replaces its
 # instructions by faster ones during the first calls, which should be among the fewer.
@@ -68,10 +68,10 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     if call.iterations:
         env = {"PERFFLOW_ITERATIONS": str(call.iterations), "PERFFLOW_ITERATED": str(call.folder / _ITERATED)}
     several = len(call.chosen) > 1
-    program = (str(_COUNTER),) if call.iterations else (str(_ORDERED),) if several else ("-m", "pytest")
+    program = _COUNTER if call.iterations else _RUNNER
     brief = _AMONG_OTHERS if several else _BRIEF
     argv = (
-        *(options.python, *program, *_FIXED, "-q", "-rfE"),
+        *(options.python, str(program), *_FIXED, "-q", "-rfE"),
         *("--benchmark-only", "--benchmark-enable"),
         # To write its file, pytest-benchmark starts git and other programs, which would be counted too.
         *(() if call.iterations else (f"--benchmark-json={call.folder / _FILE}",)),
@@ -160,7 +160,7 @@ ADAPTER = Adapter(
     invocations,
     parse,
     options=Options,
-    metrics=builtin_metrics("time", "cpu"),
+    metrics=builtin_metrics("time", "cpu", "uncontended"),
     suite=True,
     harness=r"(?:.*/)?pytest_benchmark/fixture\.py:(?:.*\.)?runner\b",
     listing=listing,

@@ -19,7 +19,11 @@ _CPU_TIMERS = ("process_time", "thread_time")
 
 
 class _Stats(Json):
+    """The rounds of one benchmark. Only drivers/pytest_run.py writes ``cpu`` and ``uncontended``."""
+
     data: Figures | None = None
+    cpu: Figures = Field(default=[])
+    uncontended: Figures = Field(default=[])
     iterations: Positive = 1.0
     rounds: Whole | None = None
     mean: Figure | None = None
@@ -63,7 +67,8 @@ def _add(samples: Samples, benchmark: Benchmark) -> None:
         raise ToolOutputError("a benchmark has no fullname")
     metric = "cpu" if str(benchmark.options.get("timer")).endswith(_CPU_TIMERS) else "time"
     if stats.data:
-        samples.add(name, metric, stats.data, batch=stats.iterations)
+        for clock, values in ((metric, stats.data), ("cpu", stats.cpu), ("uncontended", stats.uncontended)):
+            samples.add(name, clock, values, batch=stats.iterations)
     elif stats.rounds is None or stats.mean is None or stats.stddev is None:
         raise ToolOutputError(f"{label(name)} has neither `data` nor all of `rounds`, `mean` and `stddev`")
     else:

@@ -14,7 +14,7 @@ from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage, reading_of_process
 from perfflow.tools import adapter, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role, may_leave
-from perfflow.tools.tool_json import Counted, Figure, Json, Positives
+from perfflow.tools.tool_json import Counted, Figure, Figures, Json, Positives
 
 _FILE = "timeit.json"
 _DRIVER = Path(__file__).with_name("drivers") / "timeit_run.py"
@@ -35,11 +35,13 @@ class Options(adapter.Options):
 
 
 class _Repeats(Json):
-    """The loops per repeat, the time of each repeat (s), and the resolution of the clock (s)."""
+    """The loops per repeat, the time of each repeat (s) by each clock, and the resolution of the clock (s)."""
 
     number: Counted
     seconds: Annotated[Positives, Field(min_length=1)]
     resolution: Figure
+    cpu: Figures = Field(default=[])
+    uncontended: Figures = Field(default=[])
 
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
@@ -61,7 +63,13 @@ def parse(call: Call, usage: Usage) -> Parsed:
     tool_files.positive(min(values), "time of a loop")
     said = f"a repeat takes {shortest * 1e9:.0f} ns, which is too short for the clock: leave out `number`"
     warnings = (said,) if shortest < _TICKS * max(found.resolution, _READ) else ()
-    return Parsed((reading_of_process("time", values, batch=float(found.number)),), warnings=warnings)
+    clocks = {"time": found.seconds, "cpu": found.cpu, "uncontended": found.uncontended}
+    readings = (
+        reading_of_process(clock, [value / found.number for value in seconds], batch=float(found.number))
+        for clock, seconds in clocks.items()
+        if seconds and min(seconds) > 0
+    )
+    return Parsed(tuple(readings), warnings=warnings)
 
 
 ADAPTER = Adapter(
@@ -70,6 +78,6 @@ ADAPTER = Adapter(
     invocations,
     parse,
     options=Options,
-    metrics=builtin_metrics("time"),
+    metrics=builtin_metrics("time", "cpu", "uncontended"),
     outputs=may_leave(_FILE),
 )

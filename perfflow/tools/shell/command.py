@@ -8,10 +8,6 @@ from perfflow.tools.adapter import Adapter, Call, Invocation, Role
 
 # A process inherits the spawner's peak memory over exec; within this factor of it, the reading is only an upper bound.
 _FLOOR_MARGIN = 1.02
-# A smaller share of the CPU time in the main thread means threads or children, whose queueing schedstat does not show.
-# The two clocks differ by up to a tick.
-ONE_THREAD = 0.95
-_TICK = 0.001
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -32,11 +28,10 @@ def parse(call: Call, usage: Usage) -> Parsed:
         Reading("page_faults", float(usage.page_faults)),
         Reading("context_switches", float(usage.context_switches)),
     ]
-    if usage.queued is not None and usage.main_cpu is not None:
-        share = min(1.0, (usage.main_cpu + _TICK) / cpu) if cpu else 1.0
-        readings.append(Reading("main_share", share))
-        if share >= ONE_THREAD:
-            readings.append(Reading("uncontended", max(usage.wall - usage.queued, cpu)))
+    if usage.main_share is not None:
+        readings.append(Reading("main_share", usage.main_share))
+    if usage.uncontended is not None:
+        readings.append(Reading("uncontended", usage.uncontended))
     return Parsed(tuple(readings))
 
 

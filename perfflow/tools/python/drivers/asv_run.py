@@ -7,7 +7,8 @@
 removes PYTHONPATH, which determines the measured code, from the benchmarks' sys.path. So this driver uses asv_runner,
 the package that asv runs in every environment, in the same steps: discover, set up the cache, run. CONFIG is
 asv.conf.json; only its ``benchmark_dir`` is used. OUT is like a file of asv's own results, but each combination of
-parameters is a benchmark of its own. It also contains ``benchmarks.json``, and ``errors`` with the reasons of failures.
+parameters is a benchmark of its own, and the columns ``cpu`` and ``uncontended`` have the samples by other clocks (see
+clocks.py). It also contains ``benchmarks.json``, and ``errors`` with the reasons of failures.
 The result of a failed benchmark is null, that of a skipped one NaN (not strict JSON). Attributes replace those of the
 benchmarks, such as ``{"repeat": 5}``. NAMES is a JSON list of the benchmarks to run, in this order. Exit status 5:
 there is no benchmark.
@@ -19,6 +20,7 @@ Run by the measured interpreter, so: standard library and asv_runner only, and n
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
 import os
@@ -31,6 +33,7 @@ from typing import Any
 
 PLACE = "PERFFLOW_ASV_STARTED_IN"
 NONE, SKIPPED = 5, 77
+CLOCKS = ("cpu", "uncontended")
 # asv's own limit (s) for benchmarks without one. A process gets twice as long.
 TIMEOUT = 60.0
 
@@ -70,7 +73,7 @@ def main() -> None:
         done = {each["name"]: run(root, each, flags.get("--attributes", "{}"), folder) for each in found}
     content = {
         "runner": getattr(asv_runner, "__version__", ""),
-        "result_columns": ["result", "params", "stats_number", "samples"],
+        "result_columns": ["result", "params", "stats_number", "samples", *CLOCKS],
         "results": {name: row for name, (row, _) in done.items()},
         "benchmarks.json": {each["name"]: {"type": each["type"], "unit": each["unit"]} for each in found},
         "errors": {name: error for name, (_, error) in done.items() if error},
@@ -138,7 +141,9 @@ def run(root: str, benchmark: dict[str, Any], attributes: str, folder: str) -> t
         return [None, []], str(error)[-500:]
     if all(isinstance(each, dict) for each in results):
         samples = [value for each in results for value in each["samples"]]
-        return [[statistics.median(samples)], [], [max(each["number"] for each in results)], [samples]], ""
+        row = [[statistics.median(samples)], [], [max(each["number"] for each in results)], [samples]]
+        clocks = [[value for each in results for value in each.get(clock, [])] for clock in CLOCKS]
+        return [*row, *([values if len(values) == len(samples) else None] for values in clocks)], ""
     return [results[-1:], []], "" if results[-1] is not None else "it gave nothing"
 
 
@@ -176,7 +181,28 @@ def step(name: str, words: tuple[str, ...]) -> None:
     from asv_runner.run import _run  # type: ignore[import-untyped]
     from asv_runner.setup_cache import _setup_cache  # type: ignore[import-untyped]
 
+    if name == "step-run":
+        use_clocks()
     {"step-discover": _discover, "step-cache": _setup_cache, "step-run": _run, "step-probe": probe}[name](words)
+
+
+def use_clocks() -> None:
+    """Time benchmarks by several clocks, unless they choose a timer, and add the other clocks to their results."""
+    import asv_runner.benchmarks.time as timed  # type: ignore[import-untyped]
+
+    spec = importlib.util.spec_from_file_location("clocks", os.path.join(os.path.dirname(__file__), "clocks.py"))
+    if spec is None or spec.loader is None or not hasattr(timed, "wall_timer"):
+        return
+    clocks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(clocks)
+    original = timed.TimeBenchmark.run
+
+    def run(self: Any, *parameters: Any) -> Any:
+        result = original(self, *parameters)
+        result.update(clocks.parts(result["samples"]))
+        return result
+
+    timed.wall_timer, timed.TimeBenchmark.run = clocks.Clocks().read, run
 
 
 def probe(words: tuple[str, ...]) -> None:

@@ -3,22 +3,25 @@
     python [flags] timeit_run.py OUT NUMBER REPEAT SETUP STATEMENT
 
 ``python -m timeit`` only prints three digits of the best repeat. OUT is ``{"number": N, "seconds": [...],
-"resolution": S}``: the time of each repeat of N loops, and the resolution of the clock, in s. NUMBER 0 chooses loops so
+"resolution": S, "cpu": [...], "uncontended": [...]}``: the time of each repeat of N loops, the resolution of the clock,
+and the times by other clocks as far as they are known (see clocks.py), in s. NUMBER 0 chooses loops so
 that a repeat takes 2 ms or more. REPEAT 0 chooses repeats so that all of them take 0.2 s, but at least five, unless
 five would take more than 0.5 s. As in timeit, the garbage collector is off, unless SETUP calls ``gc.enable()``.
 
 Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
 """
 
-# ruff: noqa: PTH100, PTH109, PTH123
+# ruff: noqa: PTH100, PTH109, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
 import time
 import timeit
+from typing import Any
 
 LEAST = 0.002
 WHOLE = 0.2
@@ -35,12 +38,24 @@ def main() -> None:
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd()
     del sys.argv[1:]
-    timer = timeit.Timer(statement, setup)
+    clocks = beside("clocks")
+    timer = timeit.Timer(statement, setup, timer=clocks.Clocks().read)
     number = number or enough(timer)
     repeat = repeat or repeats(timer.timeit(number))
     seconds, clock = timer.repeat(repeat, number), time.get_clock_info("perf_counter")
     with open(out, "w", encoding="utf-8") as stream:
-        json.dump({"number": number, "seconds": seconds, "resolution": clock.resolution}, stream)
+        found = {"number": number, "seconds": seconds, "resolution": clock.resolution, **clocks.parts(seconds)}
+        json.dump(found, stream)
+
+
+def beside(name: str) -> Any:
+    """Import a file beside this one, which is not on sys.path."""
+    spec = importlib.util.spec_from_file_location(name, os.path.join(os.path.dirname(__file__), f"{name}.py"))
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def repeats(seconds: float) -> int:
