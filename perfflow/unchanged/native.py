@@ -1,0 +1,91 @@
+"""Trace what a program of any kind executes and reads, by the tracer ``drivers/trace.c``."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from perfflow.execute import invoke
+from perfflow.execute.child import Spawner, StartError
+from perfflow.execute.invoke import Failure
+from perfflow.execute.prepare import Ready
+from perfflow.machine.private_folder import private_folder
+from perfflow.model.errors import UserError
+from perfflow.tools.adapter import Call, Invocation
+from perfflow.tools.tool_files import last_words
+from perfflow.unchanged.model import Trace
+from perfflow.unchanged.recorded import Recorded, merged, trace_of
+
+DRIVER = Path(__file__).parent / "drivers" / "trace.c"
+_BUILD = "(build)"
+"""How paths in the build folder of a side begin, which lies beside its tree."""
+_RECORDS = "traced-"
+_CANNOT_TRACE = 125
+_PATIENCE = 60.0
+
+
+def trace(spawner: Spawner, ready: Ready, folder: Path) -> Trace:
+    """Run a prepared call under the tracer and return what it executed and read.
+
+    It runs as it does when it is timed, so it enters what timed runs enter. Whatever hinders tracing is in ``unknown``.
+    folder: exists; the call's own.
+
+    Raises Failure if the program itself fails, or if its output does not show that the benchmark ran.
+    """
+    roots = {ready.cwd.resolve(): ""}
+    if ready.slot:
+        roots = {ready.slot.path.resolve(): "", ready.slot.build.resolve(): _BUILD}
+    try:
+        tracer = compiled(spawner, ready.env)
+        invoke.run(spawner, _traced(ready, tracer, roots, folder), folder)
+    except (UserError, OSError) as error:
+        return Trace(unknown=(f"it cannot be traced: {error}",))
+    except Failure as failure:
+        if failure.exit_code == _CANNOT_TRACE:
+            return Trace(unknown=(f"it cannot be traced: {last_words(folder)}",))
+        raise
+    records = sorted(folder.glob(f"{_RECORDS}*"))
+    return merged(trace_of(Recorded.read(path.read_bytes()), roots) for path in records)
+
+
+def _traced(ready: Ready, tracer: Path, roots: Mapping[Path, str], folder: Path) -> Ready:
+    """Return the call with each of its processes under the tracer."""
+
+    def words(number: int, argv: tuple[str, ...]) -> tuple[str, ...]:
+        return (str(tracer), str(folder / f"{_RECORDS}{number}"), *map(str, roots), "--", *argv)
+
+    def invocations(call: Call) -> tuple[Invocation, ...]:
+        found = tool.invocations(call) if tool else ()
+        return tuple(replace(item, argv=words(number, item.argv)) for number, item in enumerate(found))
+
+    for old in folder.glob(f"{_RECORDS}*"):
+        old.unlink()
+    tool = ready.tool
+    if tool is None:
+        return replace(ready, argv=words(0, ready.argv))
+    return replace(ready, tool=replace(tool, invocations=invocations))
+
+
+def compiled(spawner: Spawner, env: Mapping[str, str]) -> Path:
+    """Return the tracer, which is compiled once on a machine. Raises OSError and UserError."""
+    from platformdirs import user_cache_path
+
+    name = f"trace-{hashlib.sha256(DRIVER.read_bytes()).hexdigest()[:16]}-{os.uname().machine}"
+    path = private_folder(user_cache_path("perfflow") / "tracer") / name
+    if path.exists():
+        return path
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder) / name
+        argv = ("cc", "-O2", "-o", str(made), str(DRIVER))
+        try:
+            done = spawner.run(argv, env=env, cwd=path.parent, stderr=Path(folder) / "stderr", timeout=_PATIENCE)
+        except StartError as error:
+            raise OSError(str(error)) from error
+        if done.status:
+            raise OSError(f"cc: {last_words(Path(folder))}")
+        made.replace(path)
+    return path
