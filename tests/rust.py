@@ -10,7 +10,7 @@ import pytest
 def why_no_cargo() -> str:
     """Return why cargo cannot be used; '' if it can. rustup's cargo is on PATH also without a toolchain."""
     try:
-        done = subprocess.run(["cargo", "--version"], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(["cargo", "--version"], capture_output=True, text=True, timeout=900, check=False)
     except FileNotFoundError:
         return "cargo is not on PATH (https://rustup.rs)"
     except OSError as error:

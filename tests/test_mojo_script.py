@@ -24,7 +24,7 @@ def mojo(cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     # Nothing is fetched: an index without packages.
     own |= {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
     return subprocess.run(
-        ["sh", SCRIPT], env=own | environment, capture_output=True, text=True, timeout=120, check=False
+        ["sh", SCRIPT], env=own | environment, capture_output=True, text=True, timeout=900, check=False
     )
 
 

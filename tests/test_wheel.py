@@ -42,7 +42,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(program: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("COVERAGE", "PYTHON"))}
     return subprocess.run(
-        [str(program), *arguments], cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False
+        [str(program), *arguments], cwd=cwd, env=env, capture_output=True, text=True, timeout=900, check=False
     )
 
 

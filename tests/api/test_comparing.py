@@ -120,6 +120,6 @@ def test_an_interruption_is_raised_and_what_was_measured_is_kept(here: Path, tmp
     while process.poll() is None and not (events.is_file() and '"sample"' in events.read_text()):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=900)
     assert f"KeyboardInterrupt: the results so far are in {tmp_path / 'out'}" in told
     assert perfflow.load(tmp_path / "out").interrupted

@@ -37,6 +37,6 @@ def script(text: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         env={**env, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
         check=False,
     )

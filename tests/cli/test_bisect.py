@@ -366,7 +366,7 @@ def test_what_was_interrupted_before_the_ends_were_compared_starts_anew(around: 
     events = root / ".perfflow/runs/latest/events.jsonl"
     wait_for(events, '"event":"tried"', 1)
     running.send_signal(signal.SIGINT)
-    out, said = running.communicate(timeout=60)
+    out, said = running.communicate(timeout=900)
     assert (running.returncode, "--resume" in said) == (130, False), out + said
     done = perfflow("bisect", "flow.yaml", "--good", ids[0], "--resume", cwd=root)
     assert done.returncode == 2
@@ -386,7 +386,7 @@ def test_an_interruption_keeps_what_was_found(around: Path) -> None:
     events = root / ".perfflow/runs/latest/events.jsonl"
     wait_for(events, '"event":"tried"', 3)
     running.send_signal(signal.SIGINT)
-    out, said = running.communicate(timeout=60)
+    out, said = running.communicate(timeout=900)
     assert running.returncode == 130, out + said
     found = json.loads((root / ".perfflow/runs/latest/bisect.json").read_text())
     assert found["outcome"] == "interrupted"

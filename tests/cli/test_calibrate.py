@@ -254,7 +254,7 @@ stages:
         time.sleep(0.05)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=900)
     assert process.returncode == 130, err
     assert "quick" in out
     steps = {item["finding"]["step"] for item in stored(tmp_path)}

@@ -117,7 +117,7 @@ def test_lines_for_programs_are_in_the_log_of_a_job_and_not_on_a_terminal(tmp_pa
         assert [line.partition(":")[0] for line in lines] == ["review", "perf"], variable
     terminal, theirs = os.openpty()
     run = [sys.executable, "-m", "perfflow", *report]
-    subprocess.run(run, cwd=tmp_path, env={**os.environ, "CI": "true"}, stdout=theirs, check=True, timeout=60)
+    subprocess.run(run, cwd=tmp_path, env={**os.environ, "CI": "true"}, stdout=theirs, check=True, timeout=900)
     os.close(theirs)
     shown = os.read(terminal, 100_000).decode()
     os.close(terminal)

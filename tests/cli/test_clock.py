@@ -48,7 +48,7 @@ def run(folder: Path, off: float) -> dict[str, Any]:
         env={**env, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
         check=False,
     )
     assert done.returncode in (0, 1), done.stderr

@@ -76,7 +76,7 @@ class OnTerminal:
         """Read to the end, close, and return the exit status."""
         self.read_until(lambda _: False)
         os.close(self._terminal)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=900)
 
 
 def shown(text: str, width: int = 80) -> Terminal:
@@ -193,4 +193,4 @@ def test_a_reader_of_progress_that_goes_away_stops_nothing(tmp_path: Path) -> No
     assert process.stdout is not None
     assert "PASS" in process.stdout.read()
     process.stdout.close()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=900) == 0

@@ -55,7 +55,7 @@ def make(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProc
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     env |= {"PERFFLOW": f"{sys.executable} -m perfflow", "CARGO_MAKEFLAGS": "-j --jobserver-fds=3,4", **more}
     return subprocess.run(
-        ["make", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300
+        ["make", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=900
     )
 
 

@@ -42,7 +42,7 @@ def typed(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     program.chmod(0o755)
     env = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
     return subprocess.run(
-        ["sh", "-c", line], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=120
+        ["sh", "-c", line], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=900
     )
 
 

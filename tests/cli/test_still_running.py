@@ -41,7 +41,7 @@ def test_a_running_run_is_neither_reported_nor_kept_nor_compared(tmp_path: Path)
         assert not (tmp_path / ".perfflow/baselines").exists()
     finally:
         (tmp_path / "go").touch()
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=900)
     assert running.returncode == 0, out + err
     assert perfflow("report", cwd=tmp_path).returncode == 0
     assert perfflow("baseline", "save", "now", cwd=tmp_path).returncode == 0
@@ -55,7 +55,7 @@ def test_a_killed_run_is_reported(tmp_path: Path) -> None:
         assert time.monotonic() < until, "the run did not get that far"
         time.sleep(0.02)
     running.kill()
-    running.communicate(timeout=60)
+    running.communicate(timeout=900)
     (tmp_path / "go").touch()
     done = perfflow("report", cwd=tmp_path)
     assert done.returncode == 3

@@ -41,7 +41,7 @@ def has_lines(path: Path, number: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    "command", [["run", "flow.yaml"], ["calibrate", "flow.yaml", "--trials", "2", "--budget", "4s"]]
+    "command", [["run", "flow.yaml"], ["calibrate", "flow.yaml", "--trials", "2", "--budget", "60s"]]
 )
 def test_what_runs_stands_still_and_the_sample_is_taken_again(tmp_path: Path, command: list[str]) -> None:
     write(tmp_path, FLOW)

@@ -32,7 +32,7 @@ stages:
 def all_of(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
     ended = []
     for process in processes:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=900)
         ended.append((process.returncode, out, err))
     return ended
 

@@ -54,7 +54,7 @@ def linter() -> str:
         program = folder / "actionlint"
         if not program.exists():
             env = {**os.environ, "GOBIN": str(folder)}
-            subprocess.run(["go", "install", LINTER], env=env, check=True, capture_output=True, timeout=300)
+            subprocess.run(["go", "install", LINTER], env=env, check=True, capture_output=True, timeout=900)
         return str(program)
 
 
@@ -122,7 +122,7 @@ class Job:
         own: Mapping[str, str] = step["env"]
         env = self.env | {key: re.sub(r"\$\{\{ (.+?) \}\}", lambda m: self.values[m[1]], own[key]) for key in own}
         argv = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-        return subprocess.run(argv, cwd=self.project, env=env, capture_output=True, text=True, timeout=300, check=False)
+        return subprocess.run(argv, cwd=self.project, env=env, capture_output=True, text=True, timeout=900, check=False)
 
     def outputs(self) -> dict[str, str]:
         """What the steps have told the job."""

@@ -170,7 +170,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def recipe(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["sh", "ci/perf.sh", *words], cwd=project, capture_output=True, text=True, timeout=120, check=False
+        ["sh", "ci/perf.sh", *words], cwd=project, capture_output=True, text=True, timeout=900, check=False
     )
 
 

@@ -106,7 +106,7 @@ def night(service: str, number: int, project: Path) -> subprocess.CompletedProce
         git(project, "checkout", "-q", "--detach")
     words = ["bash", "-eo", "pipefail", "-c", "\n".join(scripts(service))]
     done = subprocess.run(
-        words, cwd=project, env={**os.environ, **env}, capture_output=True, text=True, timeout=300, check=False
+        words, cwd=project, env={**os.environ, **env}, capture_output=True, text=True, timeout=900, check=False
     )
     git(project, "checkout", "-q", "main")
     return done

@@ -39,7 +39,7 @@ def schema_check(path: Path) -> subprocess.CompletedProcess[str]:
         pytest.skip("check-jsonschema is not installed: sh scripts/install dev")
     words = ["--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", str(path)]
     return subprocess.run(
-        [sys.executable, "-m", "check_jsonschema", *words], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-m", "check_jsonschema", *words], capture_output=True, text=True, timeout=900, check=False
     )
 
 
@@ -91,7 +91,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(words: list[str], folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        words, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, timeout=300, check=False
+        words, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, timeout=900, check=False
     )
 
 

@@ -22,7 +22,7 @@ def built(tree: Path) -> subprocess.CompletedProcess[str]:
         cwd=tree,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
 

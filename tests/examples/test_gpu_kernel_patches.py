@@ -21,7 +21,7 @@ IN_ORDER = ("tile", "pad", "wrong")
 
 
 def _run(*words: str | Path, cwd: Path) -> str:
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -22,7 +22,7 @@ TORCH = os.environ.get("PERFFLOW_TORCH", "")
 
 def _run(*words: str | Path, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        words, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=300, check=False
+        words, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=900, check=False
     )
 
 

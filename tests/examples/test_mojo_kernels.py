@@ -87,7 +87,7 @@ def test_benchmarks_are_listed_and_run_alone(bench: Path, tmp_path: Path) -> Non
 @pytest.mark.skipif(platform.machine() != "x86_64" or not shutil.which("objdump"), reason="needs objdump on x86-64")
 def test_scalar_kernels_are_scalar_and_the_others_packed(bench: Path) -> None:
     done = subprocess.run(
-        ["objdump", "-d", "--no-show-raw-insn", bench], capture_output=True, text=True, timeout=60, check=True
+        ["objdump", "-d", "--no-show-raw-insn", bench], capture_output=True, text=True, timeout=900, check=True
     )
     functions = re.split(r"\n\n(?=[0-9a-f]+ <)", done.stdout)
     for kernel in KERNELS:

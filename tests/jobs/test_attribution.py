@@ -382,7 +382,7 @@ def fold(numbers):
 
 
 def main():
-    for _ in range(40):
+    for _ in range(400):
         parse(["a"] * 1000)
         fold(range(1000))
 

@@ -42,7 +42,7 @@ def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
 
 def _run(*words: str, project: Path, gpu: StandIns, **env: str) -> tuple[int, dict[str, Any]]:
     places = {"PERFFLOW_LOCK_FILE": str(project.parent / "lock"), "XDG_CACHE_HOME": str(project.parent / "cache")}
-    done = perfflow(*words, cwd=project, path=gpu.path, env={**places, **env}, measured=True, timeout=120)
+    done = perfflow(*words, cwd=project, path=gpu.path, env={**places, **env}, measured=True, timeout=900)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 

@@ -283,6 +283,6 @@ def test_a_browser_finds_nothing_wrong(kind: str, tmp_path: Path) -> None:
     file.write_text(document.render(RESULTS[kind](), NOWHERE))
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
     argv = ["chromium", *options, f"--user-data-dir={tmp_path}/profile", file.as_uri()]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=900, check=True)
     assert "CONSOLE" not in done.stderr
     assert '<button type="button">' in done.stdout

@@ -126,7 +126,7 @@ def test_speedscope_s_own_importer_finds_the_same_totals(tmp_path: Path) -> None
         pytest.skip("node or the npm package speedscope is not installed (scripts/install tools,dev)")
     file = tmp_path / "a.speedscope.json"
     file.write_bytes(content("speedscope", profile(THREADS)))
-    done = subprocess.run(["node", READER, bundles[0], file], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(["node", READER, bundles[0], file], capture_output=True, text=True, check=True, timeout=900)
     (read,) = json.loads(done.stdout)
     assert {item["unit"] for item in read} == {"nanoseconds"}
     found = [(item["name"], item["total"], {name: tuple(v) for name, v in item["functions"].items()}) for item in read]
@@ -149,10 +149,10 @@ def test_go_s_own_pprof_finds_the_same_totals(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=900,
     )
     assert "callers are known one level up only" in done.stdout
     rows = re.findall(r"^ *(\d+)(?:ns)? .*? +(\d+)(?:ns)? +\S+%  (.+)$", done.stdout, re.MULTILINE)
     assert {name: (int(own), int(total)) for own, total, name in rows} == functions(threads)
-    raw = subprocess.run([pprof, "-raw", file], capture_output=True, text=True, check=True, timeout=60)
+    raw = subprocess.run([pprof, "-raw", file], capture_output=True, text=True, check=True, timeout=900)
     assert Counter(re.findall(r"thread:\[(.*)\]", raw.stdout)) == {"main": 3, "worker; 1": 2}

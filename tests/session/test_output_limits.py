@@ -74,7 +74,7 @@ stages:
         capture_output=True,
         text=True,
         preexec_fn=bounded,
-        timeout=120,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 3, done.stderr

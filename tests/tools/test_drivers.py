@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _run(argv: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=900)
 
 
 def _driven(words: list[str], driver: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -93,14 +93,14 @@ def _disassembled(name: str, folder: Path, objdump: str) -> list[str]:
     (folder / "table.s").write_text(text)
     source, target = str(folder / "table.s"), str(folder / "table.o")
     argv = [assembler, *EXTENSIONS.get(name, []), "-o", target, source]
-    subprocess.run(argv, check=True, capture_output=True, timeout=60)
+    subprocess.run(argv, check=True, capture_output=True, timeout=900)
     flags = (
         ["--mattr=+v9a,+sve2,+fullfp16,+bf16,+dotprod,+i8mm,+fp16fml"]
         if name == "aarch64" and objdump == "llvm-objdump"
         else []
     )
     argv = [objdump, "-d", "--no-show-raw-insn", *flags, target]
-    done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=900)
     return [line.rstrip() for line in done.stdout.splitlines() if re.match(r"\s*[0-9a-f]+:\s", line)][:-1]
 
 

@@ -36,7 +36,7 @@ def text_of(folder: Path, end: str, limit: str = "30") -> tuple[int, list[str], 
         argv = [sys.executable, "-I", "-S", perf_text.__file__, limit, str(program), "hot"]
         # Without addr2line, perf looks for the lines.
         env = {**os.environ, "PATH": str(_without_addr2line(folder))}
-        status = subprocess.run(argv, stdout=stream, check=False, timeout=60, env=env).returncode
+        status = subprocess.run(argv, stdout=stream, check=False, timeout=900, env=env).returncode
     notes: list[str] = []
     samples = list(perf_samples.read(script, notes)) if status == 0 else []
     return status, [sample.leaf.name for sample in samples], notes
@@ -104,7 +104,7 @@ def _parsed_in_way(folder: Path, data: str, asked: str, *, is_there: bool) -> Pa
     with (folder / perf_samples.SCRIPT).open("wb") as stream:
         path = os.environ["PATH"] if is_there else str(_without_addr2line(folder))
         env = {**os.environ, **step.env, "PATH": path}
-        subprocess.run(step.argv, stdout=stream, check=True, timeout=120, env=env)
+        subprocess.run(step.argv, stdout=stream, check=True, timeout=900, env=env)
     return perf_samples.parse_script(folder, "perf")
 
 

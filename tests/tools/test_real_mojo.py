@@ -38,7 +38,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     folder = tmp_path_factory.mktemp("mojo")
     for source in (SUMS, REPORTS):
         argv = [MOJO, "build", "-O3", "-o", str(folder / source.stem), str(source)]
-        subprocess.run(argv, check=True, timeout=300, env={**os.environ, "PATH": PATH})
+        subprocess.run(argv, check=True, timeout=900, env={**os.environ, "PATH": PATH})
     return {source.stem: str(folder / source.stem) for source in (SUMS, REPORTS)}
 
 

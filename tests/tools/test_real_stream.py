@@ -36,14 +36,14 @@ SETS: Mapping[str, tuple[list[str], str, str]] = {
 
 def _compile(compiler: str, flags: list[str], target: Path, source: Path = SOURCE) -> Path:
     argv = [compiler, "-O3", "-ffp-contract=fast", "-pthread", "-Wall", "-Wextra", "-Werror", *flags]
-    subprocess.run([*argv, "-o", str(target), str(source)], check=True, timeout=120)
+    subprocess.run([*argv, "-o", str(target), str(source)], check=True, timeout=900)
     return target
 
 
 def _instructions(program: Path, function: str) -> list[str]:
     """Return the instructions of a function, with their operands."""
     argv = ["objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}", str(program)]
-    text = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout
+    text = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=900).stdout
     return [line.split("\t")[1] for line in text.splitlines() if re.match(r"\s+[0-9a-f]+:\t", line)]
 
 

@@ -131,7 +131,7 @@ def _interrupt(running: subprocess.Popen[str]) -> None:
     for _ in range(3):
         os.killpg(running.pid, signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
-            running.communicate(timeout=60)
+            running.communicate(timeout=900)
             return
     pytest.fail("three interrupts did not end it")
 

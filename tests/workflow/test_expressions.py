@@ -295,7 +295,7 @@ def test_texts_with_expressions_are_found_in_nested_data() -> None:
 
 
 def run_bash(text: str) -> bytes:
-    done = subprocess.run(["bash", "--noprofile", "--norc", "-c", text], capture_output=True, check=True, timeout=120)
+    done = subprocess.run(["bash", "--noprofile", "--norc", "-c", text], capture_output=True, check=True, timeout=900)
     return done.stdout
 
 
@@ -381,10 +381,10 @@ def test_no_value_is_executed_whatever_it_stands_in(
         script = render_shell(text, {f"v{n}": value for n, value in enumerate(values)})
     except ExpressionError:
         return
-    if subprocess.run(["bash", "-n", "-c", script], capture_output=True, check=False, timeout=120).returncode:
+    if subprocess.run(["bash", "-n", "-c", script], capture_output=True, check=False, timeout=900).returncode:
         return  # bash rejects the script itself, so there is nothing to compare
     subprocess.run(
-        ["bash", "-c", script], cwd=folder, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=120
+        ["bash", "-c", script], cwd=folder, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=900
     )
     assert not (folder / "hit").exists()
 
@@ -465,7 +465,7 @@ def test_a_line_that_may_end_a_here_document_makes_the_rest_unsure() -> None:
 )
 def test_common_shell_text_takes_values(text: str) -> None:
     assert render_shell(text, {"v": "a b"}) == text.replace("${{ v }}", "'a b'")
-    subprocess.run(["bash", "-n", "-c", render_shell(text, {"v": "a b"})], check=True, timeout=120)
+    subprocess.run(["bash", "-n", "-c", render_shell(text, {"v": "a b"})], check=True, timeout=900)
 
 
 @properties

@@ -77,7 +77,7 @@ class Project:
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run perfflow and wait until it ends."""
         process = self.start(*words)
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=900)
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
     @property

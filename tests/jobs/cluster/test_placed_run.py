@@ -120,7 +120,7 @@ def test_who_is_killed_on_a_node_is_replaced_once(cluster: Cluster, project: Pro
     kill(worker.pid if killed == "agent" else measuring)
     let_go(project)
 
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=900)
     assert process.returncode == 0, err
     assert "lost" in err
     assert not processes(str(project.latest))
@@ -144,7 +144,7 @@ def test_a_supervisor_that_is_killed_leaves_nothing_that_measures(cluster: Clust
     kill(pid)
 
     until(lambda: not processes(str(folder.path)))
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=900)
     assert process.returncode == 0, err
     assert result(project)["nodes"][0]["jobs"][0]["attempt"] == 2
 
@@ -158,7 +158,7 @@ def test_a_daemon_that_is_killed_loses_no_job(cluster: Cluster, project: Project
 
     kill(cluster.daemon(daemon))
 
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=900)
     cluster.start()
     assert process.returncode == 0, err
     (job,) = result(project)["nodes"][0]["jobs"]
@@ -193,7 +193,7 @@ def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, pr
     until(JobFolder(project.latest / "groups" / "g1" / "1").ended)
     process.send_signal(signal.SIGINT)
 
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=900)
 
     assert process.returncode == 130, err
     assert "--resume=" in err
