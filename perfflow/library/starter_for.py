@@ -69,7 +69,7 @@ def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, n
     text = starter.text.replace("@WHERE@", head + _shared(folder, root)).replace("@NAME@", final)
     others = tuple(item for item in found if item.kind is not chosen) if not (command or kind) else ()
     note = starter.note or _note(found, chosen)
-    text = text.replace("@PYTHON@", quoted(python))
+    text = text.replace("@PROFILE@", starter_templates.SUITE_PROFILE).replace("@PYTHON@", quoted(python))
     return Start(final, text, starter.about, note, others, _unignored(text, folder, root))
 
 

@@ -34,6 +34,12 @@ PROFILE = """\
     - {id: where, uses: auto, benchmark: program}
 """
 
+SUITE_PROFILE = """\
+  profile:
+    # The functions that take the time, for at most two minutes. In a gate, only those of benchmarks that got slower.
+    - {id: where, uses: auto}
+"""
+
 NATIVE = f"""\
 {PROFILE}\
     # The heap at its peak, by the place of allocation, if the program is linked dynamically:
@@ -161,7 +167,7 @@ stages:
       # Compare with another setting, in pairs. To compare two copies of a package, see
       # `perfflow show pytest-benchmark-suite`.
       #candidate: {env: {MODE: fast}}
-  verify:
+@PROFILE@  verify:
     # Run the same files as tests, each benchmark once.
     - id: tests
       run: ${{ params.python }} -m pytest -q --benchmark-disable ${{ params.files }}
@@ -187,7 +193,7 @@ stages:
         command: @COMMAND@@OTHERS@
       # Compare with another build, in pairs:
       #candidate: ../before/build/bench
-"""
+@PROFILE@"""
 
 ASV = """\
 perfflow: 1
@@ -213,7 +219,7 @@ stages:
         python: ${{ params.python }}
         # Select benchmarks with a regular expression:
         #bench: time_parse
-"""
+@PROFILE@"""
 
 PYPERF = """\
 perfflow: 1
@@ -230,7 +236,7 @@ params:
 
 stages:
   baseline:
-@STEPS@"""
+@STEPS@@PROFILE@"""
 
 PYPERF_STEP = """\
     - id: @ID@

@@ -437,6 +437,9 @@ class Attribution(ResultPart):
     """For a sampling profiler, the number of samples of each side; empty for others."""
     region_share: Number = None
     """Share of the benchmark's regression of all functions in its region together."""
+    share_low: Number = None
+    share_high: Number = None
+    """The interval of ``share``, three standard errors to each side; None for counts, which have no noise."""
 
 
 class Recommendation(ResultPart):

@@ -151,6 +151,13 @@ def share_text(share: float | None) -> str:
     return NOTHING if share is None else loss_share_text(share)
 
 
+def interval_text(item: Attribution) -> str:
+    """Return the share of a function with its interval: ``61% [48%, 74%]``."""
+    if item.share is None or item.share_low is None or item.share_high is None:
+        return share_text(item.share)
+    return f"{share_text(item.share)} [{share_text(item.share_low)}, {share_text(item.share_high)}]"
+
+
 def blamed(item: Attribution, column: str = "") -> Blamed:
     """Return the texts of one blamed function. ``column``: the unit of the costs in a column, '' for one that suits."""
     shown = column or shown_unit((item.baseline, item.candidate), item.unit)
@@ -162,7 +169,7 @@ def blamed(item: Attribution, column: str = "") -> Blamed:
         crate=item.crate,
         region=item.region,
         values=f"{cost(item.baseline, item.unit, shown)} → {cost(item.candidate, item.unit, shown)}",
-        share=share_text(item.share),
+        share=interval_text(item),
         commits=tuple((short(commit), commit.subject) for commit in item.commits[:MOST_COMMITS]),
         more=max(0, len(item.commits) - MOST_COMMITS),
         tool=item.tool,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from perfflow.report.blame import Blame
     from perfflow.report.gate_table import GateLine
     from perfflow.report.impact import Impact
+    from perfflow.report.red_gate import RedGate
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Findings:
     routes: tuple[Routed, ...]
     culprits: tuple[Culprit, ...]
     explained: tuple[str, ...]
+    red: RedGate | None
+    """The first lines of a gate that fails by its rows; None for other runs."""
     others: Mapping[str, int]
     """Number of rows left out of each long table, by the table's name."""
 
@@ -60,12 +63,13 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
     routes = _routes(result)
     if not is_gate(result):
         others = {"recommendations": advice.others}
-        return Findings(None, None, (), advice.shown, (), (), routes, (), (), others)
+        return Findings(None, None, (), advice.shown, (), (), routes, (), (), None, others)
     # Imported late, since most runs measure one tree and need none of these.
     from perfflow.report.advice import actions_of
     from perfflow.report.blame import blame_of, place_of
     from perfflow.report.gate_table import gates_of
     from perfflow.report.impact import impact_of
+    from perfflow.report.red_gate import red_gate
 
     summary, blame = summary_of(result, criteria), blame_of(result)
     impact, actions, gates = impact_of(result, criteria), actions_of(result, criteria), gates_of(result, criteria)
@@ -101,6 +105,7 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
         routes=routes,
         culprits=culprits.shown,
         explained=tuple(failure(failing[key], criteria) for key in keys),
+        red=red_gate(result, criteria),
         others={name: table.others for name, table in tables.items()},
     )
 

@@ -21,11 +21,20 @@ from perfflow.report.blocks import (
     strong,
 )
 from perfflow.report.page import Page
+from perfflow.report.sanitize import shortened
+from perfflow.report.table import Span, Text
 
 if TYPE_CHECKING:
+    from perfflow.report.findings import Culprit
     from perfflow.report.ledger import Ledger, Try
 
 RESULT = named("result.json")
+LONGEST_TITLE = 120
+"""Most letters of a name in a line of its own."""
+MOST_CULPRITS = 3
+"""Most blamed functions in the first lines of a gate that fails."""
+MOST_WORST = 3
+"""Most benchmarks that one of these lines names."""
 
 
 def opening(page: Page) -> Section:
@@ -36,6 +45,45 @@ def opening(page: Page) -> Section:
         blocks.append(Prose(("Judged again by: ", named(page.judged_by))))
     blocks += code([*filter(None, [page.gate]), *page.opening])
     return Section("", (*blocks, *(more(page.others.get("evidence", 0)) if page.opening else ())))
+
+
+def red_gate(page: Page) -> Iterator[Section]:
+    """Yield what a reader of a gate that fails by its rows needs first, in ten lines."""
+    red = page.findings.red
+    if red is None:
+        return
+    shown = page.findings.culprits[:MOST_CULPRITS]
+    causes: list[Text] = [_cause(item) for item in shown]
+    if red.unexplained:
+        worst = [part for name, change in red.unexplained[:MOST_WORST] for part in (", ", _short(name), f" {change}")]
+        left = len(red.unexplained) - MOST_WORST
+        causes.append((*worst[1:], f" and {left} more" if left > 0 else "", ": no function is blamed"))
+    left = len(page.findings.culprits) - len(shown) + _others(page, "culprits")
+    causes += [(f"{left} more functions are blamed, see Hotspot Analysis",)] if left else []
+    if red.unprofiled:
+        names = [part for name in red.unprofiled[:MOST_WORST] for part in (", ", _short(name))]
+        left = len(red.unprofiled) - MOST_WORST
+        causes.append(("Not profiled: ", *names[1:], f" and {left} more" if left > 0 else ""))
+    blocks: list[Block] = [Bullets(tuple(causes))]
+    blocks += code((red.bisect,), "sh") if red.bisect else ()
+    if red.accept:
+        left_out = (f"  # and for {red.beyond} more rows",) if red.beyond else ()
+        blocks += code((*red.accept, *left_out), "yaml")
+    yield Section("", tuple(blocks))
+
+
+def _cause(item: Culprit) -> Text:
+    """Return a blamed function: its benchmarks, its change, its place, its share of the change, and its commit."""
+    others = f" {item.others}" if item.others else ""
+    place = (" ", _short(item.place)) if item.place else ()
+    share = f", {item.share} of it" if item.share else ""
+    commit = (", last touched by ", quoted(shortened(item.commit, LONGEST_TITLE))) if item.commit else ()
+    return (_short(item.benchmark), f" {item.change}{others}: ", _short(item.function), *place, share, *commit)
+
+
+def _short(name: str) -> Span:
+    """Return a name that leaves room for the others in the first lines; the tables have it whole."""
+    return named(shortened(name, LONGEST_TITLE))
 
 
 def reasons(page: Page) -> Iterator[Section]:

@@ -271,6 +271,8 @@ class Profiler:
     """It follows child processes, so one recording can contain several runs of a program."""
     recording: str = ""
     """The text file of a call that ``parse`` reads. The files of several calls can be concatenated."""
+    raw: tuple[str, ...] = ()
+    """Large files of a call from which its other files are made; removed once two sides are compared."""
 
 
 def words(text: CommandText) -> tuple[str, ...]:

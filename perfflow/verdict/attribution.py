@@ -1,8 +1,9 @@
 """Find the functions that cost more on the candidate, for the benchmarks that regressed.
 
 The time of a function is its share of a profile times the measured time of an operation. Shares alone would blame
-unchanged functions when something else got faster. A function is named if its difference is at least three times its
-noise (of its shares and of the measured change) and a considerable part of the regression. Counts have no noise.
+unchanged functions when something else got faster. A function is named if the interval of its difference, three times
+its noise (of its shares and of the measured change) to each side, excludes 0, and if it is a considerable part of the
+regression. Counts have no noise.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _ALL = 1.005
 """Share above which ``>100%`` is shown."""
 FEW = 1000
 """Number of samples of a side below which an attribution gets a note."""
+FEWEST_CALLS = 3
+"""Number of profiles of a side from which the differences between them are known."""
 _EXPLAINS = {"heap_peak": frozenset({"heap_peak", "rss"}), "time": TIMES}
 """Metrics whose regression is explained by the costs of another metric."""
 RATES = frozenset({"B/s", "1/s", "FLOP/s"})
@@ -38,6 +41,7 @@ class Slower:
     baseline: float
     candidate: float
     share: float
+    interval: tuple[float, float] | None = None
 
 
 def attributions(record: Record, rows: Sequence[Benchmark]) -> Iterator[Attribution]:
@@ -130,7 +134,8 @@ def _shared(entry: BenchmarkCosts, row: Benchmark) -> Iterator[Slower]:
         )
         if difference > BEYOND_NOISE * noise:
             whole = known * change
-            yield Slower(item, known * before.share, after_whole * after.share, difference / whole)
+            ends = ((difference - BEYOND_NOISE * noise) / whole, (difference + BEYOND_NOISE * noise) / whole)
+            yield Slower(item, known * before.share, after_whole * after.share, difference / whole, ends)
 
 
 def _lost(row: Benchmark) -> tuple[float, float, float] | None:
@@ -189,6 +194,8 @@ def _attribution(
         candidate=item.candidate,
         change=item.candidate / item.baseline - 1 if item.baseline else None,
         share=item.share,
+        share_low=item.interval[0] if item.interval else None,
+        share_high=item.interval[1] if item.interval else None,
         commits=[CommitInfo(**vars(commit)) for commit in blamed.commits],
         note="; ".join(_notes(row, entry, item, sampled, blamed.note)),
         samples=sampled,
@@ -201,6 +208,8 @@ def _notes(row: Benchmark, entry: BenchmarkCosts, item: Slower, sampled: Sequenc
         yield f"time per unit of `{row.metric}`"
     if not item.baseline:
         yield "not seen before: the function is new, was renamed, or was inlined there"
+    if entry.kind != "counted" and min(entry.calls.values()) < FEWEST_CALLS:
+        yield "profiled less than three times, so differences between runs are not part of its interval"
     if sampled and min(sampled) < FEW:
         yield f"only {sampled[0]} and {sampled[1]} samples"
     yield from filter(None, (entry.note, blamed))

@@ -182,9 +182,9 @@ def test_a_google_benchmark_program(tmp_path: Path) -> None:
     subprocess.run(compiler(PROGRAMS / "gbench.cpp", tmp_path / "gbench"), check=True)
     begin(tmp_path, "--kind", "google-benchmark", "--command", "./gbench", "--name", "suite")
     shown = json.loads(perfflow("show", "suite", "--json", cwd=tmp_path).stdout)
-    assert [(step["tool"], step["argv"]["baseline"][0]) for step in shown["steps"]] == [
-        ("google-benchmark", "./gbench")
-    ]
+    suite, profile = shown["steps"]
+    assert (suite["tool"], suite["argv"]["baseline"][0]) == ("google-benchmark", "./gbench")
+    assert (profile["stage"], profile["tool"]) == ("profile", "auto")
 
 
 def test_a_project_below_the_top_of_its_tree(tmp_path: Path) -> None:

@@ -142,9 +142,15 @@ def test_one_profile_names_the_function_its_file_and_the_commit_for_a_time_and_f
         assert found.candidate is not None
         assert found.candidate > found.baseline > 0
         assert found.region_share == found.share
+        assert found.share is not None
+        assert found.share_low is not None
+        assert found.share_high is not None
+        assert 0 < found.share_low < found.share < found.share_high
+        assert "less than three times" not in found.note
     spots = [spot for spot in result.hotspots if spot.benchmark == "one"]
     assert {(spot.tree, spot.location) for spot in spots} >= {("baseline", "parse"), ("candidate", "parse")}
     folder = (tree.folder / ".perfflow/runs/latest").resolve()
+    assert not [*folder.rglob("perf.data"), *folder.rglob("perf.script")]
     assert len({item.path for item in result.profiles}) == len(result.profiles) == 2
     assert all(hashlib.sha256((folder / item.path).read_bytes()).hexdigest() == item.sha256 for item in result.profiles)
     (table,) = page_of(result).profiles
@@ -235,8 +241,26 @@ def test_what_the_time_for_profiles_did_not_allow_is_named(tree: Project, monkey
     result = tree.run(without_profile(COUNTED_ONE), base="main")
     assert named(result) == []
     (said,) = step(result, "attribution").warnings
-    assert said.startswith("not profiled, because the profiles of a step may take 0 s: one; to profile")
+    assert said.startswith("not profiled, because the profiles of a step may take 0 s and 256 MiB: one; to profile")
     assert result.routes[0].command.startswith("perfflow bisect ")
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_the_worst_rows_are_profiled_first_and_what_the_bytes_did_not_allow_is_named(
+    tree: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One file is enough, so only the first benchmark is profiled.
+    monkeypatch.setattr(profile, "MOST_BYTES", 0)
+    tree.write("src/light.c", c_source())
+    c_history(tree, FOLD=90)
+    tree.write("src/light.c", c_source(FOLD=75))
+    steps = ("{id: light, uses: callgrind, with: {command: ./light}}", COUNTED_ONE.replace("one", "worst"))
+    text = flow("\n    - ".join(steps), profile="{id: calls, uses: auto}")
+    text = text.replace("src/work.c'", "src/work.c && gcc -O2 -g -o light src/light.c'")
+    result = tree.run(text, base="main")
+    assert {item.benchmark for item in result.attributions if item.step == "calls"} == {"worst"}
+    (said,) = [text for text in step(result, "calls").warnings if text.startswith("not profiled")]
+    assert "0 MiB: light; to profile" in said
 
 
 GOOGLE = """

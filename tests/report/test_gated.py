@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 
 from perfflow.model.criteria import Accepted
 from perfflow.model.result import Attribution, HotspotResult, Result
-from perfflow.report import markdown, terminal
+from perfflow.model.targets import matches
+from perfflow.report import markdown, sections, terminal
 from perfflow.report.blame import MOST_COMMITS
+from perfflow.report.blocks import Document
 from perfflow.report.html import document
+from perfflow.report.markdown import document_text
+from perfflow.report.page import page_of
 from perfflow.report.payloads.comment import comment
 from perfflow.report.sanitize import cells
 from perfflow.report.truncate import MOST_ROWS
@@ -26,6 +30,7 @@ from tests.report.results import HOSTILE, everything, single, stored, wave
 from tests.report.test_many import suite
 from tests.report.test_markdown import check_safe, parsed, tables
 from tests.verdict.records import criteria, ended, judged, pairs, planned
+from tests.workflow.drafts import BENCH, opened
 
 GOLDEN = Path(__file__).parent / "golden"
 SECTIONS = [
@@ -313,7 +318,7 @@ def _regressing(number: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
 def test_no_name_breaks_a_gate(name: str) -> None:
     result = hostile_gate(name)
-    tokens = check_safe(markdown.render(result), ("text", "sh", "sh"))
+    tokens = check_safe(markdown.render(result), ("text", "yaml", "sh", "sh"))
     found = [token.content for before, token in itertools.pairwise(tokens) if before.type == "heading_open"]
     assert [title for title in found if title in SECTIONS] == SECTIONS
     for width in (40, 80, 120):
@@ -328,5 +333,53 @@ def test_no_name_breaks_a_gate(name: str) -> None:
 @example("**", 20)
 def test_any_text_anywhere_in_a_gate(name: str, width: int) -> None:
     result = hostile_gate(name)
-    check_safe(markdown.render(result), ("text", "sh", "sh"))
+    check_safe(markdown.render(result), ("text", "yaml", "sh", "sh"))
     assert all(cells(line) <= width and line.isprintable() for line in shown(result, width).split("\n"))
+
+
+def slower_rows(*names: str) -> Result:
+    """Return a gate in which the named benchmarks got a third slower, and `other/a` and `same/b` did not."""
+    factors = {**dict.fromkeys(names, 1.3), "other/a": 1.0, "same/b": 1.0}
+    events = [
+        event
+        for name, factor in factors.items()
+        for event in (*pairs(name, wave(0.004, 1, 0.02), wave(0.004, factor, 0.02)), ended(name))
+    ]
+    result = judged(*events, steps=[planned(name) for name in factors])
+    one = [BLAMED[0].model_copy(update={"benchmark": name}) for name in names]
+    bisect = "perfflow bisect flow.yaml --good aaa --bad bbb --only suite"
+    route = ROUTE.model_copy(update={"brief": ROUTE.brief.model_copy(update={"commands": ["perfflow gate x", bisect]})})
+    return as_gate(result, attributions=one, routes=[route])
+
+
+def test_red_gate_tells_one_cause_of_many_rows_once_in_ten_lines() -> None:
+    result = slower_rows(*(f"decode/{number}" for number in range(20)))
+    (section,) = sections.red_gate(page_of(result))
+    lines = [line for line in document_text(Document("", (section,))).splitlines() if line]
+    assert len(lines) <= 10
+    (cause,) = [line for line in lines if "parse_object" in line]
+    assert cause.startswith("- `decode/0` +30.0% and 19 more: `parse_object` `src/parse.rs:214`, 75% of it")
+    assert '3fa2c1d "Parse twice, to be sure"' in cause
+    assert "perfflow bisect flow.yaml --good aaa --bad bbb --only suite" in lines
+    told = " ".join(comment(result).splitlines()[:22])
+    assert all(text in told for text in ("FAIL", "`parse_object`", "perfflow bisect", "accepted:"))
+
+
+def test_red_gate_proposes_entries_that_accept_the_failing_rows_and_no_other(tmp_path: Path) -> None:
+    result = slower_rows("decode/a", "decode/b", "other/slow", 'odd" {name}')
+    page = page_of(result)
+    assert page.findings.red is not None
+    accepted = opened(tmp_path, "\n".join((*page.findings.red.accept, BENCH))).plan.criteria.accepted
+    failing = {row.name for row in result.benchmarks if row.level == "action"}
+    assert {
+        row.name for row in result.benchmarks if any(matches(item.benchmark, row.name) for item in accepted)
+    } == failing
+    assert {item.benchmark for item in accepted} == {"decode/**", "other/slow", 'odd" {name}'}
+    assert all(0.3 < item.change < 0.4 and item.metric == "time" for item in accepted)
+
+
+def test_red_gate_names_what_has_no_profile() -> None:
+    result = slower_rows("decode/a", "decode/b")
+    red = page_of(result.model_copy(update={"attributions": result.attributions[:1]})).findings.red
+    assert red is not None
+    assert (red.unprofiled, red.unexplained) == (("decode/b",), (("decode/b", "+30.0%"),))

@@ -77,6 +77,7 @@ def short(draft: Draft) -> str:
 def _comment(draft: Draft) -> Iterator[Section]:
     page = draft.page
     yield sections.opening(page)
+    yield from sections.red_gate(page)
     yield from sections.reasons(page)
     if page.verdict == "ERROR":
         text = "Not everything was measured. A benchmark that is missing below may have changed."

@@ -15,10 +15,10 @@ from perfflow.report.page import Page, page_of
 from perfflow.report.payloads.escape import clipped, fits
 from perfflow.report.rows import Comparison
 from perfflow.report.sanitize import shortened
+from perfflow.report.sections import LONGEST_TITLE
 
 MOST_CHANGED = 50
 """Most rows in a comment besides those that fail a run."""
-_LONGEST_TITLE = 120
 _LONGEST_ROW = 8000
 """Characters above which a row is left out before any other."""
 _MOST_EVIDENCE = 20
@@ -70,7 +70,7 @@ def _titled(found: Findings) -> Findings:
 
 def _title(name: str) -> str:
     """Return a name that is short in columns and, since some letters take no column, in bytes."""
-    return clipped(shortened(name, _LONGEST_TITLE), 8 * _LONGEST_TITLE)
+    return clipped(shortened(name, LONGEST_TITLE), 8 * LONGEST_TITLE)
 
 
 def is_failing(row: Comparison) -> bool:
@@ -119,7 +119,7 @@ def _steps(draft: Draft) -> Iterator[Draft]:
     failed = tuple(check for check in page.checks if check[2] != "passed")
     yield (draft := _cut(draft, "passed checks", checks=failed))
     yield (draft := _cut(draft, "profiles and candidates", joined=(), profiles=(), counters=None, ledger=None))
-    found = replace(found, summary=None, blame=None, impact=(), recommendations=())
+    found = replace(found, summary=None, blame=None, impact=(), recommendations=(), red=None)
     yield (draft := _cut(draft, "regressions, hotspots and recommendations", findings=found))
     failing = tuple(row for row in kept if is_failing(row))
     unmet = tuple(row for row in page.requirements if row.status != "met")

@@ -5,6 +5,7 @@ If two trees are compared, these are the benchmarks that regressed in a gating m
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,6 +25,8 @@ from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
 from perfflow.tools import python_command, registry
 from perfflow.tools.adapter import Adapter, ProfilingMethod
+from perfflow.verdict.acceptance import effect_of
+from perfflow.verdict.comparison import Comparison
 from perfflow.verdict.decide import rule
 from perfflow.verdict.findings import worse_by
 from perfflow.verdict.gating import choose_rows, thresholds_for
@@ -98,14 +101,14 @@ def failing(record: Record, criteria: Criteria) -> list[tuple[str, str]]:
 
 
 def rows_to_explain(session: RunSession, planned: Planned, record: Record) -> Iterator[tuple[str, str]]:
-    """Yield the benchmark and metric of each series that a profiling step explains, in the order of measuring."""
+    """Yield the benchmark and metric of each series that a profiling step explains; in a gate, the worst first."""
     criteria = session.context.plan.criteria
     if planned.id not in session.context.plan.by_id:
         yield from failing(record, criteria)
         return
     comparisons = compared(record, criteria)
     gating = choose_rows(record, comparisons, criteria).gating
-    for key, item in comparisons.items():
+    for key, item in sorted(comparisons.items(), key=_worst_first) if session.contexts else comparisons.items():
         if not session.contexts:
             if key in gating:
                 yield key
@@ -113,6 +116,11 @@ def rows_to_explain(session: RunSession, planned: Planned, record: Record) -> It
         ruling = rule(item, thresholds_for(record, criteria, key, gating.get(key))[0], identical=False)
         if ruling.is_regression and (key in gating or record.series[key].exact):
             yield key
+
+
+def _worst_first(item: tuple[tuple[str, str], Comparison]) -> float:
+    effect = effect_of(item[1])
+    return effect.estimate if effect else -math.inf
 
 
 def _alone(session: RunSession, source: Planned, benchmark: str) -> str:

@@ -1,9 +1,9 @@
 """The calls of one profiler on one benchmark: one per side, or for a sampling profiler as many as its shares need.
 
-The sides alternate, so that other load on the machine affects both. Short programs run several times within one
-recording. A counting profiler runs a benchmark with two different numbers of iterations, if these can be fixed without
-a clock: their difference excludes start-up and shutdown. Source of the numbers: the standard error of a share of 5% in
-2000 samples is half a percentage point.
+A coin decides which side of each round is first, so that other load on the machine affects both. Short programs run
+several times within one recording. A counting profiler runs a benchmark with two different numbers of iterations, if
+these can be fixed without a clock: their difference excludes start-up and shutdown. Source of the numbers: the standard
+error of a share of 5% in 2000 samples is half a percentage point.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from perfflow.execute.schedule import StepRun
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Parsed, Side, Usage
 from perfflow.plan.plan import Planned
+from perfflow.sampling.pairs import coin
 from perfflow.session.attribution.choose_profilers import Choice, Subject, step_of
 from perfflow.session.attribution.function_costs import FunctionCosts
 from perfflow.session.evidence import Evidence, flatness
@@ -35,7 +36,7 @@ SAMPLES = 2000
 """Samples to collect on each side."""
 PROFILING_SECONDS = 20.0
 """Seconds of the program's own time for each side, within which they are collected."""
-CALLS = 6
+LEAST_CALLS, CALLS = 3, 6
 """Calls of each side, if time allows: their differences show noise beyond that of the samples."""
 LONGEST = 60.0
 """Seconds within which one benchmark must be profiled if perfflow chose the profiler."""
@@ -45,8 +46,8 @@ _FREQUENCIES = ((0.5, 4999), (10.0, 997), (math.inf, 197))
 """(Longest run of the program in s, samples per second): odd rates, to avoid sampling in step with periodic work."""
 _OF_A_SUITE = 1.0
 """Shortest assumed run (s) of a suite's process with a single benchmark."""
-_FIRST_OF_A_SUITE = 997
-"""Samples per second of the first recording of a suite, because its process may run much longer."""
+_FIRST_OF_A_SUITE, _MOST_OF_A_SUITE = 199, 997
+"""Samples per second of the first recording of a suite, because its process may run much longer, and of the others."""
 _LEAST_RATE = 97
 """Samples per second below which a rate is not lowered."""
 _MOST_RUNS = 200
@@ -74,7 +75,7 @@ def effort_for(tool: Adapter, seconds: float, frequency: int | None = None) -> P
     profiler = tool.profiler or _UNKNOWN
     if profiler.method is ProfilingMethod.CALLS:
         return ProfilingEffort(max(1, min(TRACED, int(PROFILING_SECONDS / max(seconds, 1e-3)))), 1, chosen)
-    calls = max(1, min(CALLS, int(PROFILING_SECONDS / max(seconds, 1e-3))))
+    calls = max(LEAST_CALLS, min(CALLS, int(PROFILING_SECONDS / max(seconds, 1e-3))))
     wanted = SAMPLES / calls / max(seconds * chosen, 1e-9)
     affordable = PROFILING_SECONDS / calls / max(seconds, 1e-3)
     return ProfilingEffort(calls, max(1, math.ceil(min(wanted, affordable))) if profiler.repeats else 1, chosen)
@@ -127,7 +128,8 @@ class ProfilerCalls:
         while not number or time.monotonic() < (self._ends if number < effort.calls else ends):
             if number >= effort.calls and not (many and self._wants_more(sides)):
                 break
-            for side in sides if number % 2 == 0 else sides[::-1]:
+            seed = self._session.context.seed
+            for side in sides if coin(seed, f"profile {self._subject.benchmark}", number) else sides[::-1]:
                 prepared, _ = self._prepared(side, effort)
                 try:
                     invoked = invoke.run(self._session.spawner(), prepared, self._folder / side.value)
@@ -207,11 +209,14 @@ class ProfilerCalls:
     def _frequency(self, sides: Sequence[Side], effort: ProfilingEffort, done: int) -> int:
         """Return the samples per second of the next calls: fewer if the calls so far gave many more than needed.
 
-        A recording with call stacks has 8 KiB for each sample.
+        A recording with call stacks has 8 KiB for each sample. The first one of a suite has few, so others get more.
         """
         have = max(self.costs.samples(side) for side in sides) / done
         needed = 2 * SAMPLES / effort.calls
-        return max(_LEAST_RATE, round(effort.frequency * needed / have)) if have > 2 * needed else effort.frequency
+        rate = round(effort.frequency * needed / max(have, 1))
+        if have > 2 * needed:
+            return max(_LEAST_RATE, rate)
+        return min(_MOST_OF_A_SUITE, rate) if self._subject.only and rate > effort.frequency else effort.frequency
 
     def _prepared(self, side: Side, effort: ProfilingEffort, iterations: int = 0) -> tuple[Ready, Call | None]:
         """Return the profiler's call for a side, and the suite's call within it."""
@@ -251,6 +256,10 @@ class ProfilerCalls:
 
     def _keep(self, prepared: Ready, parsed: Parsed, sides: Sequence[Side]) -> None:
         self.evidence.add(prepared, parsed)
+        if len(sides) == 2 and prepared.call:
+            # A gate may profile many benchmarks. What was read from these files is stored.
+            for name in self._profiler.raw:
+                (prepared.call.folder / name).unlink(missing_ok=True)
         said = [*parsed.warnings, *flatness(parsed)]
         if self._is_sampling and len(sides) == 2:
             said.append(f"{self.costs.samples(prepared.side):,.0f} samples")

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import median
 
 from perfflow.execute.invoke import Failure
@@ -25,9 +26,14 @@ from perfflow.session.session import RunSession
 from perfflow.session.steps.measure import measure_step
 from perfflow.store import run_folder
 from perfflow.store.record import record_of
+from perfflow.tools.adapter import ProfilingMethod
 
 LONGEST_STEP = 120.0
-"""Seconds for the profiles of a step whose profilers perfflow chose."""
+"""Seconds for the profiles of a step in a gate, or whose profilers perfflow chose."""
+MOST_BYTES = 256 * 2**20
+"""Bytes of the files of such a step, beyond which no further benchmark is profiled."""
+_TIMING = (ProfilingMethod.SAMPLES, ProfilingMethod.SAMPLED_TIME)
+"""Methods that may be ended early: what they have so far is a profile with more noise."""
 
 
 def profile(session: RunSession, planned: Planned, run: StepRun) -> None:
@@ -106,7 +112,8 @@ def _is_worth_a_second_run(session: RunSession, planned: Planned, readings: Mapp
 def _profile_several(session: RunSession, planned: Planned, run: StepRun) -> None:
     """Profile each benchmark that the step names. A failure of one does not stop the others.
 
-    If perfflow chooses the profilers, the step ends after LONGEST_STEP seconds, and names what is left.
+    In a gate, or if perfflow chooses the profilers, none is begun after LONGEST_STEP seconds or MOST_BYTES of files,
+    and what is left is named. Those that got worse the most are first.
     """
     found = subjects(session, planned)
     if not found:
@@ -114,21 +121,23 @@ def _profile_several(session: RunSession, planned: Planned, run: StepRun) -> Non
         run.warnings.append(text)
     failures = []
     builds = ProfiledBuilds(session, run)
-    limited = planned.tool is None
+    limited = planned.tool is None or bool(session.contexts)
+    is_ended = planned.tool is None or (limited and _method(planned) in _TIMING)
     ends = time.monotonic() + LONGEST_STEP if limited else math.inf
     left = []
     for subject in found:
         now = time.monotonic()
-        if now >= ends:
+        if now >= ends or (limited and _size(session.folder.step(planned.id)) > MOST_BYTES):
             left.append(subject.benchmark)
             continue
         try:
-            _profile_subject(session, planned, subject, run, builds, min(ends, now + LONGEST) if limited else math.inf)
+            _profile_subject(session, planned, subject, run, builds, min(ends, now + LONGEST) if is_ended else math.inf)
         except Failure as failure:
             failures.append(failure)
     if left:
         run.warnings.append(
-            f"not profiled, because the profiles of a step may take {LONGEST_STEP:g} s: {', '.join(left)}; "
+            f"not profiled, because the profiles of a step may take {LONGEST_STEP:g} s and {MOST_BYTES >> 20} MiB: "
+            f"{', '.join(left)}; "
             "to profile one of them, add a step such as `{uses: perf, benchmark: NAME}` to the stage `profile`"
         )
     if failures:
@@ -136,6 +145,14 @@ def _profile_several(session: RunSession, planned: Planned, run: StepRun) -> Non
         run.warnings += [text for text in said if not any(text in known for known in run.warnings)]
         if len(failures) == len(found):
             raise failures[0]
+
+
+def _method(planned: Planned) -> ProfilingMethod | None:
+    return planned.tool.profiler.method if planned.tool and planned.tool.profiler else None
+
+
+def _size(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _profile_subject(

@@ -54,6 +54,7 @@ ADAPTER = Adapter(
         python=2,
         repeats=True,
         recording=perf_samples.SCRIPT,
+        raw=(perf_samples.DATA, perf_samples.SCRIPT),
     ),
     options=Options,
     program=perf_samples.PERF,

@@ -33,7 +33,7 @@ from perfflow.tools.linux import costly_calls
 PERF = Program("perf", "apt-get install linux-perf")
 # Without --no-bpf-event, recording takes 1 s longer. With -N, perf does not write to the user's build-id cache.
 # With --max-size, a program that runs longer than expected does not fill the disk: perf ends it.
-MOST_RECORDED = 512
+MOST_RECORDED = 256
 """Largest recording, in MiB; one of a few thousand samples with call stacks has some 20 MiB."""
 RECORD = ("record", "-q", "--no-bpf-event", "-N", f"--max-size={MOST_RECORDED}M")
 _TOO_LARGE = "perf size limit reached"
