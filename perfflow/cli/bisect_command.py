@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfflow.cli.options import LOCK_TIMEOUT, SEED, UNPROVEN, seconds
+from perfflow.cli.options import LOCK_TIMEOUT, SEED, UNPROVEN, limit, seconds
 from perfflow.cli.placement import placed
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     help="Measure only the benchmarks of this name or glob; may be repeated. The largest regression is looked for.",
 )
 @click.option("--metric", default="", help="The metric that regressed (default: the one that decides a verdict).")
-@click.option("--budget", metavar="TIME", help="Longest time to measure in all, such as 10m.")
+@click.option("--budget", metavar="TIME", help="Longest time of the whole command, builds included, such as 10m.")
 @click.option("--first-parent", is_flag=True, help="Treat a merge as one change.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write the run to this folder, which must be new or empty."
@@ -96,7 +96,7 @@ def command(
     words += [f"--good={good}", f"--bad={bad}", *(f"--only={step}" for step in only)]
     words += [*(f"--benchmark={glob}" for glob in benchmarks), *([f"--metric={metric}"] if metric else [])]
     words += ["--first-parent"] if first_parent else []
-    total = None if budget is None else seconds("--budget", budget)
+    total = limit("--budget", budget)
     patience = seconds("--lock-timeout", lock_timeout)
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=True, trust=trust)

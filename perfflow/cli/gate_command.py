@@ -9,6 +9,7 @@ from perfflow.cli import run_command, stored_gate
 from perfflow.model.errors import UserError
 
 BASE = "origin/main"
+BUDGET = "10m"
 
 
 def _options() -> list[click.Parameter]:
@@ -28,10 +29,18 @@ def _options() -> list[click.Parameter]:
         ),
         *stored_gate.OPTIONS,
     ]
+    budget = click.Option(
+        ["--budget"],
+        default=BUDGET,
+        show_default=True,
+        metavar="TIME",
+        help="Longest time of the whole command, builds and checks included. Processes are ended when it is over. "
+        "Undecided benchmarks stay unproven, and those without a turn are not measured (exit 3). off: no limit.",
+    )
     found: list[click.Parameter] = []
     for option in run_command.command.params:
         if option.name != "apply":
-            found += bases if option.name == "base" else [option]
+            found += bases if option.name == "base" else [budget if option.name == "budget" else option]
     return found
 
 
@@ -51,6 +60,10 @@ def _gate(*, base_results: str | None, across_machines: bool, fail_on: str | Non
         if is_given:
             text = f"{name} applies only to stored results: head and base are measured in pairs here"
             raise UserError.of(text, "leave it out, or name a baseline with --base-results")
+    by_default = click.get_current_context().get_parameter_source("budget") is ParameterSource.DEFAULT
+    if by_default and (options["executor"] or options["detach"]):
+        # Jobs wait in a queue for as long as other people's work takes.
+        options["budget"] = None
     if options["resume"] and given is ParameterSource.DEFAULT:
         # A resumed run keeps its own base.
         options["base"] = ""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+NO_LIMIT = "off"
+"""The value of ``--budget`` for no limit."""
+
 LOCK_TIMEOUT = click.option(
     "--lock-timeout",
     default="30m",
@@ -47,3 +50,8 @@ def seconds(option: str, text: str, hint: str = "write 90s, 10m or 1h 30m") -> f
         return duration(text)
     except UnitError as error:
         raise UserError.of(f"{option}: {error}", hint) from error
+
+
+def limit(option: str, text: str | None) -> float | None:
+    """Return the value of an option in seconds; None for no limit. Raises UserError as ``seconds``."""
+    return None if text in (None, NO_LIMIT) else seconds(option, str(text), f"write 90s, 10m, 1h 30m or {NO_LIMIT}")

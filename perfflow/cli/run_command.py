@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfflow.cli.options import BENCHMARKS, LOCK_TIMEOUT, SEED, UNPROVEN, seconds
+from perfflow.cli.options import BENCHMARKS, LOCK_TIMEOUT, SEED, UNPROVEN, limit, seconds
 from perfflow.cli.placement import PLACE, PlacementOptions, detached
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit
@@ -56,8 +56,8 @@ the exit status is 0."""
 @click.option(
     "--budget",
     metavar="TIME",
-    help="Longest time to measure in this run, such as 10m. The budget of each benchmark applies as well. When it is "
-    "spent, undecided benchmarks stay unproven, and benchmarks that have not started run once on each side.",
+    help="Longest time of the whole command, builds and checks included, such as 10m. Processes are ended when it is "
+    "over. Undecided benchmarks stay unproven, and those without a turn are not measured (exit 3). off: no limit.",
 )
 @click.option(
     "--all", "times_all", is_flag=True, help="In a gate, time also benchmarks that execute the same on base and head."
@@ -119,7 +119,7 @@ def command(
     left_out = os.environ.pop(LEFT_OUT, "")
     require_fitting(alone=bool(out) or seed is not None, resume=bool(resume), base=base, head=head, apply=apply)
     patience = seconds("--lock-timeout", lock_timeout)
-    total = None if budget is None else seconds("--budget", budget)
+    total = limit("--budget", budget)
     opened = usable(workflow, settings, to_run=not dry_run, trust=trust)
     asked: Any = {"stages": stages, "only": only, "start": start, "benchmarks": benchmarks}
     selected = select(opened.plan, **asked)

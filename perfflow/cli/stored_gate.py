@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfflow.cli import run_command
-from perfflow.cli.options import seconds
+from perfflow.cli.options import limit, seconds
 from perfflow.model.errors import Exit, UserError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _request(opened: Opened, steps: list[str], options: dict[str, Any]) -> RunRe
         resume=find(opened.root, options["resume"]) if options["resume"] else None,
         seed=options["seed"],
         lock_timeout=seconds("--lock-timeout", options["lock_timeout"]),
-        budget=None if options["budget"] is None else seconds("--budget", options["budget"]),
+        budget=limit("--budget", options["budget"]),
     )
 
 

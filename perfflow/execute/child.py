@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import marshal
+import math
 import os
 import secrets
 import select
@@ -20,6 +21,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from perfflow.execute import spawner
+from perfflow.execute.deadline import Deadline
 from perfflow.execute.watchdog import Watchdog, is_stopped, let_go_on
 from perfflow.machine import orphans
 from perfflow.model.errors import StepError, UserError
@@ -49,6 +51,8 @@ class Ended(StrEnum):
     STOPPED = "stopped"
     FLOODED = "flooded"
     """It printed more than its limit."""
+    OUT_OF_TIME = "out of time"
+    """The time of the whole command was over."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,10 @@ class StartError(StepError):
     """The program could not be started: not found, not executable, or a file for its output could not be opened."""
 
 
+class OutOfTimeError(StartError):
+    """The time of the whole command was over before the program could be started."""
+
+
 def find_program(name: str, path: str, cwd: Path) -> str | None:
     """Return the absolute path of an executable, None if there is none.
 
@@ -114,7 +122,9 @@ class Spawner:
     Its children carry a mark of this spawner, so that a sweep does not kill children of other spawners.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, deadline: Deadline | None = None) -> None:
+        """``deadline``: when its children must have ended."""
+        self.deadline = deadline or Deadline()
         if not hasattr(os, "pidfd_open"):
             raise UserError.of("running workflows needs Linux 5.4 or later", "validate, compare and report work here")
         # Reentrant: a signal handler may call `pause` while its thread holds the lock.
@@ -174,10 +184,13 @@ class Spawner:
         limits: size limit in bytes of files that the child prints to; a larger file ends it within about a second.
         in_bash: whether it is bash, whose own start is not part of the times.
 
-        Raises StartError if it cannot be started, and KeyboardInterrupt after ``stop``. On KeyboardInterrupt the child
-        and its descendants are stopped before the exception propagates.
+        Raises StartError if it cannot be started, OutOfTimeError after the deadline, and KeyboardInterrupt after
+        ``stop``. On KeyboardInterrupt the child and its descendants are stopped before the exception propagates.
         """
-        program = find_program(argv[0], env.get("PATH", os.defpath), cwd)
+        program, rest = find_program(argv[0], env.get("PATH", os.defpath), cwd), self.deadline.left
+        if rest <= 0:
+            raise OutOfTimeError(self.deadline.reason)
+        is_shorter = rest < (timeout or math.inf)
         if program is None:
             raise StartError(f"{argv[0]}: not found or not executable")
         mark = f"{env[MARK]}/{self._token}"
@@ -190,8 +203,8 @@ class Spawner:
             "stdout": "" if stdout == PIPE else str(stdout or ""),
             "piped": stdout == PIPE,
             "stderr": str(stderr or ""),
-            "timeout": timeout,
-            "grace": grace,
+            "timeout": rest if is_shorter else timeout,
+            "grace": min(grace, self.deadline.grace) if is_shorter else grace,
             "mark": f"{MARK}={mark}",
             "account": account,
             "left": left.value,
@@ -210,7 +223,8 @@ class Spawner:
             # The spawner is gone, so it cannot end its children.
             orphans.sweep(request["mark"])
             raise StartError(_SPAWNER_GONE) from error
-        return self._with_client_facts(_finished(argv, answer))
+        done = self._with_client_facts(_finished(argv, answer))
+        return replace(done, ended=Ended.OUT_OF_TIME) if is_shorter and done.ended is Ended.TIMEOUT else done
 
     def _with_client_facts(self, finished: ChildExit) -> ChildExit:
         """Return the exit with the facts that only the client observes: flooded or stalled."""

@@ -13,7 +13,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from perfflow.execute.child import PIPE, ChildExit, Ended, Left, Spawner, StartError, ending, find_program
+from perfflow.execute.child import (
+    PIPE,
+    ChildExit,
+    Ended,
+    Left,
+    OutOfTimeError,
+    Spawner,
+    StartError,
+    ending,
+    find_program,
+)
 from perfflow.execute.kept_output import PRINTED
 from perfflow.execute.launchers import behind
 from perfflow.execute.prepare import PREPARE, Ready, is_bash, missing_program
@@ -56,6 +66,10 @@ class Failure(StepError):  # noqa: N818 (a fact about a step that is passed on, 
     exit_code: int | None = None
     log: Path | None = None
     argv: tuple[str, ...] = ()
+
+
+class OutOfTimeFailure(Failure):
+    """A process was ended, or not started, because the time of the whole command was over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +259,8 @@ def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path,
             limits=limits,
             in_bash=invocation.in_bash and is_bash(invocation.argv),
         )
+    except OutOfTimeError as error:
+        raise OutOfTimeFailure(str(error), timeout=True) from error
     except StartError as error:
         if not cwd.is_dir():
             raise Failure(f"{cwd}: no such folder") from error
@@ -252,6 +268,9 @@ def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path,
         missing = missing_program(ready.planned, ready.env.get("PATH", ""))
         raise Failure(missing or str(error)) from error
     if done.ended is not Ended.EXITED or done.stalled:
+        if done.ended is Ended.OUT_OF_TIME:
+            text = f"{Path(invocation.argv[0]).name} was ended: {spawner.deadline.reason}"
+            raise OutOfTimeFailure(text, timeout=True, log=log)
         _require_end(done, ready, invocation, log, limits)
     return done
 
@@ -380,6 +399,8 @@ def _answer(spawner: Spawner, argv: Sequence[str], env: Mapping[str, str], cwd: 
     try:
         done = spawner.run(argv, env=env, cwd=cwd, stdout=output, stderr=folder / "stderr", timeout=_LONGEST_ANSWER)
         return "" if done.status else regular_files.read(output, _MOST_ANSWERED).decode("utf-8", "replace")
+    except OutOfTimeError as error:
+        raise OutOfTimeFailure(str(error), timeout=True) from error
     except StartError as error:
         raise Failure(str(error)) from error
     except OSError:

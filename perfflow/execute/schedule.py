@@ -41,6 +41,8 @@ class StepRun:
     """Whether it was skipped because an earlier step failed."""
     not_started: bool = False
     """Whether it failed before any of its commands ran."""
+    out_of_time: bool = False
+    """Whether it was ended, or not started, because the time of the whole command was over."""
     failing: list[str] = field(default_factory=list)
     """The failed command, if it is not ``argv``."""
     failing_side: Side | None = None

@@ -133,6 +133,8 @@ class StepResult(ResultPart):
     ended: bool = True
     identical: bool = False
     not_started: bool = False
+    out_of_time: bool = False
+    """Whether it was ended, or not started, because the time of the whole command was over."""
     scaling: dict[str, Any] | None = None
     """For one size of a benchmark whose growth is fitted: the key, the size, its name, and the name of all sizes."""
     scenario: str = ""

@@ -214,6 +214,15 @@ def duration(text: str | float) -> float:
     return total
 
 
+def brief_duration(seconds: float) -> str:
+    """Return seconds as a duration of a workflow: ``0.5s``, ``40s``, ``10m``, ``4m10s``, ``1h30m``."""
+    if seconds < 10:
+        return f"{seconds:.3g}s"
+    whole = round(seconds)
+    parts = ((whole // 3600, "h"), (whole // 60 % 60, "m"), (0 if whole >= 3600 else whole % 60, "s"))
+    return "".join(f"{count}{letter}" for count, letter in parts if count)
+
+
 class Relation(StrEnum):
     """The required relation of a measured value to a bound."""
 

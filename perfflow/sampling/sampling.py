@@ -283,11 +283,12 @@ class Sampling:
     def tell_why_stopped(self, subjects: Sequence[Subject]) -> None:
         """Store an event with the reason for each stopped benchmark.
 
-        The event of a single subject names no benchmark, since its process may have reported several.
+        The event of a single subject names no benchmark, since its process may have reported several; without a round
+        it has none, and the event names it.
         """
         for subject in subjects:
             if subject.name in self._stopped:
-                name = subject.name if len(subjects) > 1 else ""
+                name = subject.name if len(subjects) > 1 or not self.next_number([subject]) else ""
                 why = self._stopped[subject.name].value
                 event = {"event": "stopped", "step": self._step, "benchmark": name, "reason": why}
                 self._store(event)

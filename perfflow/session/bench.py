@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfflow.execute import invoke
 from perfflow.execute.context import variables_of
-from perfflow.execute.invoke import LEFT_RUNNING, Failure, Invoked, Written, allowed_to_run, written
+from perfflow.execute.invoke import LEFT_RUNNING, Failure, Invoked, OutOfTimeFailure, Written, allowed_to_run, written
 from perfflow.execute.prepare import PreparationError, Ready, first_count, operations, ready, rendered, whole
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.turns import Turns
@@ -74,6 +74,8 @@ class Bench:
         self.missing = missing_side(session, self._source)
         self.failures: dict[str, Failure] = {}
         """Failures by benchmark of a suite, for those that could not be measured to the end."""
+        self.out_of_time = False
+        """Whether a process was ended, or not started, because the time of the whole command was over."""
         sides = session.sides_of(planned)
         self.able = tuple(side for side in sides if side is not self.missing)
         """The sides whose tree contains the program that this step measures."""
@@ -323,6 +325,9 @@ class Bench:
             # Of many benchmarks, those that can be counted are; a target on another one is not measured.
             self._say(f"{name} is not counted: {failure.reason}")
             raise LostError from failure
+        except OutOfTimeFailure as failure:
+            self.out_of_time = True
+            raise LostError from failure
         except Failure as failure:
             self._blame(failure, side, only)
             raise
@@ -347,6 +352,9 @@ class Bench:
                     self._note_run(prepared, read, invoked, folder)
                     found.append(self._figures(prepared, invoked, before, only))
                     paused = paused or invoked.paused
+            except OutOfTimeFailure as failure:
+                self.out_of_time = True
+                raise LostError from failure
             except Failure as failure:
                 if read and failure.timeout:
                     # It may finish in time if its output is not read.

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from perfflow.execute import invoke, programs
 from perfflow.execute.context import TreeContext, search_path, variables_of
-from perfflow.execute.invoke import Failure
+from perfflow.execute.deadline import Deadline
+from perfflow.execute.invoke import Failure, OutOfTimeFailure
 from perfflow.execute.kept_output import trim_and_mask
 from perfflow.execute.prepare import PreparationError, missing_program
 from perfflow.execute.schedule import Schedule, StepRun
@@ -74,9 +75,10 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
         session.progress.started(planned)
         if planned.step.if_ is None:  # a step with `if: always()` may only clean up
             _require_services(session, planned)
-        where = session.trees.session_for(planned) if session.trees else session
-        with _machine(session, where, planned, run), _files_kept(where, planned, run):
-            where.performer_of(planned)(where, planned, run)
+        with _in_time(session, planned):
+            where = session.trees.session_for(planned) if session.trees else session
+            with _machine(session, where, planned, run), _files_kept(where, planned, run):
+                where.performer_of(planned)(where, planned, run)
         if planned.id in where.context.outputs:
             # Conditions of later steps are evaluated in the run's own context.
             session.context.outputs[planned.id] = where.context.outputs[planned.id]
@@ -108,6 +110,10 @@ def _without_performing(session: RunSession, planned: Planned) -> StepRun | None
         where = session.trees.session_for(planned) if session.trees else session
         where.context.outputs[planned.id] = session.context.outputs[planned.id] = dict(built)
         return StepRun(planned, StepStatus.CACHED, BUILT, outputs=dict(built))
+    if session.deadline.is_over and not _cleans_up(planned):
+        left_out = planned.role in OPTIONAL_ROLES
+        reason = session.deadline.reason
+        return StepRun(planned, StepStatus.SKIPPED, reason, not_started=not left_out, out_of_time=True)
     unmet = _unmet_requirements(session, planned) or (session.trees.why_not(planned) if session.trees else "")
     if unmet:
         return StepRun(planned, StepStatus.SKIPPED, unmet)
@@ -139,13 +145,31 @@ def failure_of(run: StepRun, folder: Path, reason: str) -> Failure:
 
     folder: the run's folder.
     """
-    argv = run.failing or run.argv
-    return Failure(reason, log=log_of(run, folder), argv=tuple(argv))
+    argv, kind = run.failing or run.argv, OutOfTimeFailure if run.out_of_time else Failure
+    return kind(reason, timeout=run.out_of_time, log=log_of(run, folder), argv=tuple(argv))
 
 
 def log_of(run: StepRun, folder: Path) -> Path | None:
     """Return the path of a step's log, None if it has none. ``folder`` is the run's."""
     return folder / run.log if run.log else None
+
+
+def _cleans_up(planned: Planned) -> bool:
+    """Return whether a step runs whatever happened before it."""
+    return isinstance(planned.step.if_, str) and "always(" in planned.step.if_
+
+
+@contextmanager
+def _in_time(session: RunSession, planned: Planned) -> Iterator[None]:
+    """Let a step that cleans up finish after the time of the command."""
+    spawner = session.spawner()
+    before = spawner.deadline
+    if _cleans_up(planned):
+        spawner.deadline = Deadline()
+    try:
+        yield
+    finally:
+        spawner.deadline = before
 
 
 @contextmanager
@@ -237,5 +261,6 @@ def _fail(run: StepRun, failure: Failure, folder: Path) -> None:
         run.failing = list(failure.argv)
     if failure.log:
         run.log = str(failure.log.relative_to(folder))
+    run.out_of_time = isinstance(failure, OutOfTimeFailure)
     if failure.exit_code is None and not failure.timeout:
         run.not_started = True

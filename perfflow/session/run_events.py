@@ -19,6 +19,7 @@ def step_event(step: StepRun) -> dict[str, Any]:
     sparse = {
         "blocked": step.blocked,
         "not_started": step.not_started,
+        "out_of_time": step.out_of_time,
         "failing": step.failing,
         "failing_side": step.failing_side and step.failing_side.value,
         "tail": step.tail,

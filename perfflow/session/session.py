@@ -12,6 +12,7 @@ from typing import Protocol
 from perfflow.execute import invoke
 from perfflow.execute.child import Spawner
 from perfflow.execute.context import TreeContext
+from perfflow.execute.deadline import Deadline
 from perfflow.execute.invoke import Failure, Invoked
 from perfflow.execute.prepare import Ready, first_count, ready, sides_of
 from perfflow.execute.schedule import StepRun
@@ -68,6 +69,8 @@ class RunSession:
     """Returns the function that performs a step."""
     lock_timeout: float = 1800.0
     """Longest time (s) that a step waits for the machine."""
+    deadline: Deadline = field(default_factory=Deadline)
+    """When the command must have ended."""
     budget: TotalBudget = field(default_factory=TotalBudget)
     checks_noise: bool = True
     """Whether to check the noise of the machine before the first measurement."""
@@ -130,12 +133,15 @@ class RunSession:
         found = getattr(self._local, "spawner", None)
         if isinstance(found, Spawner):
             return found
-        self._local.spawner = fresh = self.extra_spawner()
+        self._local.spawner = fresh = self.extra_spawner(self.deadline)
         return fresh
 
-    def extra_spawner(self) -> Spawner:
-        """Return a spawner for a process that runs beside the steps. Raises KeyboardInterrupt after ``stop``."""
-        fresh = Spawner()
+    def extra_spawner(self, deadline: Deadline | None = None) -> Spawner:
+        """Return a spawner for a process that runs beside the steps. Raises KeyboardInterrupt after ``stop``.
+
+        ``deadline``: when its children must have ended; None for children that end with the run.
+        """
+        fresh = Spawner(deadline)
         with self._guard:
             self._spawners.append(fresh)
             stopped = self._stopped

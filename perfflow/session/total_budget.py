@@ -1,27 +1,34 @@
-"""The measuring time that all steps of a run share, and the part of it that a step may use."""
+"""The time that all steps of a run may measure, and the part of it that a step may use."""
 
 from __future__ import annotations
 
-import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+
+from perfflow.execute.deadline import Deadline
+
+KEPT = 0.1
+"""Share of the time of a command that measuring leaves: for checks that follow, and for profiles of what failed."""
 
 
 class TotalBudget:
-    """Seconds of measuring for the whole run, infinite without a limit. Thread-safe.
+    """The measuring time of a run: what builds, tests and other steps have left of the time of the whole command.
 
     A step gets a share of the remaining time in proportion to its benchmarks. Each later step counts as one benchmark,
     because their number is unknown before a suite is built. Later steps share the time that a step leaves unused.
     """
 
     def __init__(
-        self, seconds: float | None = None, steps: Iterable[str] = (), clock: Callable[[], float] = time.monotonic
+        self,
+        deadline: Deadline | None = None,
+        steps: Iterable[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+        kept: float = 0.0,
     ) -> None:
-        self._left = math.inf if seconds is None else seconds
+        """``kept``: seconds that measuring leaves to other steps."""
+        self._deadline, self._kept, self._clock = deadline or Deadline(), kept, clock
         self._to_come = set(steps)
-        self._clock = clock
         self._guard = threading.Lock()
 
     def passed(self, step_id: str) -> None:
@@ -29,16 +36,10 @@ class TotalBudget:
         with self._guard:
             self._to_come.discard(step_id)
 
-    @contextmanager
-    def share(self, step_id: str, benchmarks: int) -> Iterator[float]:
-        """Yield the clock time at which a measuring step must end; then subtract the time that it took."""
+    def ends(self, step_id: str, benchmarks: int) -> float:
+        """Return the clock time at which a measuring step must end."""
         self.passed(step_id)
         with self._guard:
             part = benchmarks / (benchmarks + len(self._to_come))
-            seconds = max(0.0, self._left) * part
-        began = self._clock()
-        try:
-            yield began + seconds
-        finally:
-            with self._guard:
-                self._left -= self._clock() - began
+            seconds = max(0.0, self._deadline.left - self._kept) * part
+        return self._clock() + seconds

@@ -346,6 +346,7 @@ class StepRecord:
     detail: str = ""
     identical: bool = False
     not_started: bool = False
+    out_of_time: bool = False
     devices: tuple[str, ...] = ()
     profiles: tuple[StoredProfile, ...] = ()
     hotspots: tuple[FoundHotspot, ...] = ()

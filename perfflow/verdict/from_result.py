@@ -22,6 +22,11 @@ from perfflow.store.run_facts import Branch, Expectation, PlannedStep, RunFacts,
 
 def record_of_result(result: Result) -> Record:
     """Return the record of a run."""
+    measured = {
+        (row.name, row.metric): row
+        for row in result.benchmarks
+        if row.decision != "not measured" and not is_untimed(row)
+    }
     confirmed = {(item["benchmark"], item["metric"]) for item in result.confirmations if "outcome" in item}
     return Record(
         run=from_json(RunFacts, result.run.model_dump()),
@@ -33,12 +38,7 @@ def record_of_result(result: Result) -> Record:
         expected={(row.name, row.metric): _expectation(row, row.expected) for row in result.benchmarks if row.expected},
         planned={step.id: from_json(PlannedStep, step.model_dump()) for step in result.steps},
         steps=_steps(result),
-        series={
-            key: _series(row, key in confirmed)
-            for row in result.benchmarks
-            for key in [(row.name, row.metric)]
-            if not is_untimed(row)
-        },
+        series={key: _series(row, key in confirmed) for key, row in measured.items()},
         unchanged={
             (row.step, row.name): UnchangedBenchmark(row.step, row.name, row.unchanged)
             for row in result.benchmarks

@@ -37,6 +37,7 @@ from perfflow.verdict import (
     evidence,
     expectation,
     optional_parts,
+    out_of_time,
     roofs,
     row_text,
     scenarios,
@@ -83,7 +84,8 @@ def judge(record: Record, criteria: Criteria) -> Result:
     rows, confirmed = scenarios.confirmed(record, rows)
     grown, concerns = optional_parts.growth(record, rows, criteria)
     verification = list(_verification(record))
-    measured, rows = rows, [*rows, *untimed.rows(record, criteria)]
+    lost = list(out_of_time.unmeasured(record, criteria))
+    measured, rows = rows, [*rows, *untimed.rows(record, criteria), *lost]
     once = without_inverse_rates(rows)
     verdict, reasons = _verdict(record, once, judged, verification, criteria)
     stored = two_stored(record)
@@ -434,6 +436,7 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
         if planned.role != "check" or _could_not_check(step):
             yield f"step {step_id}{_about(step_id, planned, step.reason)}: {step.reason}"
     yield from _missing(record, rows)
+    yield from out_of_time.reasons(record, rows)
     for target in judged:
         if target.status == "not measured":
             yield f"target not measured: {_name(target)} {target.requirement} ({target.detail})"

@@ -15,6 +15,7 @@ from perfflow.verdict.attribution import loss_share_text
 from perfflow.verdict.brief import brief_of, target_text
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.localization import leading, localized_in
+from perfflow.verdict.out_of_time import larger_budget
 from perfflow.verdict.remaining import SPARE, remaining, seconds_to_settle
 from perfflow.verdict.row_text import estimate_of
 
@@ -107,6 +108,13 @@ def _reach(found: Findings) -> NextStep:
 
 
 def _measure(found: Findings) -> NextStep:
+    lost = [row.name for row in found.rows if row.decision == "not measured"]
+    if lost or any(step.out_of_time for _, step in found.record.ended_steps()):
+        again = _command(found, "gate") or _command(found, "run")
+        what = _names(lost) or "everything"
+        return NextStep(
+            f"give it more time to measure {what}", f"{again} {larger_budget(found.record)}" if again else ""
+        )
     failed = [
         f"{step_id} ({step.reason})" if step.reason else step_id
         for step_id, step in found.record.ended_steps()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 
+from perfflow.execute.deadline import Deadline
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.result import Benchmark, Result
@@ -30,17 +30,20 @@ class Clock:
         return self.now
 
 
+def total(seconds: float, steps: list[str], clock: Clock, kept: float = 0.0) -> TotalBudget:
+    return TotalBudget(Deadline(seconds, clock=clock), steps, clock, kept)
+
+
 def shared(budget: TotalBudget, clock: Clock, name: str, benchmarks: int, takes: float) -> float:
     """Return the seconds that a step may use; it uses ``takes`` of them."""
-    with budget.share(name, benchmarks) as ends:
-        seconds = ends - clock.now
-        clock.now += takes
+    seconds = budget.ends(name, benchmarks) - clock.now
+    clock.now += takes
     return seconds
 
 
 def test_steps_share_by_their_benchmarks_and_what_is_left_flows_on() -> None:
     clock = Clock()
-    budget = TotalBudget(60, ["a", "b", "c"], clock)
+    budget = total(60, ["a", "b", "c"], clock)
     assert shared(budget, clock, "a", 1, takes=5) == pytest.approx(20)
     assert shared(budget, clock, "b", 10, takes=50) == pytest.approx(55 * 10 / 11)
     assert shared(budget, clock, "c", 1, takes=9) == pytest.approx(5)
@@ -49,23 +52,25 @@ def test_steps_share_by_their_benchmarks_and_what_is_left_flows_on() -> None:
 
 def test_nothing_is_kept_for_a_step_that_will_not_measure() -> None:
     clock = Clock()
-    budget = TotalBudget(60, ["a", "b"], clock)
+    budget = total(60, ["a", "b"], clock)
     budget.passed("b")
     assert shared(budget, clock, "a", 1, takes=0) == 60
 
 
-def test_what_a_failing_step_took_is_taken_off() -> None:
+def test_the_time_of_builds_and_checks_counts() -> None:
     clock = Clock()
-    budget = TotalBudget(60, ["a", "b"], clock)
+    budget = total(60, ["a"], clock, kept=6)
+    clock.now += 20
+    assert shared(budget, clock, "a", 1, takes=0) == pytest.approx(34)
 
-    def measure_and_fail() -> None:
-        with budget.share("a", 1):
-            clock.now += 10
-            raise RuntimeError
 
-    with pytest.raises(RuntimeError):
-        measure_and_fail()
-    assert shared(budget, clock, "b", 1, takes=0) == 50
+def test_waiting_for_the_machine_does_not_count() -> None:
+    clock = Clock()
+    deadline = Deadline(60, lambda: 15.0, clock)
+    clock.now += 20
+    assert deadline.left == pytest.approx(55)
+    clock.now += 100
+    assert deadline.is_over
 
 
 def test_without_a_limit_there_is_no_end() -> None:
@@ -83,13 +88,64 @@ def bench(result: Result) -> Benchmark:
 
 
 def test_it_ends_what_is_undecided_and_says_so(noisy: Project) -> None:
-    result = noisy.run(workflow("1 1.0", "1 1.0"), budget=0.3)
+    result = noisy.run(workflow("1 1.0", "1 1.0", "budget: 1h"), budget=6)
     found = bench(result)
     assert (found.decision, found.stopped) == ("unproven", "total budget")
     assert 1 <= found.pairs < LOOKS[-1]
     assert result.verdict == "unproven"
     assert "the run's total budget ran out" in result.reasons[0]
-    assert result.run.budget == 0.3
+    assert result.run.budget == 6
+
+
+def seconds_of(result: Result) -> float:
+    return sum(item.seconds for item in result.steps)
+
+
+SLEEPS = """
+stages:
+  build:
+    - {id: compile, run: sleep %s}
+  baseline:
+    - {id: one, run: sleep %s, candidate: sleep 0.01}
+  verify:
+    - {id: tests, run: sleep %s}
+"""
+
+
+def test_a_build_that_takes_all_of_it_is_ended_and_nothing_passes(project: Project) -> None:
+    result = project.run(SLEEPS % (60, 0.01, 0), budget=2)
+    assert result.verdict == "error"
+    assert (step(result, "compile").status, step(result, "compile").out_of_time) == ("timeout", True)
+    assert seconds_of(result) < 30
+    told = next(reason for reason in result.reasons if reason.startswith("the budget of 2s ran out: builds "))
+    assert told.endswith("keep the build folders between runs, or give --budget 1m")
+
+
+def test_a_process_that_outlasts_it_is_ended_and_its_benchmark_is_not_measured(project: Project) -> None:
+    result = project.run(SLEEPS % (0, 60, 0), budget=3)
+    found = bench_of(result, "one")
+    assert (found.decision, found.level, found.gating, found.stopped) == ("not measured", None, True, "total budget")
+    assert result.verdict == "error"
+    assert "not measured: 1 benchmark before the time was over: one" in result.reasons
+    assert any(reason.startswith("the budget of 3s ran out: measuring ") for reason in result.reasons)
+    assert seconds_of(result) < 30
+
+
+def test_a_check_without_time_is_no_pass(project: Project) -> None:
+    result = project.run(SLEEPS % (0, 0.01, 60), budget=10)
+    assert bench_of(result, "one").baseline is not None
+    assert result.verdict == "error"
+    assert step(result, "tests").out_of_time
+
+
+def test_a_step_that_cleans_up_still_runs(project: Project) -> None:
+    flow = SLEEPS % (60, 0.01, 0) + '    - {id: clean, run: touch cleaned, if: "always()"}\n'
+    assert project.run(flow, budget=1).verdict == "error"
+    assert (project.folder / "cleaned").exists()
+
+
+def bench_of(result: Result, name: str) -> Benchmark:
+    return next(item for item in result.benchmarks if item.name == name)
 
 
 @pytest.mark.parametrize(
@@ -143,28 +199,10 @@ stages:
 """
 
 
-def test_what_has_not_had_its_turn_is_run_once_so_that_nothing_is_missing(noisy: Project) -> None:
+def test_what_has_not_had_its_turn_is_not_measured(noisy: Project) -> None:
     result = noisy.run(TWO, budget=NEXT_TO_NOTHING)
-    rows = {name: row(result, name, "time") for name in ("one", "two", "fixed", "alone")}
-    assert {name: found.stopped for name, found in rows.items()} == dict.fromkeys(rows, "total budget")
-    assert {name: found.pairs for name, found in rows.items()} == {"one": 1, "two": 1, "fixed": 1, "alone": 0}
-    assert {name: found.decision for name, found in rows.items() if name != "alone"} == {
-        "one": "unproven",
-        "two": "unproven",
-        "fixed": "unproven",
-    }
-    assert result.verdict == "unproven"
-
-
-def test_few_runs_that_do_not_fit_are_not_begun(noisy: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perfflow.sampling.sampling.EXPENSIVE", 0.0)
-    result = noisy.run(workflow("1 0.003", "1.3 0.003"), budget=NEXT_TO_NOTHING)
-    found = bench(result)
-    assert (found.decision, found.stopped, found.design) == ("unproven", "total budget", "few")
-    assert found.baseline is not None
-    assert found.candidate is not None
-    assert (found.baseline.n, found.candidate.n) == (1, 1)
-    assert any("but the budget is too short" in text for text in step(result, "bench").warnings)
+    assert result.verdict == "error"
+    assert not any(item.decision == "unproven" for item in result.benchmarks)
 
 
 def test_few_runs_that_took_longer_than_the_step_asked_for_say_so(
@@ -176,25 +214,7 @@ def test_few_runs_that_took_longer_than_the_step_asked_for_say_so(
     assert any("exceeded the budget of 1.00 ms" in text for text in step(result, "bench").warnings)
 
 
-def test_a_screening_without_time_alarms_nobody(project: Project, suite: Path) -> None:
-    """One benchmark is twice as slow, but one pair of each proves nothing."""
-    result = project.run(
-        f"""
-stages:
-  baseline:
-    - id: suite
-      uses: google-benchmark
-      with: {{command: {suite}}}
-      candidate: {{env: {{SLOWED: "1"}}}}
-""",
-        budget=NEXT_TO_NOTHING,
-    )
-    rows = [item for item in result.benchmarks if item.gating]
-    assert len(rows) == 13
-    assert {(item.decision, item.pairs, item.stopped) for item in rows} == {("unproven", 1, "total budget")}
-
-
 def test_why_it_ended_is_in_the_stored_result(noisy: Project) -> None:
-    finished = noisy.finish(TWO, budget=NEXT_TO_NOTHING)
+    finished = noisy.finish(TWO, budget=6)
     (finished.folder / "events.jsonl").unlink()
     assert to_text(rejudge(finished.folder, (), None).result) == to_text(finished.result)

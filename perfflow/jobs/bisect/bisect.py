@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfflow.execute.context import TreeContext
+from perfflow.execute.deadline import Deadline
 from perfflow.jobs.bisect import resume
 from perfflow.jobs.bisect.build_and_measure import Limits, NotMeasuredError, SlotsInTurn
 from perfflow.jobs.bisect.endpoints import BisectRequest, Endpoints, Steps, endpoints, steps_of
@@ -122,6 +123,7 @@ def _begun(
         opening["run"]["bisect"] = to_json(resume.question(asked))
         folder.append(opening | {"expected": []})
     session = RunSession(context, folder, progress, performer_of, asked.lock_timeout)
+    session.deadline = Deadline(asked.budget, lambda: session.waits.seconds)
     session.names = KnownNames(tuple(asked.benchmarks), selected=select(opened.plan, (), asked.only, None))
     return session
 
@@ -244,7 +246,7 @@ class _Bisection:
             while (commit := search.next()) is not None:
                 seconds = None
                 if self.asked.budget is not None:
-                    seconds = (self.asked.budget - trees.measuring.spent) / max(1, search.steps())
+                    seconds = self.session.deadline.left / max(1, search.steps())
                     if seconds <= 0:
                         why = SPENT
                         break

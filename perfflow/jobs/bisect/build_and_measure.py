@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field, replace
 
 from perfflow.execute.context import Settings, TreeContext
+from perfflow.execute.deadline import Deadline
 from perfflow.execute.invoke import Failure
 from perfflow.execute.schedule import StepRun
 from perfflow.model.criteria import Criteria
@@ -79,9 +80,9 @@ class Measuring:
             subjects = wanted or subjects
         began = time.monotonic()
         try:
-            with session.budget.share(planned.id, len(subjects)) as ends:
-                bench.measure(subjects, ends)
-                measure_over_layouts(bench, subjects, ends)
+            ends = session.budget.ends(planned.id, len(subjects))
+            bench.measure(subjects, ends)
+            measure_over_layouts(bench, subjects, ends)
         finally:
             self.spent += time.monotonic() - began
         conclude(bench, subjects)
@@ -129,7 +130,7 @@ class SlotsInTurn:
             self._session_in(own, commit, store),
             contexts={Side.BASELINE: self._good, Side.CANDIDATE: context},
             goal=limits.goal,
-            budget=TotalBudget(limits.seconds, steps),
+            budget=TotalBudget(Deadline(limits.seconds), steps),
         )
         self._perform(session, steps)
 

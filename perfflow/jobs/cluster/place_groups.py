@@ -380,11 +380,7 @@ def partition(path: Path) -> Partition | None:
     return None
 
 
-def with_part(work: Work, whole: float, group: Group) -> Work:
-    """Return the work of one group, with its share of the run's budget.
-
-    whole: expected duration of the whole run in s.
-    """
-    budget = None if work.budget is None else work.budget * min(1.0, group.seconds / whole)
-    found = replace(work, steps=group.steps, parts=group.parts, budget=budget)
+def with_part(work: Work, group: Group) -> Work:
+    """Return the work of one group. Each group has the whole budget, since they run beside each other."""
+    found = replace(work, steps=group.steps, parts=group.parts)
     return replace(found, labels=group.place.labels, gpus=group.place.gpus)

@@ -86,7 +86,7 @@ def perform(
         where = where_of(placement, home)
         jobs = Placing(folder, [group], where, tell)
         try:
-            ((_, why),) = jobs.measure(functools.partial(place_groups.with_part, work, group.seconds))
+            ((_, why),) = jobs.measure(functools.partial(place_groups.with_part, work))
         except KeyboardInterrupt:
             jobs.cancel()
             raise

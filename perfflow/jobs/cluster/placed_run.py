@@ -131,7 +131,7 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
     place = Placing(folder, shared, where, session.progress.noted)
     session.progress.noted(_said(shared, placement))
     told = set[str]()
-    work_of = functools.partial(place_groups.with_part, work, sum(group.seconds for group in shared))
+    work_of = functools.partial(place_groups.with_part, work)
     try:
         for group, why in place.measure(work_of, detach=placement.detach):
             job = place_groups.folder_of(folder.path, group.id)

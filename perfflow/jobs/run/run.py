@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfflow.execute import programs
+from perfflow.execute.deadline import Deadline
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import UNABLE, StepStatus
 from perfflow.jobs.run import tree_jobs
@@ -36,7 +37,7 @@ from perfflow.session.run_events import step_event
 from perfflow.session.session import RunSession
 from perfflow.session.startable import not_startable
 from perfflow.session.steps.by_role import performer_of
-from perfflow.session.total_budget import TotalBudget
+from perfflow.session.total_budget import KEPT, TotalBudget
 from perfflow.session.tree_contexts import users_tree
 from perfflow.store import run_calibration, run_folder
 from perfflow.store.json_text import json_lines
@@ -88,7 +89,7 @@ class RunRequest:
     report: bool = True
     """Whether report.md is written now; `perfflow report` can do it later."""
     budget: float | None = None
-    """Seconds for all measurements together; None for no limit."""
+    """Seconds for the whole run, builds included; None for no limit."""
     base: str | None = None
     """The revision whose merge base with head is the baseline; None if base and head are not compared."""
     times_all: bool = False
@@ -334,7 +335,11 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
         folder.append(opening | {"expected": [to_json(item) for item in chosen.expected]})
     measuring = [item for item in opened.plan.steps if item.id in steps and item.role is Role.MEASURE]
     session = RunSession(context, folder, progress, performer_of, request.lock_timeout)
-    session.budget = TotalBudget(request.budget, [item.id for item in measuring])
+    session.deadline = Deadline(request.budget, lambda: session.waits.seconds)
+    # A run without checks and without a gate has nothing to do after measuring.
+    follows = chosen.is_gate or any(item.role is Role.CHECK and item.id in steps for item in opened.plan.steps)
+    kept = (request.budget or 0.0) * KEPT if follows else 0.0
+    session.budget = TotalBudget(session.deadline, [item.id for item in measuring], kept=kept)
     session.times_all = request.times_all
     session.checks_noise, session.earlier = request.checks_noise, earlier
     # The names in the file of a part are not checked: its steps do not measure all benchmarks.

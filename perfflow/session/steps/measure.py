@@ -12,6 +12,7 @@ from perfflow.model.units import Dimension, format_quantity
 from perfflow.plan.layouts import layouts_asked
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import Subject
+from perfflow.sampling.stop_rule import Stop
 from perfflow.session.bench import Bench
 from perfflow.session.known_names import NothingChosenError
 from perfflow.session.list_benchmarks import list_benchmarks
@@ -34,9 +35,9 @@ def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
         if subjects:
             bench.sampling.recall(session.earlier.samples_of(planned.id), subjects)
             bench.paces.recall(session.earlier.samples_of(planned.id))
-            with session.budget.share(planned.id, len(subjects)) as ends:
-                bench.measure(subjects, ends)
-                measure_over_layouts(bench, subjects, ends)
+            ends = session.budget.ends(planned.id, len(subjects))
+            bench.measure(subjects, ends)
+            measure_over_layouts(bench, subjects, ends)
     except NothingChosenError:
         run.status, run.reason = StepStatus.SKIPPED, "none of its benchmarks was chosen"
         return
@@ -48,6 +49,7 @@ def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
 def conclude(bench: Bench, subjects: Sequence[Subject]) -> None:
     """Put the warnings and findings of a measured step into its run, and store why each benchmark was stopped."""
     session, planned, run = bench.session, bench.planned, bench.run
+    _note_out_of_time(bench, subjects)
     bench.sampling.tell_why_stopped(subjects)
     bench.warnings.update(bench.unread.warnings(lambda prepared: session.start(prepared, run)))
     run.warnings += [*bench.warnings, *_about_bash(bench.shell_starts), *filter(None, [bench.brief_runs.warning])]
@@ -57,6 +59,14 @@ def conclude(bench: Bench, subjects: Sequence[Subject]) -> None:
         run.identical = bench.identical
         if bench.same_code and differ_in_code_only(session, planned):
             run.warnings.append(SAME_CODE)
+
+
+def _note_out_of_time(bench: Bench, subjects: Sequence[Subject]) -> None:
+    """Note for each benchmark whose process was ended, or not started, that the time of the command was over."""
+    measured = {item.name for item in bench.sampling.able(subjects)}
+    for subject in subjects if bench.out_of_time else ():
+        if subject.name not in measured and subject.name not in bench.failures:
+            bench.sampling.stop(subject, Stop.TOTAL_BUDGET)
 
 
 def _about_bash(starts: Sequence[float]) -> Iterator[str]:

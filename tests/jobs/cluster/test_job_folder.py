@@ -23,7 +23,7 @@ GROUP = Group("g2", ("build", "b"), Place(("x",), gpus=2), 30, {"b": Benchmarks(
 
 
 def test_what_is_to_be_done_is_read_as_it_was_written_and_by_the_user_alone(tmp_path: Path) -> None:
-    work = with_part(WORK_OF, 60, GROUP)
+    work = with_part(WORK_OF, GROUP)
     folder = JobFolder(tmp_path / "g2" / "2")
     folder.write(work)
 
@@ -32,11 +32,8 @@ def test_what_is_to_be_done_is_read_as_it_was_written_and_by_the_user_alone(tmp_
     assert stat.S_IMODE((folder.path / WORK).stat().st_mode) == 0o600
 
 
-def test_a_limit_for_all_is_shared_out_by_what_groups_should_take() -> None:
-    assert with_part(WORK_OF, 60, GROUP).budget == 50
-    assert with_part(WORK_OF, 10, GROUP).budget == 100
-    none = Work("/root", "w.yaml", "d", "/source", {})
-    assert with_part(none, 60, GROUP).budget is None
+def test_each_group_has_the_whole_budget() -> None:
+    assert with_part(WORK_OF, GROUP).budget == 100
 
 
 def test_of_many_one_claims_a_job(tmp_path: Path) -> None:
@@ -71,7 +68,7 @@ def test_a_job_sees_its_gpus_its_labels_and_what_the_user_has_fetched(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "own"))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6")
     monkeypatch.setenv("PERFFLOW_LABELS", "quiet")
-    work = replace(with_part(WORK_OF, 60, GROUP), scratch=str(tmp_path / "scratch"))
+    work = replace(with_part(WORK_OF, GROUP), scratch=str(tmp_path / "scratch"))
 
     for _ in range(2):
         seen = environment_of(work)
@@ -101,7 +98,7 @@ def test_a_job_ends_without_starting_if_others_can_change_its_scratch_folder(tmp
         mine.symlink_to(tmp_path / "elsewhere")
         os.chown(mine, 65534, 65534, follow_symlinks=False)
     job = JobFolder(tmp_path / "job")
-    job.write(replace(with_part(WORK_OF, 60, GROUP), scratch=str(shared)))
+    job.write(replace(with_part(WORK_OF, GROUP), scratch=str(shared)))
 
     argv = [sys.executable, "-P", "-m", "perfflow.jobs.cluster.agent", str(job.path)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
