@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfflow.cli.options import BENCHMARKS
+from perfflow.cli.options import BENCHMARKS, seconds
 from perfflow.cli.output import say, say_page
 from perfflow.model.errors import Exit, Severity
 
@@ -30,6 +30,18 @@ if TYPE_CHECKING:
     show_default=True,
     help="Output format.",
 )
+@click.option(
+    "--detect",
+    metavar="PERCENT",
+    help="Show instead how long a change of this size, such as 5%, takes to prove for each benchmark on this machine.",
+)
+@click.option(
+    "--budget",
+    default="10m",
+    show_default=True,
+    metavar="TIME",
+    help="With --detect: time for all.",
+)
 def command(
     workflow: str,
     settings: tuple[str, ...],
@@ -38,13 +50,54 @@ def command(
     start: str | None,
     benchmarks: tuple[str, ...],
     form: str,
+    detect: str | None,
+    budget: str,
 ) -> int:
     """Show the steps of WORKFLOW in order, with their commands and what is missing. Executes nothing."""
     from perfflow.session.open_workflow import open_workflow, select
 
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=False)
-    return print_plan(opened, select(opened.plan, stages, only, start, benchmarks), form)
+    selected = select(opened.plan, stages, only, start, benchmarks)
+    if detect is not None:
+        return _print_detectable(opened, selected, _share(detect), seconds("--budget", budget), workflow, form)
+    return print_plan(opened, selected, form)
+
+
+def _share(text: str) -> float:
+    """Return a percentage as a share. Raises UserError."""
+    from perfflow.model.criteria import read_share
+    from perfflow.model.errors import UserError
+    from perfflow.model.units import UnitError
+
+    try:
+        found = read_share(text)
+    except UnitError as error:
+        raise UserError.of(f"--detect {text}: {error}", "write 5%") from error
+    if not 0 < found < 10:
+        raise UserError.of(f"--detect {text}: not the size of a change", "write 5%")
+    return found
+
+
+def _print_detectable(
+    opened: Opened, selected: frozenset[str], change: float, budget: float, workflow: str, form: str
+) -> int:
+    """Print which changes of each benchmark this machine can show in which time."""
+    import sys
+
+    from perfflow.cli.style import style_of
+    from perfflow.jobs.catalog.detectable import detectable
+    from perfflow.model.errors import UserError
+    from perfflow.report import detectable as page
+
+    if form not in ("text", "json"):
+        raise UserError.of(f"--detect has no --format {form}", "use text or json")
+    rows = detectable(opened, selected, change, budget)
+    if form == "json":
+        say(json.dumps(page.to_json(rows, change, budget), ensure_ascii=False, indent=1))
+    else:
+        say_page(page.lines(rows, change, budget, workflow, style_of(sys.stdout).width))
+    return int(Exit.PASS)
 
 
 def print_plan(

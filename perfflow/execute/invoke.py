@@ -384,7 +384,7 @@ def _real_python(spawner: Spawner, ready: Ready, folder: Path) -> str:
     found = find_program(command, ready.env.get("PATH", ""), ready.cwd)
     if found is None:
         raise Failure(f"{command}: not found or not executable")
-    if _is_binary(Path(found)):
+    if is_binary(Path(found)):
         return found
     argv = (found, "-c", "import sys; print(sys.executable)")
     name = _answer(spawner, argv, ready.env, ready.cwd, folder).strip()
@@ -426,7 +426,7 @@ def without_launchers(spawner: Spawner, ready: Ready, folder: Path) -> tuple[Rea
     return replace(ready, argv=started.argv, env={**ready.env, **started.env}, call=call), started.note
 
 
-def _is_binary(path: Path) -> bool:
+def is_binary(path: Path) -> bool:
     """Return whether a program is a binary, not a script. An unreadable executable cannot be a script."""
     try:
         with path.open("rb") as stream:

@@ -53,6 +53,8 @@ class StepRun:
     outputs: dict[str, str] = field(default_factory=dict)
     identical: bool = False
     """Whether both sides executed the same files."""
+    rebuilt: bool = False
+    """Whether both sides are builds of their own of a native program, from two trees."""
     readings: dict[Side, list[Reading]] = field(default_factory=dict)
     """The readings of a profile by side."""
     found: StepFindings = NOTHING

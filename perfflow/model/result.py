@@ -132,6 +132,8 @@ class StepResult(ResultPart):
     why: str = ""
     ended: bool = True
     identical: bool = False
+    rebuilt: bool = False
+    """Whether both sides are builds of their own of a native program, from two trees."""
     not_started: bool = False
     out_of_time: bool = False
     """Whether it was ended, or not started, because the time of the whole command was over."""

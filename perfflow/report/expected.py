@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfflow.model.lazy import dataclass
@@ -152,6 +152,43 @@ def total_of(steps: Mapping[str, Expected | None], measuring: frozenset[str], bu
         known=tuple(name for name in steps if name in known),
         unknown=tuple(unknown),
     )
+
+
+def gate_plan(kinds: Mapping[str, Mapping[str, Expected | None]], budget: float | None) -> Iterator[str]:
+    """Yield a few lines with the expected time of a gate: one for each kind of work, and the budget.
+
+    ``kinds``: the steps of each kind, by the kind's name, with their expected times. ``budget``: seconds in all.
+    """
+    yield f"plan: {'no limit' if budget is None else f'at most {span(budget)} in all'}"
+    known = 0.0
+    for kind, steps in kinds.items():
+        if steps:
+            seconds, text = _of_kind(steps)
+            known += seconds
+            yield f"  {kind}: {text}"
+    if budget is not None and known > budget:
+        yield f"  together about {span(known)}: what does not fit is left out and named"
+
+
+def _of_kind(steps: Mapping[str, Expected | None]) -> tuple[float, str]:
+    """Return the known seconds of some steps, and what is known about them as text."""
+    known = [item for item in steps.values() if item and item.runs and item.seconds is not None]
+    seconds = sum(item.seconds or 0.0 for item in known)
+    parts = []
+    benchmarks = sum(item.benchmarks or 0 for item in steps.values() if item)
+    if benchmarks:
+        parts.append(f"{benchmarks} {'benchmark' if benchmarks == 1 else 'benchmarks'}")
+    noises = [item.noise for item in known if item.noise and item.noise.is_affordable]
+    if noises:
+        worst = max(noises, key=lambda noise: noise.pairs)
+        parts.append(f"up to {worst.pairs} pairs each to detect {worst.change * 100:.3g}%")
+    if known:
+        parts.append(f"{_about(seconds)}, from {_runs(max(item.runs for item in known))}")
+    unknown = len(steps) - len(known)
+    if unknown:
+        which = "unknown until the first run" if not known else f"and {unknown} not run yet"
+        parts.append(which)
+    return seconds, ", ".join(parts)
 
 
 def span(seconds: float) -> str:

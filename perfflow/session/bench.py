@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from perfflow.execute import invoke
 from perfflow.execute.context import variables_of
-from perfflow.execute.invoke import LEFT_RUNNING, Failure, Invoked, OutOfTimeFailure, Written, allowed_to_run, written
+from perfflow.execute.invoke import (
+    LEFT_RUNNING,
+    Failure,
+    Invoked,
+    OutOfTimeFailure,
+    Written,
+    allowed_to_run,
+    is_binary,
+    written,
+)
 from perfflow.execute.prepare import PreparationError, Ready, first_count, operations, ready, rendered, whole
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.turns import Turns
@@ -202,9 +211,21 @@ class Bench:
             self._python[key] = runs_python(prepared)
         return self._python[key]
 
-    @cached_property
+    @property
+    def rebuilt(self) -> bool:
+        """Whether its sides are two builds of a native program, which differ in code layout whatever changed."""
+        if not self.compares_trees or self._source.step.variants:
+            return False
+        native = [[digest for path, digest in files if is_binary(path)] for files in self._executed.values()]
+        return len(native) == 2 and native[0] != native[1]
+
+    @property
     def files(self) -> Mapping[str, list[str]]:
         """SHA-256 hashes of the files that each side executes. Raises PreparationError."""
+        return {side: [digest for _, digest in files] for side, files in self._executed.items()}
+
+    @cached_property
+    def _executed(self) -> Mapping[str, list[tuple[Path, str]]]:
         folder = self.session.folder.step(self.planned.id)
         ops = first_count(self.session.context, self.planned)
         prepared = {
@@ -503,8 +524,8 @@ def read_figures(
         raise Failure(str(error), isinstance(error, PatternTimeoutError), exit_code=0, log=stdout) from error
 
 
-def executed_files(prepared: Ready) -> list[str]:
-    """Return the SHA-256 hashes of the files that a command line names: the program, and scripts in its arguments.
+def executed_files(prepared: Ready) -> list[tuple[Path, str]]:
+    """Return the files that a command line names with their SHA-256 hashes: the program, and scripts in its arguments.
 
     Empty for shell text, which may run anything.
     """
@@ -518,7 +539,7 @@ def executed_files(prepared: Ready) -> list[str]:
             # Reading a device may never end, and opening a FIFO waits for a writer.
             if path.is_file():
                 with path.open("rb") as stream:
-                    found.append(hashlib.file_digest(stream, "sha256").hexdigest())
+                    found.append((path, hashlib.file_digest(stream, "sha256").hexdigest()))
         except (OSError, ValueError):
             continue  # not a file, or an executable without read permission
     return found

@@ -26,6 +26,7 @@ def step_event(step: StepRun) -> dict[str, Any]:
         "detail": step.detail,
         "outputs": step.outputs,
         "identical": step.identical,
+        "rebuilt": step.rebuilt,
         "readings": {side.value: [*map(reading_to_json, items)] for side, items in step.readings.items()},
     }
     return {

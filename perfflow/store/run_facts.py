@@ -345,6 +345,7 @@ class StepRecord:
     outputs: Mapping[str, str] = field(default_factory=dict)
     detail: str = ""
     identical: bool = False
+    rebuilt: bool = False
     not_started: bool = False
     out_of_time: bool = False
     devices: tuple[str, ...] = ()

@@ -76,6 +76,24 @@ def _ruled(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -
     return Ruling("unproven", level, _more(worse, comparison.pairs, floor, thresholds.concern, comparison.blur))
 
 
+def after_rebuild(comparison: Comparison, ruling: Ruling, thresholds: Thresholds) -> Ruling:
+    """Return the ruling on one build of each side, without fresh code layouts.
+
+    A rebuild alone changes a program by more than the floor now and then: rows that execute the same code differed by
+    3%. Fresh layouts are drawn beyond ``concern`` only, so a smaller change is not known to be one of the code.
+    """
+    change, exact = comparison.change, comparison.metric.exact
+    if change is None or exact or comparison.layouts or ruling.decision not in ("regressed", "improved"):
+        return ruling
+    worse = _worse(change, comparison.metric.better)
+    if abs(worse.estimate) > thresholds.concern:
+        return ruling
+    note = f"{_with_interval(change)} is proven, which a rebuild alone can do"
+    if -thresholds.concern <= worse.low and worse.high <= thresholds.concern:
+        return Ruling("same", "ok", note=note)
+    return replace(ruling, note=note)
+
+
 def excludes_zero(comparison: Comparison) -> bool:
     """Return whether a change of any size is proven."""
     change = comparison.change

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.design import Design
-from perfflow.model.metrics import Better
+from perfflow.model.metrics import MEMORY, Better
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import HOTSPOT, Side
 from perfflow.model.result import (
@@ -46,7 +46,7 @@ from perfflow.verdict import (
     untimed,
 )
 from perfflow.verdict.comparison import Comparison, Summary, speedup
-from perfflow.verdict.decide import Ruling, rule
+from perfflow.verdict.decide import Ruling, after_rebuild, rule
 from perfflow.verdict.device import known_peaks
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import Choice, choose_rows, is_custom, thresholds_for, two_stored
@@ -153,6 +153,8 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
     key = (item.benchmark, item.metric.name)
     thresholds, notes = thresholds_for(record, criteria, key, choice.gating.get(key))
     ruling = rule(item, thresholds, identical=identical)
+    if record.outcome_of(item.step).rebuilt and item.metric.name not in MEMORY:
+        ruling = after_rebuild(item, ruling, thresholds)
     if key in choice.refuted and ruling.decision == "improved":
         ruling = Ruling("unproven", "ok", note=choice.refuted[key])
     worse = ruling.decision in ("regressed", "unproven")

@@ -107,6 +107,23 @@ def test_a_folder_that_only_head_has_is_new(tree: Project) -> None:
     assert row(result, "inside", "cost").decision == "new"
 
 
+def test_two_builds_of_a_native_program_are_known_as_such(tree: Project) -> None:
+    source = "int main(void) {{ for (volatile long n = 0; n < {}; ++n) {{}} }}\n"
+    flow_of_both = """
+stages:
+  build:
+    - {id: compile, run: cc -O1 -o built loop.c}
+  baseline:
+    - {id: native, run: ./built, runs: 2}
+    - {id: script, run: ./script, runs: 2}
+"""
+    commit(tree, {"loop.c": source.format(1000), "script": "#!/bin/sh\n:\n"})
+    topic(tree, {"loop.c": source.format(2000), "script": "#!/bin/sh\n: :\n"})
+    result = tree.run(flow_of_both, base="main")
+    assert step(result, "native").rebuilt
+    assert not step(result, "script").rebuilt
+
+
 SUITE_OF = "id: suite, uses: pytest-benchmark, budget: 1s, with: {{python: {python}, paths: [test_a.py, {other}]}}"
 SQUARES = "def test_{name}(benchmark):\n    benchmark(sum, range(2000))\n"
 

@@ -57,6 +57,13 @@ def test_rows_and_the_verdict_they_give(candidate: list[float], decision: str, l
     assert bool(result.reasons) == (verdict != "pass" or level == "concern")
 
 
+def test_a_small_change_of_a_rebuilt_program_is_told_as_what_it_is() -> None:
+    result = judged(*pairs("b", BASE, scaled(1.03)), ended("b", rebuilt=True))
+    assert row(result).decision == "same"
+    assert any("which a rebuild alone can do" in text for text in row(result).warnings)
+    assert row(judged(*pairs("b", BASE, scaled(1.03)), ended("b"))).decision == "regressed"
+
+
 def test_a_row_that_does_not_gate_decides_nothing() -> None:
     """CPU time is chosen; wall time is only shown."""
     events = []

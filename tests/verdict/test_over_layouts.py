@@ -15,7 +15,7 @@ from perfflow.model.readings import Side
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record, Series
 from perfflow.verdict.comparison import Comparison, Layouts, Summary, compare
-from perfflow.verdict.decide import rule
+from perfflow.verdict.decide import after_rebuild, rule
 
 ONE = Summary(1.0, 0.9, 1.1, 10, (1.0,) * 10)
 
@@ -53,6 +53,30 @@ def test_layouts_decide(
     ruling = rule(found, Thresholds(), identical=False)
     assert (ruling.decision, ruling.level) == (decision, level)
     assert (note in ruling.note) if note else not ruling.note
+
+
+@pytest.mark.parametrize(
+    ("change", "decision", "level", "told"),
+    [
+        ((0.032, 0.023, 0.041), "same", "ok", True),
+        ((-0.032, -0.041, -0.023), "same", "ok", True),
+        ((0.045, 0.03, 0.06), "regressed", "ok", True),
+        ((0.06, 0.03, 0.09), "regressed", "concern", False),
+        ((0.0, -0.01, 0.01), "same", "ok", False),
+    ],
+)
+def test_a_small_change_between_two_builds_is_not_one_of_the_code(
+    change: tuple[float, ...], decision: str, level: str, told: bool
+) -> None:
+    found = comparison(*change)
+    ruling = after_rebuild(found, rule(found, Thresholds(), identical=False), Thresholds())
+    assert (ruling.decision, ruling.level) == (decision, level)
+    assert ("which a rebuild alone can do" in ruling.note) is told
+
+
+def test_fresh_layouts_are_no_accident_of_a_rebuild() -> None:
+    found = comparison(0.032, 0.023, 0.041, layouts=Layouts(20, 0.08, comparison(0.03, 0.02, 0.04)))
+    assert after_rebuild(found, rule(found, Thresholds(), identical=False), Thresholds()).decision == "regressed"
 
 
 def event(design: str, number: int, layout: int, **sides: float) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from perfflow.machine.facts import facts
 from perfflow.model.units import UnitError, duration
 from perfflow.plan.plan import Plan, Planned
 from perfflow.report.expected import Expected, Noise, Total, total_of
+from perfflow.report.expected import gate_plan as plan_lines
 from perfflow.sampling.stop_rule import BUDGET
 from perfflow.session.open_workflow import Opened
 from perfflow.store.history import durations
@@ -76,6 +77,17 @@ def in_all(plan: Plan, steps: dict[str, Expected | None], budget: float | None =
     """Return the expected time of all these steps together."""
     measuring = frozenset(item.id for item in plan.steps if item.role is Role.MEASURE and item.id in steps)
     return total_of(steps, measuring, budget)
+
+
+def gate_plan(opened: Opened, selected: Collection[str], budget: float | None) -> list[str]:
+    """Return a few lines with the expected time of a gate. Starts nothing."""
+    steps = expected(opened, selected, in_trees=True, budget=budget)
+    kinds = {"builds": Role.WORK, "measuring": Role.MEASURE, "checks": Role.CHECK}
+    own = {item.id: item.role for item in opened.plan.steps}
+    by_kind = {
+        kind: {name: found for name, found in steps.items() if own[name] is role} for kind, role in kinds.items()
+    }
+    return list(plan_lines(by_kind, budget))
 
 
 def _of(plan: Plan, item: Planned, seen: StepDuration) -> Expected | None:

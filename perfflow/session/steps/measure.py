@@ -56,7 +56,7 @@ def conclude(bench: Bench, subjects: Sequence[Subject]) -> None:
     run.exit_code = 0
     run.found = (bench.counted or bench.evidence).found()
     if len(bench.sides) == 2:
-        run.identical = bench.identical
+        run.identical, run.rebuilt = bench.identical, bench.rebuilt
         if bench.same_code and differ_in_code_only(session, planned):
             run.warnings.append(SAME_CODE)
 

@@ -1,0 +1,59 @@
+"""``perfflow plan --detect``: which change can be shown in which time, from the last run or without data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.verdict import detect
+from tests.cli.shell import perfflow, write
+
+FLOW = """
+stages:
+  baseline:
+    - id: bench
+      run: echo time $((1000 + RANDOM % 100)) us
+      candidate: {command: echo time $((1000 + RANDOM % 100)) us}
+      parse: {regex: "time (?P<time>[0-9.]+)", units: {time: us}}
+      runs: 12
+    - {id: never, run: "true"}
+"""
+
+
+def detectable(folder: Path, *words: str) -> dict[str, Any]:
+    done = perfflow("plan", "flow.yaml", "--detect", "5%", "--format", "json", *words, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_without_data_it_says_what_to_run(tmp_path: Path) -> None:
+    write(tmp_path, FLOW)
+    done = perfflow("plan", "flow.yaml", "--detect", "5%", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0] == "no data: bench, never"
+    assert "perfflow calibrate flow.yaml" in done.stdout
+    assert not (tmp_path / ".perfflow").exists()
+
+
+def test_the_last_run_tells_the_pairs_and_the_time(tmp_path: Path) -> None:
+    write(tmp_path, FLOW)
+    assert perfflow("run", "flow.yaml", "--only", "bench", cwd=tmp_path).returncode in (0, 4)
+    bench, never = detectable(tmp_path)["benchmarks"]
+    assert (bench["benchmark"], never["benchmark"], never["spread"]) == ("bench", "never", None)
+    assert bench["pairs"] == detect.pairs_to_prove(0.05, bench["spread"], 0.02)
+    assert bench["seconds"] > 0
+    assert bench["source"].startswith("run ")
+    wider = detectable(tmp_path, "--budget", "1000h")["benchmarks"][0]
+    assert wider["within_budget"] <= bench["within_budget"]
+
+
+@pytest.mark.parametrize("text", ["0%", "much", "-5%"])
+def test_what_is_no_change_is_refused(text: str, tmp_path: Path) -> None:
+    write(tmp_path, FLOW)
+    done = perfflow("plan", "flow.yaml", "--detect", text, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "write 5%" in done.stderr
