@@ -136,7 +136,7 @@ def command(
     problems = (problem for problem in opened.problems if not (base and problem.rule == ONE_SIDED))
     click.echo("".join(f"{problem.render()}\n" for problem in problems), nl=False, err=True)
     if base and progress != "off" and not resume:
-        _tell_plan(opened, selected, total)
+        _tell_plan(opened, selected, base, head, total)
     words = [*_words(workflow, settings, benchmarks, base, head), *(f"--overlay={path}" for path in overlay)]
     resumed = find(opened.root, resume) if resume else None
     words += [f"--shard={shard}"] if shard else []
@@ -189,13 +189,14 @@ def _dry_run(opened: Opened, selected: frozenset[str], base: str | None, head: s
     return print_plan(opened, selected, in_trees=base is not None, budget=budget)
 
 
-def _tell_plan(opened: Opened, selected: frozenset[str], budget: float | None) -> None:
-    """Print what the gate is going to do, and how long that takes, as far as it is known."""
+def _tell_plan(opened: Opened, selected: frozenset[str], base: str, head: str | None, budget: float | None) -> None:
+    """Print how long the gate takes, as far as it is known. Raises UserError for unknown revisions."""
     from perfflow.cli.output import tell
     from perfflow.jobs.catalog.duration_estimate import gate_plan
-    from perfflow.jobs.run.tree_jobs import with_builds
+    from perfflow.jobs.run.tree_jobs import require_revisions, with_builds
     from perfflow.report.sanitize import visible
 
+    require_revisions(opened, base, head)
     lines = gate_plan(opened, with_builds(opened, selected), budget)
     tell("".join(f"{visible(line)}\n" for line in lines))
 
