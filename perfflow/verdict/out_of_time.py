@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.metrics import METRICS, default_statistic
+from perfflow.model.metrics import default_statistic
 from perfflow.model.result import Benchmark
 from perfflow.model.units import brief_duration
 from perfflow.store.record import Record
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.verdict.remaining import MOST_NAMED
+from perfflow.workflow.roles import AUTO
 
 _WORK = {Role.WORK: "builds", Role.MEASURE: "measuring", Role.CHECK: "checks", Role.PROFILE: "profiles"}
 _TOTAL_BUDGET = "total budget"
@@ -24,10 +25,10 @@ def unmeasured(record: Record, criteria: Criteria) -> Iterator[Benchmark]:
     """Yield a row for each benchmark that was to be measured, but had no turn before the time was over."""
     measured = {name for name, _ in record.series}
     for (step_id, name), why in record.stopped.items():
-        if why != _TOTAL_BUDGET or not name or name in measured:
+        if why != _TOTAL_BUDGET or not name or name in measured or (step_id, name) in record.unchanged:
             continue
         planned = record.plan_of(step_id)
-        metric = METRICS.get(planned.metric or "", METRICS["time"])
+        metric = criteria.metric("time" if planned.metric in (None, AUTO) else str(planned.metric))
         is_ignored = criteria.ignores(name)
         yield Benchmark(
             name=name,
