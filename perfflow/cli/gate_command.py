@@ -27,6 +27,11 @@ def _options() -> list[click.Parameter]:
             metavar="PATH",
             help="Use head's files under this path on both sides, such as benchmarks that base lacks; may be repeated.",
         ),
+        click.Option(
+            ["--fresh"],
+            is_flag=True,
+            help="Build base and head from nothing, also if earlier runs have built them.",
+        ),
         *stored_gate.OPTIONS,
     ]
     budget = click.Option(

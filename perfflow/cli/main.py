@@ -41,7 +41,8 @@ COMMANDS = {
     "init": "Write a first workflow for the project in the current folder.",
     "make": "Print a Makefile fragment that runs the workflows.",
     "receipt": "Check whether the files of a run were changed after it ended.",
-    "clean": "Remove old runs, comparisons and cached trees.",
+    "cache": "Keep the builds of base and head for the next gate: path, key, prune.",
+    "clean": "Remove old runs and comparisons.",
     "doctor": "Check how noisy this machine is, why, and how to make it quieter.",
     "schema": "Print the JSON Schema of workflow files.",
 }
@@ -51,7 +52,7 @@ GROUPS = {
     "Look at results": ("report", "history", "baseline", "receipt"),
     "Write workflows": ("init", "validate", "plan", "show", "list", "fmt", "schema", "library"),
     "CI and other programs": ("export", "publish", "make", "mcp"),
-    "This machine and others": ("doctor", "calibrate", "executors", "clean"),
+    "This machine and others": ("doctor", "calibrate", "executors", "cache", "clean"),
 }
 EXAMPLES = {
     "compare": ("perfflow compare -- './old data.json' './new data.json'", "perfflow compare old.json new.json"),
@@ -121,6 +122,10 @@ EXAMPLES = {
     "make": ("perfflow make > perf.mk", "perfflow make bench.yaml > perf.mk"),
     "receipt": ("perfflow receipt verify", "perfflow receipt verify --against main"),
     "receipt verify": ("perfflow receipt verify", "perfflow receipt verify latest --against main"),
+    "cache": ("perfflow cache path", "perfflow cache prune --keep 5GB"),
+    "cache path": ("perfflow cache path", "perfflow cache path --trees"),
+    "cache key": ("perfflow cache key --base origin/main", "perfflow cache key --base HEAD"),
+    "cache prune": ("perfflow cache prune --keep 5GB", "perfflow cache prune --older-than 7 --dry-run"),
     "clean": ("perfflow clean --dry-run", "perfflow clean runs --older-than 7 --keep 5"),
     "schema": ("perfflow schema", "perfflow schema > workflow.schema.json"),
 }

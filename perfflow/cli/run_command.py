@@ -103,6 +103,7 @@ def command(
     place: PlacementOptions,
     against: str | None = None,
     overlay: tuple[str, ...] = (),
+    fresh: bool = False,
 ) -> int:
     """Run WORKFLOW: a file, or the name of a workflow in ./workflows or in the library.
 
@@ -152,6 +153,7 @@ def command(
         lock_timeout=patience,
         budget=total,
         times_all=times_all,
+        fresh=fresh,
         **chosen,
     )
     with detached(words, place), shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:

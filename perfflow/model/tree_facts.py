@@ -21,7 +21,7 @@ class TreeFacts:
 
     ``kind`` is ``folder``, ``working tree``, ``revision``, STORED or KEPT. ``name`` is the revision as it was typed,
     ``tree`` git's hash of the files. ``overlay``: paths whose files are head's on both sides of a gate, of which
-    ``replaced`` files differ from the base's own.
+    ``replaced`` files differ from the base's own. ``built`` is when an earlier run built it, if it was not built again.
     """
 
     kind: str = ""
@@ -38,6 +38,7 @@ class TreeFacts:
     machine: str = ""
     overlay: tuple[str, ...] = ()
     replaced: int = 0
+    built: str = ""
 
 
 def are_two_revisions(trees: Mapping[str, Any]) -> bool:

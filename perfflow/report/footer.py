@@ -136,6 +136,9 @@ def environment_of(result: Result) -> Iterator[tuple[str, str]]:
     if tree.revision:
         overlay = f", with head's {', '.join(tree.overlay)}" if tree.overlay else ""
         yield "tree", f"{_revision(tree.revision, tree)}{overlay}"
+    for side, state in zip(("base", "head"), (tree_of(result.trees, side) for side in Side), strict=True):
+        if state.built:
+            yield f"build of {side}", f"kept from {state.built}; `perfflow gate --fresh` builds again"
     if run.library:
         yield "library", "; ".join(f"{item.reference} at {item.commit[:12]}" for item in run.library)
     yield "run", f"{run.id}, perfflow {run.version}, seed {run.seed}, started {run.started}{_took(result)}"

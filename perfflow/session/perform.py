@@ -33,8 +33,8 @@ from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import condition
 
-BUILT = "built by another job for machines of this kind"
-"""The reason of a step that another job built and that is not performed here."""
+BUILT = "built before, by an earlier run or by another job"
+"""The reason of a building step that is not performed, because its outputs are there."""
 _LOCKING_INSIDE = (Role.CANDIDATE, Role.COMPARE)
 """Roles whose inner steps hold the machine one by one, so that others may measure while they build."""
 _MASKED_FIELDS = ("reason", "argv", "warnings", "failing", "tail", "detail", "outputs")
@@ -105,6 +105,8 @@ def _without_performing(session: RunSession, planned: Planned) -> StepRun | None
     if outputs is not None and not planned.step.background:
         session.context.outputs[planned.id] = dict(outputs)
         return StepRun(planned, StepStatus.CACHED)
+    if session.trees:
+        session.trees.show(planned)
     built = session.built.get(Side.CANDIDATE, {}).get(planned.id)
     if built is not None:
         where = session.trees.session_for(planned) if session.trees else session

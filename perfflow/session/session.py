@@ -41,6 +41,10 @@ Perform = Callable[["RunSession", Planned, StepRun], None]
 class TreeWork(Protocol):
     """A job that works in trees other than the user's: it tries candidates, or compares base and head."""
 
+    def show(self, planned: Planned) -> None:  # noqa: ARG002 (for jobs whose trees an earlier run may have built)
+        """Show the trees in which a step builds, so that it is known whether they are built already. Raises Failure."""
+        return
+
     def session_for(self, planned: Planned) -> RunSession:
         """Return the session in which a step of the run runs."""
 
@@ -95,7 +99,7 @@ class RunSession:
     parts: Mapping[str, Benchmarks] = field(default_factory=dict)
     """By step, the benchmarks of its suite to measure here, if others are measured elsewhere."""
     built: Mapping[Side, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
-    """Outputs of the build steps by side, if another job built the trees."""
+    """Outputs of the build steps by side, if another job or an earlier run built the trees."""
     asks_where: bool = True
     """Whether to measure a step with `runs-on` only if this machine matches."""
     allow_skipped: bool = False

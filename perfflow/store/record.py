@@ -188,7 +188,7 @@ class Record:
                 self._take_trial(event)
             case "run":
                 self._open(event)
-            case "group" | "noise":
+            case "group" | "noise" | "reused":
                 self._take_machine(event)
             case "sample":
                 self._take_sample(event)
@@ -205,7 +205,10 @@ class Record:
                 self.run = replace(self.run, finished=event["time"])
 
     def _take_machine(self, event: Mapping[str, Any]) -> None:
-        """Fold the job of a group on another machine, or the noise of a machine before measuring."""
+        """Fold the job of a group on another machine, the noise of a machine before measuring, or a kept build."""
+        if event["event"] == "reused":
+            self.trees[event["side"]] = {**(self.trees.get(event["side"]) or {}), "built": event["built"]}
+            return
         if event["event"] == GROUP:
             self.jobs[self._group] = from_json(GroupJob, event)
             return

@@ -20,6 +20,33 @@ class Home:
     written: float
 
 
+@dataclass(frozen=True)
+class Tree:
+    """One tree with its builds: the folder that shows it, its project, and when it was last used."""
+
+    path: Path
+    project: Path
+    used: float
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders with its files and builds, as far as they exist."""
+        found = (self.path, self.path.with_suffix(".build"), self.path.with_suffix(".layouts"))
+        return [folder for folder in found if folder.is_dir()]
+
+    def forget(self) -> None:
+        """Remove the notes about it, so that nothing counts as built while its folders are removed."""
+        for file in self.path.parent.glob(f"{self.path.name}.*"):
+            if file.is_file():
+                file.unlink(missing_ok=True)
+
+
+def trees(home: Home) -> list[Tree]:
+    """Return the trees of a project that show something."""
+    project = home.project or Path()
+    return [Tree(file.with_suffix(""), project, file.stat().st_mtime) for file in sorted(home.path.glob("*/*.index"))]
+
+
 def homes(cache: Path) -> list[Home]:
     """Return the homes of all projects, sorted by project."""
     folder = cache / "trees"
@@ -40,10 +67,10 @@ def _home(path: Path) -> Home:
 
 
 @contextmanager
-def held(home: Home) -> Iterator[bool]:
-    """Lock the trees of a project; yield False if a run uses them."""
+def held(home: Path) -> Iterator[bool]:
+    """Lock the trees in the home of a project; yield False if a run uses them."""
     with ExitStack() as stack:
-        for file in home.path.glob("*/lock"):
+        for file in home.glob("*/lock"):
             number = locked(file)
             if number is None:
                 yield False

@@ -208,7 +208,7 @@ def _git_folder(root: Path, asked: Git | None = None) -> Path:
 
 
 def _note_project(home: Path, root: Path) -> None:
-    """Note the project of these trees, for `perfflow clean`."""
+    """Note the project of these trees, for `perfflow cache prune`."""
     note = home / "project"
     if not note.exists():
         note.write_bytes(os.fsencode(root) + b"\n")

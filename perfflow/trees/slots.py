@@ -1,4 +1,6 @@
-"""Two folders outside the project that show any state of the code, and keep their build outputs.
+"""Folders outside the project that show any state of the code, and keep their build outputs.
+
+A run uses one or two of them. The others keep builds for later runs.
 
 A slot has its own index, so a switch from one tree to another writes only the files that differ, with the current time.
 Build tools therefore detect every change, also if a file gets its old content back.
@@ -7,17 +9,19 @@ Build tools therefore detect every change, also if a file gets its old content b
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.lazy import dataclass
+from perfflow.model.plain_data import from_json, to_json
 from perfflow.trees import ignored, sharing, slot_repository
 from perfflow.trees.git import Git, half_written, lines, names
 from perfflow.trees.repository import Repository, writing
@@ -27,7 +31,23 @@ from perfflow.trees.write_tree import Recorded, exactly, record
 
 PAIRS = 9
 """Most runs of one project that may have trees at the same time."""
+KEPT = 3
+"""Slots of one run: those of base and head, and one more, so that the builds of two bases are kept."""
 _DAY = 86400.0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a slot was last used for: the side, the tree that it shows, and the key of its complete build.
+
+    ``outputs`` are those of the build steps by step, and ``built`` the time (RFC 3339); both are empty without a key.
+    """
+
+    tree: str = ""
+    side: str = ""
+    key: str = ""
+    built: str = ""
+    outputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,7 +79,11 @@ class Slot:
         tree = self.repository.tree(treeish)
         sharing.require_free(self.repository, tree, self.share)
         self._finish_broken_switch()
+        if self.kept.tree != tree:
+            self.keep(Kept())
         git = self._git()
+        # Copied by a cache of CI, files have other inodes. Without this, git would write them all again.
+        git.attempt("update-index", "-q", "--refresh")
         changed = tuple(names(git.run("diff-index", "--name-only", "--no-renames", "-z", tree)))
         with writing(self.path):
             self._switching.write_text(tree)
@@ -69,12 +93,47 @@ class Slot:
             _forget_bytecode(self.path, changed)
             slot_repository.make(self.repository, self.path, self._index, commit or self.repository.head())
             self._switching.unlink()
+            # git writes the index only if something changed, and its time tells which slot was used last.
+            os.utime(self._index)
         return changed
+
+    @property
+    def used(self) -> float:
+        """When it was last used (seconds since 1970); 0 if it shows nothing yet."""
+        return self._index.stat().st_mtime if self._index.exists() else 0.0
+
+    @property
+    def kept(self) -> Kept:
+        """What it was last used for; empty if this is not known."""
+        try:
+            return from_json(Kept, json.loads(self._note.read_text()))
+        except (OSError, ValueError, TypeError, AttributeError, LookupError):
+            return Kept()
+
+    def keep(self, kept: Kept) -> None:
+        """Store what the slot is used for. Raises UserError if it cannot be written."""
+        with writing(self.path):
+            if kept == Kept():
+                self._note.unlink(missing_ok=True)
+            else:
+                self._note.write_text(json.dumps(to_json(kept)))
+
+    def clear(self) -> None:
+        """Remove the tree and all build outputs. Raises UserError if a file cannot be removed."""
+        with writing(self.path):
+            for folder in (self.path, self.build, self.layouts):
+                if folder.exists():
+                    make_writable(folder)
+                    remove_tree(folder)
+            for file in (self._note, self._index, self._switching, self._settings):
+                file.unlink(missing_ok=True)
+        self.recover()
 
     def shows(self, tree: str) -> bool:
         """Return whether the slot shows this tree without changes, apart from build outputs."""
         if self._switching.exists() or not self._index.exists():
             return False
+        self._git().attempt("update-index", "-q", "--refresh")
         return not names(self._git().run("diff-index", "--name-only", "--no-renames", "-z", tree))
 
     def forget_builds_unless(self, built_with: str) -> None:
@@ -83,11 +142,12 @@ class Slot:
         A build tool that compares files only would reuse them after a flag has changed. cargo compares flags too, so
         its folders stay. Raises UserError if a file cannot be removed.
         """
-        note = self.path.with_suffix(".settings")
+        note = self._settings
         with writing(self.path):
             if note.exists() and note.read_text() == built_with:
                 return
             note.unlink(missing_ok=True)
+            self._note.unlink(missing_ok=True)
             git = self._git()
             cargo = [path for path in self._ignored(git) if _is_of_cargo(self.path / path)]
             kept = [word for path in (*self.share, *cargo) for word in ("-e", exactly(path.rstrip("/")))]
@@ -187,12 +247,21 @@ class Slot:
         return self.path.with_suffix(".switching")
 
     @property
+    def _settings(self) -> Path:
+        """File with the hash of the settings that the build outputs were made with."""
+        return self.path.with_suffix(".settings")
+
+    @property
+    def _note(self) -> Path:
+        return self.path.with_suffix(".kept")
+
+    @property
     def _shared(self) -> Path:
         return self.path.with_suffix(".shared")
 
 
 class Slots:
-    """The two slots of one run, ``a`` and ``b``, locked until they are closed or the process ends.
+    """The slots of one run, ``a``, ``b`` and more, locked until they are closed or the process ends.
 
     If perfflow is killed while git writes to them, git holds the lock until it ends.
     """
@@ -200,8 +269,28 @@ class Slots:
     def __init__(self, repository: Repository, lock: int, folder: Path, share: Sequence[str]) -> None:
         self._lock = lock
         self.folder = folder
-        self.a = Slot(folder / "a", repository, lock, tuple(share))
-        self.b = Slot(folder / "b", repository, lock, tuple(share))
+        self.every = [Slot(folder / name, repository, lock, tuple(share)) for name in "abcdefghi"[:KEPT]]
+        self.a, self.b, *_ = self.every
+
+    def pair(self, base: Kept, head: Kept) -> tuple[Slot, Slot]:
+        """Return the slots for base and head: those with their builds, else with their trees, else the best to reuse.
+
+        The head of a run is often the base of the next one, so any slot may be the base's. A new base gets a slot of
+        its own while there is one; a new head gets that of an earlier head, whose build it needs least to change.
+        """
+        ones = self._having(base, self.every)
+        others = self._having(head, [slot for slot in self.every if slot is not ones])
+        if ones is None:
+            ones = min((slot for slot in self.every if slot is not others), key=lambda slot: slot.used)
+        if others is None:
+            left = [slot for slot in self.every if slot is not ones]
+            others = min(left, key=lambda slot: (not slot.used, slot.kept.side == base.side, slot.used))
+        return ones, others
+
+    def _having(self, wanted: Kept, slots: Sequence[Slot]) -> Slot | None:
+        """Return the slot with a build of the wanted key, else with the wanted tree, None if there is none."""
+        built = [slot for slot in slots if slot.kept.key == wanted.key and slot.shows(wanted.tree)]
+        return next(iter(built), None) or next((slot for slot in slots if slot.shows(wanted.tree)), None)
 
     def __enter__(self) -> Self:
         return self
@@ -233,8 +322,8 @@ def open_slots(repository: Repository, share: Iterable[str] = ()) -> Slots:
             continue
         slots = Slots(repository, lock, folder, paths)
         try:
-            slots.a.recover()
-            slots.b.recover()
+            for slot in slots.every:
+                slot.recover()
         except BaseException:
             slots.close()
             raise

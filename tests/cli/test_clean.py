@@ -121,23 +121,55 @@ def test_trees_go_when_they_are_old_or_their_project_is_gone(
     project: Path, env: dict[str, str], tmp_path: Path
 ) -> None:
     (home,) = homes(tmp_path)
-    assert perfflow("clean", "trees", cwd=project, env=env).returncode == 0
+    prune = ("cache", "prune")
+    assert perfflow(*prune, cwd=project, env=env).stdout == "nothing to remove\n"
     assert homes(tmp_path) == [home]
     age(home)
-    # Cleaning another project keeps them, except with --everywhere.
-    other = tmp_path / "other"
-    other.mkdir()
-    assert perfflow("clean", cwd=other, env=env).stdout == "nothing to remove\n"
-    assert homes(tmp_path) == [home]
-    lock = next(home.glob("*/lock"))
-    with lock.open("rb") as stream:
+    with next(home.glob("*/lock")).open("rb") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        done = perfflow("clean", "--everywhere", cwd=other, env=env)
-    assert "a run uses them" in done.stdout
+        done = perfflow(*prune, cwd=tmp_path, env=env)
+    assert (done.returncode, "a run uses them" in done.stdout) == (0, True)
+    assert "would go" in perfflow(*prune, "--dry-run", cwd=tmp_path, env=env).stdout
     assert homes(tmp_path) == [home]
-    project.rename(tmp_path / "moved")
-    assert perfflow("clean", cwd=other, env=env).returncode == 0
+    assert perfflow(*prune, cwd=tmp_path, env=env).returncode == 0
     assert homes(tmp_path) == []
+    perfflow("gate", "flow.yaml", "--base", "HEAD", cwd=project, env=env)
+    project.rename(tmp_path / "moved")
+    assert perfflow(*prune, cwd=tmp_path, env=env).returncode == 0
+    assert homes(tmp_path) == []
+
+
+def test_the_oldest_trees_go_until_the_rest_fits(project: Path, env: dict[str, str], tmp_path: Path) -> None:
+    (project / "large").write_bytes(os.urandom(3_000_000))
+    git(project, "add", "large")
+    git(project, "commit", "-qm", "large")
+    gate = ("gate", "flow.yaml", "--base", "HEAD~1")
+    assert perfflow(*gate, cwd=project, env=env).returncode in (0, 4)
+    pair = homes(tmp_path)[0] / "1"
+    shown = {slot.name for slot in pair.iterdir() if (slot / "large").exists()}
+    done = perfflow("cache", "prune", "--keep", "2MB", cwd=project, env=env)
+    assert (done.returncode, done.stdout.count("removed")) == (0, 2)
+    assert not [name for name in shown if (pair / name).exists() or (pair / f"{name}.kept").exists()]
+    assert perfflow(*gate, cwd=project, env=env).returncode in (0, 4)
+    assert [slot for slot in pair.iterdir() if (slot / "large").exists()]
+    for size in ("much", "-1GB", "5s"):
+        done = perfflow("cache", "prune", "--keep", size, cwd=project, env=env)
+        assert (done.returncode, "--keep" in done.stderr) == (2, True)
+
+
+def test_the_paths_and_the_key_for_ci(project: Path, env: dict[str, str], tmp_path: Path) -> None:
+    done = perfflow("cache", "path", cwd=project, env=env)
+    first, *others = done.stdout.splitlines()
+    assert [Path(first)] == homes(tmp_path)
+    assert all(path.startswith(f"{project}/.perfflow/") for path in others)
+    key = perfflow("cache", "key", "--base", "HEAD", cwd=project, env=env).stdout.strip()
+    assert key.endswith("-" + git(project, "rev-parse", "HEAD")[:16])
+    git(project, "commit", "-qm", "more", "--allow-empty")
+    assert perfflow("cache", "key", "--base", "HEAD~1", cwd=project, env=env).stdout.strip() == key
+    other = perfflow("cache", "key", "--base", "HEAD", cwd=project, env=env).stdout.strip()
+    assert other.rpartition("-")[0] == key.rpartition("-")[0]
+    assert other != key
+    assert perfflow("cache", "key", "--base", "NONSENSE", cwd=project, env=env).returncode == 2
 
 
 def test_comparisons_go_and_foreign_folders_beside_them_stay(env: dict[str, str], tmp_path: Path) -> None:
@@ -162,7 +194,7 @@ def test_clones_that_jobs_left_go_unless_one_works_in_them(tmp_path: Path, proje
 
     with (homes[1] / "0.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = perfflow("clean", "trees", cwd=project, env=env)
+        done = perfflow("cache", "prune", cwd=project, env=env)
 
     assert [home.is_dir() for home in homes] == [False, True, True]
     assert "a job is using one" in done.stdout

@@ -18,7 +18,8 @@ stages:
   build:
     - {id: bins, uses: cargo-build, with: {offline: true}}
   baseline:
-    - {id: cost, run: "${{ steps.bins.outputs.app }}", parse: {regex: 'cost (?P<cost>\\d+)', units: {cost: '1'},
+    - {id: cost, runs: 10, run: "${{ steps.bins.outputs.app }}",
+       parse: {regex: 'cost (?P<cost>\\d+)', units: {cost: '1'},
        better: {cost: lower}}}
 """
 WRAPPER = """#!/bin/sh
@@ -66,10 +67,10 @@ class Workspace:
         git(self.root, "add", ".")
         git(self.root, "commit", "-qm", "A state")
 
-    def compiled(self, base: str, status: int) -> Counter[str]:
+    def compiled(self, base: str, status: int, *more: str) -> Counter[str]:
         """Run a gate and return how often each crate was compiled."""
         self.log.unlink(missing_ok=True)
-        done = perfflow("gate", "flow.yaml", "--base", base, "--progress", "off", cwd=self.root)
+        done = perfflow("gate", "flow.yaml", "--base", base, "--progress", "off", *more, cwd=self.root)
         assert done.returncode == status, done.stdout + done.stderr
         return Counter(self.log.read_text().split() if self.log.exists() else [])
 
@@ -114,3 +115,31 @@ def test_a_crate_that_the_tree_holds_is_compiled_on_both_sides(compiled: Path) -
 def test_where_base_is_head_it_is_built_once(compiled: Path) -> None:
     workspace = Workspace(compiled / "root", compiled / "elsewhere")
     assert of(workspace.compiled("HEAD", 0)) == {"leaf": 1, "build_script_build": 1, "near": 1, "app": 1}
+
+
+def test_a_head_that_becomes_the_base_is_not_compiled_again(compiled: Path) -> None:
+    workspace = Workspace(compiled / "root", compiled / "elsewhere")
+    for cost in ("120", "150"):
+        workspace.print(cost)
+        workspace.commit()
+    assert of(workspace.compiled("HEAD~2", 1))["app"] == 2
+    workspace.print("190")
+    workspace.commit()
+    # The head is built where the first base was, so `near` is there.
+    assert of(workspace.compiled("HEAD~1", 1)) == {"leaf": 0, "build_script_build": 0, "near": 0, "app": 1}
+    # A base between gets a place of its own, and the head stays built.
+    assert of(workspace.compiled("HEAD~2", 1)) == {"leaf": 0, "build_script_build": 0, "near": 1, "app": 1}
+    assert of(workspace.compiled("HEAD~1", 1))["app"] == 0
+
+
+def test_what_is_built_is_not_built_again_but_on_request(compiled: Path) -> None:
+    workspace = Workspace(compiled / "root", compiled / "elsewhere")
+    workspace.print("120")
+    workspace.commit()
+    first = of(workspace.compiled("HEAD~1", 1))
+    assert of(workspace.compiled("HEAD~1", 1))["app"] == 0
+    events = (workspace.root / ".perfflow/runs/latest/events.jsonl").read_text()
+    assert events.count('"event":"reused"') == 2
+    page = (workspace.root / ".perfflow/runs/latest/report.md").read_text()
+    assert "build of base: kept from" in page
+    assert of(workspace.compiled("HEAD~1", 1, "--fresh")) == first

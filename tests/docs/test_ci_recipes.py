@@ -58,7 +58,7 @@ def test_the_recipes_are_there() -> None:
         "ci/install.sh",
         "ci/wheel.sh",
     }
-    assert len(commands()) == 8
+    assert len(commands()) == 9
 
 
 @pytest.mark.parametrize("line", commands())
@@ -104,7 +104,7 @@ def test_the_gate_has_the_history_the_cache_and_no_token_that_writes() -> None:
     }
     assert by_use["actions/checkout"]["fetch-depth"] == 0
     assert by_use["actions/checkout"]["ref"] == "${{ github.event.pull_request.head.sha }}"
-    assert by_use["actions/cache"]["path"] == "~/.cache/perfflow"
+    assert by_use["actions/cache"]["path"] == "${{ steps.kept.outputs.path }}"
     assert read(".gitlab-ci.yml")["perf"]["variables"]["GIT_DEPTH"] == "0"
     (job,) = flow["jobs"].values()
     assert job["name"] == "review:gate:perf"

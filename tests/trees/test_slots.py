@@ -12,7 +12,7 @@ import pytest
 
 from perfflow.model.errors import UserError
 from perfflow.trees.repository import Repository, open_repository
-from perfflow.trees.slots import PAIRS, Slots, open_slots
+from perfflow.trees.slots import PAIRS, Kept, Slots, open_slots
 from perfflow.trees.snapshots import at, snapshot
 from tests.trees.projects import commit, content, fingerprint, git
 
@@ -260,3 +260,55 @@ def test_what_a_killed_run_left_is_swept_when_it_is_old(repository: Repository) 
 def test_slots_know_their_project(root: Path) -> None:
     repository = open_repository(root)
     assert (repository.home / "project").read_text() == f"{root}\n"
+
+
+def test_files_that_a_cache_of_ci_brought_back_are_not_written_again(repository: Repository, slots: Slots) -> None:
+    tree = repository.tree("HEAD")
+    slots.a.switch(tree)
+    before = times(slots.a.path)
+    kept = slots.a.path.with_name("copy")
+    # A copy has other inodes and change times, as after unpacking an archive.
+    subprocess.run(["cp", "-a", str(slots.a.path), str(kept)], check=True)
+    subprocess.run(["rm", "-r", str(slots.a.path)], check=True)
+    kept.rename(slots.a.path)
+    assert slots.a.shows(tree)
+    assert slots.a.switch(tree) == ()
+    assert times(slots.a.path) == before
+
+
+def test_any_slot_may_be_that_of_the_base(root: Path, repository: Repository, slots: Slots) -> None:
+    trees = []
+    for number in range(5):
+        (root / "number").write_text(str(number))
+        trees.append(repository.tree(commit(root, f"{number}")))
+
+    def pair(base: int, head: int) -> str:
+        found = slots.pair(Kept(trees[base], "baseline", str(base)), Kept(trees[head], "candidate", str(head)))
+        for slot, number, side in zip(found, (base, head), ("baseline", "candidate"), strict=True):
+            slot.switch(trees[number])
+            slot.keep(Kept(trees[number], side, str(number), "2026-01-01T00:00:00Z"))
+        return "".join(slot.path.name for slot in found)
+
+    assert pair(0, 1) == "ab"
+    # A series: the head is the next base, and the next head is built where the first base was.
+    assert pair(1, 2) == "ba"
+    assert pair(2, 3) == "ab"
+    # Another base gets a slot of its own, and both stay.
+    assert pair(4, 3) == "cb"
+    assert pair(2, 1) == "ab"
+    assert pair(4, 1) == "cb"
+    assert slots.every[2].kept.built
+    slots.every[2].switch(trees[0])
+    assert slots.every[2].kept == Kept()
+
+
+def test_a_damaged_note_is_no_note(repository: Repository, slots: Slots) -> None:
+    tree = repository.tree("HEAD")
+    slots.a.switch(tree)
+    slots.a.keep(Kept(tree, "baseline", "key"))
+    for text in ("", "{", "[]", '{"tree": {}}', '{"outputs": 5}'):
+        slots.a.path.with_suffix(".kept").write_text(text)
+        assert slots.a.kept.key == ""
+    slots.a.clear()
+    assert not slots.a.used
+    assert slots.a.switch(tree)

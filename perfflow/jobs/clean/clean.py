@@ -1,4 +1,4 @@
-"""``perfflow clean``: remove old runs, comparisons, trees and builds of projects."""
+"""Remove what perfflow keeps: old runs and comparisons (`perfflow clean`), and the cache (`perfflow cache prune`)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from perfflow.store import run_folder
 from perfflow.store.run_cleaning import OldFolder
 from perfflow.trees import bundles
 from perfflow.trees import cleaning as tree_folders
-from perfflow.trees.cleaning import Home
+from perfflow.trees.cleaning import Home, Tree
 
 DAY = 86400.0
-KINDS = ("runs", "comparisons", "trees")
+KINDS = ("runs", "comparisons")
 IN_USE = "a run uses them"
 """Reason for keeping trees that does not count as a failure."""
 
@@ -27,8 +27,15 @@ class CleanRequest:
     kinds: tuple[str, ...] = KINDS
     days: float = 30.0
     keep: int = 10
-    everywhere: bool = False
-    """Whether to remove trees of all projects, not only of this one and of deleted projects."""
+    dry: bool = False
+
+
+@dataclass(frozen=True)
+class PruneRequest:
+    """What to remove of the cache: trees not used for ``days``, and the oldest until ``keep`` bytes are left."""
+
+    keep: float
+    days: float = 30.0
     dry: bool = False
 
 
@@ -47,7 +54,6 @@ def clean(root: Path, request: CleanRequest) -> Iterator[Removed]:
     from platformdirs import user_cache_path
 
     run_folder.require_own(root)
-    cache = user_cache_path("perfflow")
     before = time.time() - request.days * DAY
     if "runs" in request.kinds:
         old = [item for item in run_folders.runs(root)[request.keep :] if item.written <= before]
@@ -55,10 +61,29 @@ def clean(root: Path, request: CleanRequest) -> Iterator[Removed]:
         run_folders.drop_dangling_latest(root)
         yield from _each(run_folders.patches(root, {item.path for item in old}), before, dry=request.dry)
     if "comparisons" in request.kinds:
-        yield from _each(run_folders.comparisons(cache), before, dry=request.dry)
-    if "trees" in request.kinds:
-        yield from _trees(cache, root, before, request)
-        yield from _clones(cache, before, dry=request.dry)
+        yield from _each(run_folders.comparisons(user_cache_path("perfflow")), before, dry=request.dry)
+
+
+def prune(request: PruneRequest) -> Iterator[Removed]:
+    """Remove trees with their builds, one by one, of all projects: the cache is one. Trees in use are kept."""
+    from platformdirs import user_cache_path
+
+    cache = user_cache_path("perfflow")
+    before = time.time() - request.days * DAY
+    left: list[tuple[Tree, int]] = []
+    for home in tree_folders.homes(cache):
+        if home.project is None or not home.project.exists() or home.written <= before:
+            yield _home(home, dry=request.dry)
+        else:
+            left += [(tree, sum(map(run_folders.size_of, tree.folders))) for tree in tree_folders.trees(home)]
+    left.sort(key=lambda item: item[0].used)
+    total = sum(size for _, size in left)
+    for tree, size in left:
+        if tree.used <= before or total > request.keep:
+            done = _tree(tree, size, dry=request.dry)
+            total -= 0 if done.kept else size
+            yield done
+    yield from _clones(cache, before, dry=request.dry)
 
 
 def _clones(cache: Path, before: float, *, dry: bool) -> Iterator[Removed]:
@@ -76,21 +101,28 @@ def _each(found: list[OldFolder], before: float, *, dry: bool) -> Iterator[Remov
             yield _removed(item.what, item.path, item.size, dry=dry)
 
 
-def _trees(cache: Path, root: Path, before: float, request: CleanRequest) -> Iterator[Removed]:
-    for home in tree_folders.homes(cache):
-        gone = home.project is None or not home.project.exists()
-        own = home.project == root.resolve()
-        if gone or (home.written <= before and (own or request.everywhere)):
-            yield _tree(home, dry=request.dry)
-
-
-def _tree(home: Home, *, dry: bool) -> Removed:
+def _home(home: Home, *, dry: bool) -> Removed:
     what = f"trees of {home.project or 'an unknown project'}"
     size = run_folders.size_of(home.path)
-    with tree_folders.held(home) as free:
+    with tree_folders.held(home.path) as free:
         if not free:
             return Removed(what, home.path, size, IN_USE)
         return _removed(what, home.path, size, dry=dry)
+
+
+def _tree(tree: Tree, size: int, *, dry: bool) -> Removed:
+    what = f"a tree of {tree.project}"
+    with tree_folders.held(tree.path.parent.parent) as free:
+        if not free:
+            return Removed(what, tree.path, size, IN_USE)
+        try:
+            if not dry:
+                tree.forget()
+                for folder in tree.folders:
+                    run_folders.remove(folder)
+        except OSError as error:
+            return Removed(what, tree.path, size, f"{error.strerror}")
+    return Removed(what, tree.path, size)
 
 
 def _removed(what: str, path: Path, size: int, *, dry: bool) -> Removed:

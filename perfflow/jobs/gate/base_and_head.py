@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,8 @@ from perfflow.plan.coverage import metrics_of
 from perfflow.plan.plan import Planned
 from perfflow.session.attribution.blame_commits import blame
 from perfflow.session.attribution.explain_failure import explain_failure
+from perfflow.session.build_key import build_key
+from perfflow.session.clock import now
 from perfflow.session.missing_side import side_without_program
 from perfflow.session.perform import failure_of, perform_all
 from perfflow.session.progress import Nested
@@ -25,12 +27,13 @@ from perfflow.session.session import RunSession
 from perfflow.session.tree_contexts import built_with, context_in
 from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
+from perfflow.store.run_folder import own_events
 from perfflow.store.subrun import Subrun
 from perfflow.tools.adapter import Role
 from perfflow.trees.overlay import overlaid
 from perfflow.trees.repository import Repository, State
 from perfflow.trees.shared_crates import share_crates
-from perfflow.trees.slots import Slot, Slots, open_slots
+from perfflow.trees.slots import Kept, Slot, Slots, open_slots
 from perfflow.trees.snapshots import at, snapshot
 from perfflow.verdict.comparison import compare
 from perfflow.verdict.decide import rule
@@ -42,8 +45,14 @@ BASE = "base"
 class BaseAndHead:
     """Both trees of one gate. They are checked out and built when the first step needs them."""
 
-    def __init__(self, session: RunSession, repository: Repository, base: State, head: State) -> None:
+    def __init__(
+        self, session: RunSession, repository: Repository, base: State, head: State, *, fresh: bool = False
+    ) -> None:
+        """``fresh``: build both trees from nothing, whatever earlier runs have built."""
         self._session, self._repository, self._base, self._head = session, repository, base, head
+        self._fresh = fresh
+        self._of_side: dict[Side, Slot] = {}
+        self._wanted: dict[Side, Kept] = {}
         self._building = building_steps(session.context.plan)
         self._slots: Slots | None = None
         self._contexts: dict[Side, TreeContext] = {}
@@ -52,6 +61,11 @@ class BaseAndHead:
         # A resumed run builds again in both trees, which is quick if nothing changed.
         done = {name: outputs for name, outputs in session.earlier.done.items() if name not in self._building}
         session.earlier = replace(session.earlier, done=done)
+
+    def show(self, planned: Planned) -> None:
+        """Show both trees before the first step that builds. Raises Failure if they cannot be checked out."""
+        if planned.id in self._building:
+            self._shown()
 
     def session_for(self, planned: Planned) -> RunSession:
         """Return the session in which a step runs.
@@ -73,8 +87,7 @@ class BaseAndHead:
                 contexts[Side.BASELINE].outputs[planned.id] = dict(base)
                 return self._head_session
             self._build_base(planned)
-            if self._slots and not self._is_one:
-                share_crates(self._slots.a, self._slots.b)
+            share_crates(self._of_side[Side.BASELINE], self._of_side[Side.CANDIDATE])
             return self._head_session
         # Steps that compare (or check) two commands or variants have their own two sides, so they need one tree.
         return self._head_session if len(sides_of(self._session.context, planned)) == 2 else self._both
@@ -98,21 +111,23 @@ class BaseAndHead:
         blame(self._session, self._repository, self._base, self._head)
 
     def close(self) -> None:
-        """Release the slots to other runs."""
+        """Note what was built for later runs, and release the slots to other runs."""
         if self._slots:
+            for side, slot in self._of_side.items():
+                outputs = {name: self._contexts[side].outputs.get(name) for name in self._building}
+                complete = {name: dict(found) for name, found in outputs.items() if found is not None}
+                if len(complete) == len(outputs) and not slot.kept.built:
+                    slot.keep(replace(self._wanted[side], built=now(), outputs=complete))
             self._slots.close()
             self._slots = None
 
     def _shown(self) -> dict[Side, TreeContext]:
         if not self._contexts:
             try:
-                self._slots = open_slots(self._repository, self._session.context.plan.workflow.worktree.share)
-                self._show(self._slots.a, self._base)
-                if not self._is_one:
-                    self._show(self._slots.b, self._head)
+                self._take_slots()
             except UserError as error:
                 raise Failure(error.in_one_line) from error
-            for side, slot in zip(Side, (self._slots.a, self._slots.a if self._is_one else self._slots.b), strict=True):
+            for side, slot in self._of_side.items():
                 self._contexts[side] = context_in(self._session.context, slot, Settings())
             base, head = (self._contexts[side] for side in Side)
             if not self._is_one:
@@ -120,6 +135,34 @@ class BaseAndHead:
             done = {name: dict(outputs) for name, outputs in self._session.earlier.done.items()}
             self._contexts[Side.CANDIDATE].outputs.update(done)
         return self._contexts
+
+    def _take_slots(self) -> None:
+        """Show each side in a slot, and take over what earlier runs built there. Raises UserError."""
+        context = self._session.context
+        self._slots = open_slots(self._repository, context.plan.workflow.worktree.share)
+        data = next(own_events(self._session.folder.path), {}).get("data") or {}
+        for side, state in zip(Side, (self._base, self._head), strict=True):
+            key = build_key(context, self._building, state.tree, data)
+            self._wanted[side] = Kept(state.tree, side.value, key)
+        slots = self._slots.pair(*self._wanted.values())
+        self._of_side = dict(zip(Side, slots[:1] * 2 if self._is_one else slots, strict=True))
+        built: dict[Side, Mapping[str, Mapping[str, str]]] = dict(self._session.built)
+        for side, state in zip(Side, (self._base, self._head), strict=True):
+            slot = self._of_side[side]
+            if self._fresh:
+                slot.clear()
+            self._show(slot, state)
+            kept = slot.kept
+            if kept.key == self._wanted[side].key and _are_there(slot, kept.outputs):
+                slot.keep(replace(kept, side=side.value))
+                if self._building:
+                    built.setdefault(side, kept.outputs)
+                    self._session.folder.append({"event": "reused", "side": side.value, "built": kept.built})
+            else:
+                slot.keep(replace(self._wanted[side], key=""))
+        for other in self._slots.every if Side.BASELINE not in built else ():
+            share_crates(other, self._of_side[Side.BASELINE])
+        self._session.built = built
 
     @property
     def _is_one(self) -> bool:
@@ -166,6 +209,14 @@ class BaseAndHead:
             if about and ruling.is_regression:
                 return True
         return False
+
+
+def _are_there(slot: Slot, outputs: Mapping[str, Mapping[str, str]]) -> bool:
+    """Return whether all files of the slot that outputs of build steps name still exist."""
+    values = [
+        value for found in outputs.values() for value in found.values() if value.startswith(f"{slot.path}{os.sep}")
+    ]
+    return all(map(os.path.lexists, values))
 
 
 def ends(repository: Repository, base: str, head: str | None) -> tuple[str, str]:

@@ -98,6 +98,8 @@ class RunRequest:
     """The candidate's revision; None for the working tree as it is."""
     overlay: Sequence[str] = ()
     """Paths of the tree whose files both sides take from the candidate."""
+    fresh: bool = False
+    """Whether base and head are built from nothing, whatever earlier runs have built."""
     about_base: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the base for the result, if perfflow chose it."""
     cautions: Sequence[str] = ()
@@ -268,6 +270,7 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
         overlay=request.overlay,
         elsewhere=request.placement is not None,
     )
+    trees = replace(trees, fresh=request.fresh)
     expected, cautions = _expected(opened) if request.checks_noise else ([], [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:

@@ -32,6 +32,8 @@ class RunTrees:
     told: dict[str, Any] | None = None
     unsure: tuple[str, ...] = ()
     """Warnings about files that the trees may lack."""
+    fresh: bool = False
+    """Whether both trees are built from nothing, whatever earlier runs have built."""
 
     def cautions(self) -> list[str]:
         """Return the warnings about the trees."""
@@ -158,7 +160,7 @@ def working_in(wanted: RunTrees, session: RunSession) -> Iterator[None]:
     if wanted.base and wanted.head:
         from perfflow.jobs.gate.base_and_head import BaseAndHead
 
-        session.trees = BaseAndHead(session, wanted.repository, wanted.base, wanted.head)
+        session.trees = BaseAndHead(session, wanted.repository, wanted.base, wanted.head, fresh=wanted.fresh)
     else:
         from perfflow.jobs.optimize.optimize import Optimizer
         from perfflow.plan.optimize_stage import stage_plan
