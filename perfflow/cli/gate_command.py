@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 from click.core import ParameterSource
 
@@ -28,6 +30,13 @@ def _options() -> list[click.Parameter]:
             help="Use head's files under this path on both sides, such as benchmarks that base lacks; may be repeated.",
         ),
         click.Option(
+            ["--again"],
+            is_flag=False,
+            flag_value="latest",
+            metavar="[RUN]",
+            help="Measure further what is undecided in a gate that ended (default: the latest), and judge it again.",
+        ),
+        click.Option(
             ["--fresh"],
             is_flag=True,
             help="Build base and head from nothing, also if earlier runs have built them.",
@@ -49,17 +58,20 @@ def _options() -> list[click.Parameter]:
     return found
 
 
-def _gate(*, base_results: str | None, across_machines: bool, fail_on: str | None, **options: object) -> int:
+def _gate(
+    *, base_results: str | None, across_machines: bool, fail_on: str | None, again: str | None, **options: object
+) -> int:
+    if again is not None:
+        if options["resume"]:
+            raise UserError.of("--again and --resume exclude each other", "leave out one of them")
+        options |= {"resume": again, "again": True}
     given = click.get_current_context().get_parameter_source("base")
     bases = {"--base": given is not ParameterSource.DEFAULT, "--against": options["against"]}
     named = [name for name, is_given in {**bases, "--base-results": base_results is not None}.items() if is_given]
     if len(named) > 1:
         raise UserError.of(f"{' and '.join(named)} exclude each other: each names a base", "leave out all but one")
-    if base_results is not None and options["overlay"]:
-        raise UserError.of("--overlay changes the base's tree, and --base-results measures no base", "leave it out")
-    if base_results is not None and options["shard"]:
-        raise UserError.of("--base-results compares all benchmarks at once", "leave out --shard")
     if base_results is not None:
+        _require_one_tree({"overlay": options["overlay"], "shard": options["shard"], "again": again})
         return stored_gate.gate(stored_gate.StoredBaseOptions(base_results, across_machines, fail_on), options)
     for name, is_given in (("--across-machines", across_machines), ("--fail-on", fail_on)):
         if is_given:
@@ -75,6 +87,14 @@ def _gate(*, base_results: str | None, across_machines: bool, fail_on: str | Non
     # click declares the callback as optional.
     status: int = run_command.command.callback(apply=False, **options)  # type: ignore[misc]
     return status
+
+
+def _require_one_tree(options: Mapping[str, object]) -> None:
+    """Raise UserError for an option that a gate against stored results, which measures only head, does not have."""
+    for name, value in options.items():
+        if value:
+            text = f"--{name} does not apply to stored results: only head is measured here, as a whole"
+            raise UserError.of(text, f"leave out --{name}, or compare with --base")
 
 
 command = click.Command(

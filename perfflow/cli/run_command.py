@@ -104,6 +104,7 @@ def command(
     against: str | None = None,
     overlay: tuple[str, ...] = (),
     fresh: bool = False,
+    again: bool = False,
 ) -> int:
     """Run WORKFLOW: a file, or the name of a workflow in ./workflows or in the library.
 
@@ -154,6 +155,7 @@ def command(
         budget=total,
         times_all=times_all,
         fresh=fresh,
+        again=again,
         **chosen,
     )
     with detached(words, place), shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:

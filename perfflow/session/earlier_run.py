@@ -11,10 +11,14 @@ from perfflow.machine.facts import IDENTITY, facts
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass
 from perfflow.model.secrets import MASK
+from perfflow.session.conclude import record_of_events
 from perfflow.store import run_folder
 from perfflow.store.record import Record
+from perfflow.verdict.judge import judge
 
 _DONE = ("done", "cached")
+_OPEN = ("unproven", "not measured")
+"""Decisions of rows, and statuses of targets, that more samples may change."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,27 @@ def earlier(path: Path, digest: str, selected: frozenset[str], *, elsewhere: boo
         done = {name: outputs for name, outputs in done.items() if not any(MASK in text for text in outputs.values())}
         seed = int(record.run.seed)
     return Earlier(seed, {name: outputs for name, outputs in done.items() if name in selected}, samples, files)
+
+
+def undecided(path: Path) -> frozenset[str]:
+    """Return the steps of a gate that ended whose benchmarks or targets are not all decided.
+
+    Raises UserError for a run that has not ended, or that other machines measured, and if everything is decided: then
+    there is nothing to measure.
+    """
+    record = record_of_events(path)
+    if not record.ended:
+        raise UserError.of(f"{path}: this run was not finished", "resume it with --resume, then use --again")
+    if record.jobs:
+        raise UserError.of(f"{path}: other machines measured this run", "measure the part there, and merge again")
+    result = judge(record, record.criteria)
+    rows = [row for row in result.benchmarks if row.gating and row.decision in _OPEN and row.level is None]
+    names = {row.name for row in rows} | {item.benchmark for item in result.targets if item.status in _OPEN}
+    steps = {row.step for row in result.benchmarks if row.name in names}
+    failed = {name for name, step in record.steps.items() if step.status not in (*_DONE, "skipped")}
+    if not steps and not failed:
+        raise UserError.of(f"{path}: everything in this run is decided", "for a new measurement, leave out --again")
+    return frozenset(steps | failed)
 
 
 def trees(path: Path) -> Mapping[str, Any]:

@@ -103,4 +103,4 @@ def test_a_resumed_gate_keeps_its_overlay(project: Path) -> None:
 def test_stored_results_have_no_tree_to_overlay(project: Path) -> None:
     done = perfflow("gate", "flow.yaml", "--base-results", "main", "--overlay", "bench", cwd=project)
     assert done.returncode == 2
-    assert "--base-results measures no base" in done.stderr
+    assert "--overlay does not apply to stored results" in done.stderr

@@ -81,6 +81,8 @@ class RunRequest:
     out: Path | None = None
     resume: Path | None = None
     """Folder of an interrupted run to resume."""
+    again: bool = False
+    """Whether ``resume`` is a gate that ended, of which only what is undecided is measured further."""
     seed: int | None = None
     lock_timeout: float = 1800.0
     checks_noise: bool = True
@@ -323,6 +325,9 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     earlier = (
         earlier_run.earlier(folder.path, digest(opened), steps, elsewhere=elsewhere) if request.resume else Earlier()
     )
+    if request.again:
+        left = earlier_run.undecided(folder.path)
+        earlier = replace(earlier, done={name: told for name, told in earlier.done.items() if name not in left})
     context = users_tree(opened, folder, earlier.seed if request.resume else request.seed, typed=request.typed)
     context.layouts = _layouts(opened)
     if request.resume:
