@@ -17,6 +17,7 @@ from perfflow.model.readings import Side
 from perfflow.model.secret_names import is_harmless, is_secret
 from perfflow.model.secrets import Secrets
 from perfflow.plan import matrix
+from perfflow.plan.matrix import Cell
 from perfflow.plan.plan import Plan, Planned
 from perfflow.workflow.expression_text import ExpressionError, as_text
 from perfflow.workflow.expressions import render
@@ -120,15 +121,15 @@ class StepOutputs(Mapping[str, Any]):
     The bare id of a matrix step is its first cell that agrees with the cell of the expression. A full id is one cell.
     """
 
-    def __init__(self, context: TreeContext, planned: Planned) -> None:
-        self._context, self._planned = context, planned
+    def __init__(self, context: TreeContext, cell: Cell) -> None:
+        self._context, self._cell = context, cell
 
     def __getitem__(self, name: str) -> dict[str, Any]:
         plan = self._context.plan
         whole = plan.by_id.get(name)
         for other in (whole,) if whole else plan.cells_of(name):
             known = self._known(other)
-            if known is not None and (whole or matrix.shared(self._planned.cell, other.cell)):
+            if known is not None and (whole or matrix.shared(self._cell, other.cell)):
                 return {"outputs": known}
         raise KeyError(name)
 
@@ -138,19 +139,29 @@ class StepOutputs(Mapping[str, Any]):
 
     def __iter__(self) -> Iterator[str]:
         known = [other for other in self._context.plan.steps if self._known(other) is not None]
-        agreeing = (other.step.id for other in known if matrix.shared(self._planned.cell, other.cell))
+        agreeing = (other.step.id for other in known if matrix.shared(self._cell, other.cell))
         return iter(dict.fromkeys((*(other.id for other in known), *agreeing)))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
+def compares_cells(context: TreeContext) -> bool:
+    """Return whether ``compare: KEY`` compares the cells of a step: two trees are compared cell by cell."""
+    return context.slot is None
+
+
 def variables_of(
-    context: TreeContext, planned: Planned, side: Side = Side.BASELINE, ops: int | None = None
+    context: TreeContext, planned: Planned, side: Side | None = None, ops: int | None = None
 ) -> dict[str, Any]:
-    """Return the variables of an expression of ``planned``, with the ``env`` of its processes."""
+    """Return the variables of an expression of ``planned``, with the ``env`` of its processes.
+
+    ``side``: that of a process; None for what the step has once, such as its condition.
+    """
     candidate = planned.step.candidate if side is Side.CANDIDATE else None
-    variables = {**context.variables, "matrix": dict(planned.cell), "steps": StepOutputs(context, planned)}
+    against = planned.against if side is Side.BASELINE and compares_cells(context) else None
+    cell = planned.cell if against is None else against
+    variables = {**context.variables, "matrix": dict(cell), "steps": StepOutputs(context, cell)}
     if candidate:
         variables["params"] = {**variables["params"], **candidate.params}
     if ops is not None:
@@ -159,7 +170,9 @@ def variables_of(
     return variables
 
 
-def environment(context: TreeContext, planned: Planned, side: Side, variables: Mapping[str, Any]) -> dict[str, str]:
+def environment(
+    context: TreeContext, planned: Planned, side: Side | None, variables: Mapping[str, Any]
+) -> dict[str, str]:
     """Return a process's environment; later layers win: user, workflow, defaults, stage, step, candidate, settings."""
     env = dict(context.inherited)
     workflow, step = context.plan.workflow, planned.step

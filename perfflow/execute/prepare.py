@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from perfflow.execute import programs
 from perfflow.execute.child import PIPE, find_program
-from perfflow.execute.context import TreeContext, note_lock, variables_of
+from perfflow.execute.context import TreeContext, compares_cells, note_lock, variables_of
 from perfflow.model.errors import StepError
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
@@ -86,10 +86,11 @@ class Ready:
 
 
 def sides_of(context: TreeContext, planned: Planned) -> tuple[Side, ...]:
-    """Return both sides if the step, or the step it watches, compares two commands, settings or variants."""
+    """Return both sides if the step, or the step it watches, compares two commands, settings, variants or cells."""
     source = context.plan.by_id[planned.watches] if planned.watches else planned
     two = source.step.candidate or source.step.variants or planned.step.candidate or planned.step.variants
-    return (Side.BASELINE, Side.CANDIDATE) if two else (Side.BASELINE,)
+    cells = source.against and compares_cells(context)
+    return (Side.BASELINE, Side.CANDIDATE) if two or cells else (Side.BASELINE,)
 
 
 def ready(

@@ -139,6 +139,8 @@ class StepResult(ResultPart):
     """Whether it was ended, or not started, because the time of the whole command was over."""
     scaling: dict[str, Any] | None = None
     """For one size of a benchmark whose growth is fitted: the key, the size, its name, and the name of all sizes."""
+    axis: dict[str, str] | None = None
+    """For one cell of a step with `compare`: the key, its value, the first value, its name, and the name of all."""
     scenario: str = ""
     confirms: list[str] = []
     precision: str = ""

@@ -11,10 +11,10 @@ from perfflow.model.targets import Target, crossing_hint, matches, read_key
 from perfflow.model.units import UnitError
 from perfflow.plan import requirements, runs_on
 from perfflow.plan.cell_globs import confirmed_by, expected_of
+from perfflow.plan.cells_of_one import scaling_of
 from perfflow.plan.follow_up_errors import is_in_doubt
 from perfflow.plan.hierarchy import COMPUTE_FIRST, ORDER, check_hierarchy
 from perfflow.plan.plan import Plan, Planned, counted_source, may_both_match, may_have, stands_for_suite
-from perfflow.plan.scaling import scaling_of
 from perfflow.tools import registry
 from perfflow.tools.adapter import Role
 from perfflow.workflow.checks import each_step
@@ -105,7 +105,7 @@ def _check_target(draft: Draft, plan: Plan, target: Target) -> None:
     elif target.statistic in COMPARED_STATISTICS and not _is_compared(plan, able):
         if not _allowed(draft, ONE_SIDED):
             message = f"`{target.statistic}` of `{target.benchmark}` needs two sides, but the workflow has only one"
-            hint = "add `candidate` or `variants` to the step; `perfflow gate` compares two revisions"
+            hint = "add `candidate`, `variants` or `compare` to the step; `perfflow gate` compares two revisions"
             draft.warn(loc, message, hint, key=True, rule=ONE_SIDED)
     elif target.statistic == "growth" and not any(item.step.scaling for item in able):
         message = "a target on growth needs `scaling`, the matrix key over which growth is fitted"
@@ -118,7 +118,7 @@ def _is_compared(plan: Plan, able: list[Planned]) -> bool:
     """Return whether one of the steps compares two sides, or candidates of the workflow are compared with its code."""
     if any(item.role in (Role.CANDIDATE, Role.COMPARE) for item in plan.steps):
         return True
-    return any(item.step.candidate or item.step.variants for item in able)
+    return any(item.step.candidate or item.step.variants or item.against for item in able)
 
 
 def _is_per_operation(item: Planned, plan: Plan) -> bool:

@@ -14,9 +14,9 @@ from dataclasses import field, replace
 from perfflow.model.errors import UserError
 from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
+from perfflow.plan.cells_of_one import scaling_of
 from perfflow.plan.plan import EVERY, Plan, Planned, profiles_several
 from perfflow.plan.runs_on import ANYWHERE, Place, place_of
-from perfflow.plan.scaling import scaling_of
 from perfflow.tools.adapter import Role
 from perfflow.workflow.roles import names_its_own_benchmarks
 
@@ -296,7 +296,7 @@ def _suite_of(items: Sequence[Planned]) -> Planned | None:
 def _can_be_shared_out(item: Planned) -> bool:
     """Return whether the benchmarks of a step can be measured separately: each runs alone, and none needs another."""
     step = item.step
-    if step.variants or step.scaling or step.runs is not None:
+    if step.variants or step.scaling or step.axis or step.runs is not None:
         return False
     several = names_its_own_benchmarks(step) or "*" in item.benchmark
     return item.tool is not None and item.tool.can_list and several

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfflow.workflow.expression_text import OPEN, ExpressionError
@@ -84,15 +84,27 @@ def _scalar(key: str, text: Scalar, value: object) -> Scalar:
 
 def _agrees(cell: Cell, other: Cell) -> bool:
     # True equals 1 in Python, but not in a workflow.
-    return all(key in cell and _text(cell[key]) == _text(value) for key, value in other.items())
+    return all(key in cell and text(cell[key]) == text(value) for key, value in other.items())
 
 
 def suffix(cell: Cell) -> str:
     """Return ``[k=v,l=w]``, or '' for an empty cell."""
-    return f"[{','.join(f'{key}={_text(value)}' for key, value in cell.items())}]" if cell else ""
+    return f"[{','.join(f'{key}={text(value)}' for key, value in cell.items())}]" if cell else ""
 
 
-def _text(value: Scalar) -> str:
+def first_of(key: str, cell: Cell, cells: Sequence[Cell]) -> Cell | None:
+    """Return the first cell that differs from ``cell`` only in ``key``; None if it is this one, or without a key."""
+    bare = _without(key, cell)
+    first = next((other for other in cells if key in other and _without(key, other) == bare), cell)
+    return None if not key or first == cell else first
+
+
+def _without(key: str, cell: Cell) -> Cell:
+    return {name: value for name, value in cell.items() if name != key}
+
+
+def text(value: Scalar) -> str:
+    """Return a value as the names of cells show it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -49,6 +49,8 @@ class Planned:
     ``needs`` has the steps that it names, ``after`` the steps before it in the file. ``benchmark`` is the name of its
     benchmark, or '' if it has none. ``watches`` is the measuring step whose command, or whose suite, a profiler without
     a command runs. ``for_targets``: perfflow added the step, and it counts only benchmarks with targets on its figures.
+    ``against`` is the cell with which this one is compared if one tree is measured: that of the first value of the
+    matrix key of ``compare``; None for that cell itself, and without ``compare``.
     """
 
     id: str
@@ -63,6 +65,7 @@ class Planned:
     benchmark: str = ""
     watches: str = ""
     for_targets: bool = False
+    against: Cell | None = None
 
     @property
     def pattern(self) -> str:
@@ -202,6 +205,7 @@ def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
                 needs=tuple(_needed(draft, step, cells)),
                 after=() if step.needs is not None else before,
                 benchmark=_benchmark(draft, stage, step, cell, params),
+                against=matrix.first_of(step.axis, cell, cells[step.id]),
             )
         # A step with `needs` may start early, so the next step waits for it and for all steps before it.
         before = (*before, *own) if step.needs is not None or not own else tuple(own)

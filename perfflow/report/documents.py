@@ -19,6 +19,7 @@ def report_of(page: Page) -> Document:
 def _report(page: Page) -> Iterator[Section]:
     yield sections.opening(page)
     yield from sections.red_gate(page)
+    yield from sections.by_cell(page)
     yield from sections.reasons(page)
     yield from sections.compared(page)
     yield from sections.benchmarks(page)

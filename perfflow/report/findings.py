@@ -16,6 +16,7 @@ from perfflow.verdict.row_text import estimate_of, failure
 if TYPE_CHECKING:
     from perfflow.report.advice import Action, Routed
     from perfflow.report.blame import Blame
+    from perfflow.report.by_cell import ByCell
     from perfflow.report.gate_table import GateLine
     from perfflow.report.impact import Impact
     from perfflow.report.red_gate import RedGate
@@ -51,6 +52,8 @@ class Findings:
     routes: tuple[Routed, ...]
     culprits: tuple[Culprit, ...]
     explained: tuple[str, ...]
+    by_cell: tuple[ByCell, ...]
+    """What changed with which value of the key of ``compare``."""
     red: RedGate | None
     """The first lines of a gate that fails by its rows; None for other runs."""
     others: Mapping[str, int]
@@ -63,10 +66,11 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
     routes = _routes(result)
     if not is_gate(result):
         others = {"recommendations": advice.others}
-        return Findings(None, None, (), advice.shown, (), (), routes, (), (), None, others)
+        return Findings(None, None, (), advice.shown, (), (), routes, (), (), (), None, others)
     # Imported late, since most runs measure one tree and need none of these.
     from perfflow.report.advice import actions_of
     from perfflow.report.blame import blame_of, place_of
+    from perfflow.report.by_cell import by_cell
     from perfflow.report.gate_table import gates_of
     from perfflow.report.impact import impact_of
     from perfflow.report.red_gate import red_gate
@@ -82,7 +86,9 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
     culprits = truncated(list(causes.values())).each(
         lambda items: _culprit(items, failing[items[0].benchmark, items[0].metric], criteria)
     )
+    cells = truncated(list(by_cell(result, criteria)))
     tables: dict[str, Truncated[Any]] = {
+        "by_cell": cells,
         "regressed": summary.regressed,
         "accepted": summary.accepted,
         "refuted": summary.refuted,
@@ -105,6 +111,7 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
         routes=routes,
         culprits=culprits.shown,
         explained=tuple(failure(failing[key], criteria) for key in keys),
+        by_cell=cells.shown,
         red=red_gate(result, criteria),
         others={name: table.others for name, table in tables.items()},
     )

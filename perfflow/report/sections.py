@@ -72,6 +72,16 @@ def red_gate(page: Page) -> Iterator[Section]:
     yield Section("", tuple(blocks))
 
 
+def by_cell(page: Page) -> Iterator[Section]:
+    """Yield what changed with which value of the key of ``compare``, such as a compiler."""
+    rows = page.findings.by_cell
+    for key in dict.fromkeys(row.key for row in rows):
+        items = tuple((named(row.benchmark), ": ", quoted(row.text)) for row in rows if row.key == key)
+        yield Section("", (Prose(("By ", named(key), ":")), Bullets(items)))
+    if left := _others(page, "by_cell"):
+        yield Section("", more(left))
+
+
 def _cause(item: Culprit) -> Text:
     """Return a blamed function: its benchmarks, its change, its place, its share of the change, and its commit."""
     others = f" {item.others}" if item.others else ""

@@ -75,6 +75,12 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     )
     warned = RowGroup(_noted(page.warned, width), page.others["warned"], MOST_LINES, least=1, what="warnings")
     comparisons, samples = _comparisons(page, width - growth), _samples(page, width - growth)
+    cells_of_one = RowGroup(
+        [_wrapped(f"  by {item.key}: ", f"{item.benchmark}: {item.text}", width) for item in page.findings.by_cell],
+        page.findings.others.get("by_cell", 0),
+        MOST_LINES,
+        what="benchmarks",
+    )
     median_note = RowGroup([_wrapped("  note: ", page.median_note, width)] if page.median_note else [], least=0)
     figures = _figures(page, width - growth)
     hotspots = RowGroup(
@@ -102,14 +108,14 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
         [RowGroup([_head(page, width)]), culprits, reasons, failed, warned, skipped],
         [RowGroup([_wrapped(_SIDES[name], text, width) for name, text in page.sides])],
         [requirements],
-        [comparisons, median_note, figures],
+        [comparisons, cells_of_one, median_note, figures],
         [samples],
         [tries, taking],
         [hotspots, cautions],
         [RowGroup([*gate, *following]), evidence, RowGroup([_whole(f"report: {where}", width)] if where else [])],
     ]
     details = (evidence, median_note, hotspots, tries, figures, samples, cautions)
-    giving_way = (*details, failed, warned, reasons, skipped, comparisons, culprits)
+    giving_way = (*details, failed, warned, reasons, skipped, comparisons, cells_of_one, culprits)
     yield from folded(blocks, giving_way, MOST_ROWS)
 
 

@@ -13,8 +13,8 @@ from perfflow.library.pinned import PROJECT
 from perfflow.model.plain_data import to_json
 from perfflow.model.version import VERSION
 from perfflow.plan.cell_globs import confirmed_by, expected_of
+from perfflow.plan.cells_of_one import axis_of, scaling_of
 from perfflow.plan.plan import Plan, Planned
-from perfflow.plan.scaling import scaling_of
 from perfflow.session.clock import now
 from perfflow.session.open_workflow import Opened
 from perfflow.store.receipts import files as receipt_files
@@ -119,6 +119,7 @@ def planned_step(item: Planned, params: Mapping[str, Any], *, selected: bool) ->
         technique=step.technique or "" if candidate else None,
         why=step.why or "" if candidate else None,
         scaling=scaling_of(item, params),
+        axis=axis_of(item, params),
         scenario=step.scenario or "",
         confirms=tuple(confirmed_by(item, params)),
         precision=(step.work.precision if step.work else None) or "",

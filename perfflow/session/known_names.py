@@ -13,8 +13,8 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.similar import nearest_of
 from perfflow.model.targets import Names, crossing_hint, is_chosen, is_named, matches
+from perfflow.plan.cells_of_one import scaling_of
 from perfflow.plan.plan import Plan, Planned, has_command, stands_for_suite
-from perfflow.plan.scaling import scaling_of
 from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft

@@ -148,6 +148,20 @@ class Scaling:
 
 
 @dataclass(frozen=True)
+class Axis:
+    """One cell of a step with ``compare: KEY``: key, value, own name, and the common name of all values.
+
+    ``first`` is the first value, which is the baseline of the others if one tree is measured.
+    """
+
+    key: str
+    value: str
+    first: str
+    cell: str
+    of: str
+
+
+@dataclass(frozen=True)
 class PlannedStep:
     """A planned step. ``technique`` and ``why`` are those of a candidate, None for other steps.
 
@@ -169,6 +183,7 @@ class PlannedStep:
     technique: str | None = field(default=None, metadata=SPARSE)
     why: str | None = field(default=None, metadata=SPARSE)
     scaling: Scaling | None = field(default=None, metadata=SPARSE)
+    axis: Axis | None = field(default=None, metadata=SPARSE)
     scenario: str = field(default="", metadata=SPARSE)
     confirms: tuple[str, ...] = field(default=(), metadata=SPARSE)
     precision: str = field(default="", metadata=SPARSE)

@@ -1,16 +1,18 @@
-"""Check the keys ``scaling``, ``scenario``, ``confirms`` and ``variants`` of a step."""
+"""Check the keys ``scaling``, ``scenario``, ``confirms``, ``variants`` and ``compare`` of a step."""
 
 from __future__ import annotations
 
 from perfflow.model.similar import did_you_mean
 from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
+from perfflow.workflow.expression_text import OPEN
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Matrix, Scalar, Step
 from perfflow.workflow.roles import is_suite, names_its_own_benchmarks, role_of
 
 LEAST_SIZES = 3
 """Fewest sizes from which growth can be fitted."""
+_COMPARED = "matrix: {cc: [gcc, clang]}, compare: cc"
 _EXAMPLE = "matrix: {size: [100, 1000, 10000]}, scaling: size"
 
 
@@ -23,10 +25,35 @@ def check(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
             if getattr(step, key) is not None:
                 hint = "use it with a tool that measures, or with `run` and `parse`"
                 draft.complain((*loc, key), f"`{key}` on a step that does not measure", hint, key=True)
+        if step.axis:
+            hint = "`compare: KEY` compares the cells of a `matrix` of a step that measures"
+            draft.complain((*loc, "compare"), "`compare` on a step that does not measure", hint, key=True)
         return
     _check_scaling(draft, step, loc)
     _check_confirms(draft, step, loc)
     _check_variants(draft, step, loc)
+    _check_compare(draft, step, loc)
+
+
+def _check_compare(draft: Draft, step: Step, loc: Loc) -> None:
+    key, place = step.axis, (*loc, "compare")
+    if not key or draft.wrong_keys((*loc, "matrix")):
+        return
+    if step.matrix is None:
+        if "matrix" not in draft.wrong_keys(loc):
+            draft.complain(place, "`compare` needs a `matrix` with the key", _COMPARED, key=True)
+    elif not (values := _values(step.matrix, key)):
+        hint = did_you_mean(key, step.matrix.axes, "matrix keys")
+        draft.complain(place, f"`compare`: the matrix has no key `{key}`", hint, find=key)
+    elif len(values) == 1 and not (isinstance(values[0], str) and OPEN in values[0]):
+        draft.complain(place, f"`compare`: matrix key `{key}` has one value only", "add a second value", find=key)
+    for other in ("candidate", "variants"):
+        if getattr(step, other) is not None:
+            hint = "split it into two steps, one for each comparison"
+            draft.complain(place, f"a step cannot have both `compare` and `{other}`", hint, key=True)
+    if step.scaling == key:
+        hint = "sizes are not compared with each other: compare another key"
+        draft.complain(place, f"`compare` and `scaling` of the same matrix key `{key}`", hint, key=True)
 
 
 def _check_scaling(draft: Draft, step: Step, loc: Loc) -> None:

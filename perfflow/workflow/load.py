@@ -187,7 +187,7 @@ def _steps(draft: Draft, stage: str, data: Any) -> Iterator[Step]:
         yield step if step.id == own else step.model_copy(update={"id": own})
 
 
-_NOT_TIMED = frozenset({"uses", "parse", "assert", "compare"})
+_NOT_TIMED = frozenset({"uses", "parse", "assert"})
 """Keys of a step of a measuring stage whose ``run`` or ``argv`` is not timed."""
 
 
@@ -197,7 +197,8 @@ def _mark_timed(step: Step, written: object) -> None:
     written: the step's data, since keys with mistakes are missing in ``step``.
     """
     does = step.run is not None or step.argv is not None
-    if does and isinstance(written, dict) and not written.keys() & _NOT_TIMED and not step.background:
+    compares = bool(step.compare) and not step.axis
+    if does and isinstance(written, dict) and not (written.keys() & _NOT_TIMED or step.background or compares):
         step.time()
 
 

@@ -237,6 +237,10 @@ class Matrix(BaseModel):
         return self.__pydantic_extra__
 
 
+ORIGINAL = "baseline"
+"""The value of ``compare`` for the original code, with which the kept candidates are compared."""
+
+
 class Step(WorkflowPart):
     """One command or one tool call."""
 
@@ -303,7 +307,11 @@ class Step(WorkflowPart):
     assert_: dict[str, Any] | None = Field(None, description="metric -> requirement; makes the step a check")
     candidate: Candidate | None = Field(None, description="candidate to compare with, the step being the baseline")
     variants: Variants | None = Field(None, description="two variants of the suite's benchmarks to compare")
-    compare: Literal["baseline"] | None = Field(None, description="compare the kept candidates with the original code")
+    compare: str | None = Field(
+        None,
+        description="matrix key whose first value is the baseline of its other values; or `baseline`: compare the kept "
+        "candidates with the original code",
+    )
     confirm: int | None = Field(
         None, ge=1, le=10, description="number of times a regression must be confirmed by fresh pairs"
     )
@@ -330,6 +338,12 @@ class Step(WorkflowPart):
     propose: str | None = Field(None, description="program that receives a brief and edits the tree")
     _declared: Any = PrivateAttr(None)
     _timed: bool = PrivateAttr(False)
+
+    @property
+    def axis(self) -> str:
+        """The matrix key whose values are compared, '' for none."""
+        is_key = self.compare != ORIGINAL or (self.matrix is not None and ORIGINAL in self.matrix.axes)
+        return self.compare if self.compare and is_key else ""
 
     @property
     def timed(self) -> bool:

@@ -71,7 +71,7 @@ def role_of(step: Step, stage: str, workflow: Workflow) -> Role:
     """Return the role of a step; in a check stage a plain command is a correctness check, unless it is a service."""
     if stage == CANDIDATES_STAGE:
         return Role.CANDIDATE
-    if step.compare:
+    if step.compare and not step.axis:
         return Role.COMPARE
     if step.uses == AUTO:
         return Role.PROFILE

@@ -27,7 +27,7 @@ from perfflow.workflow.shape import keys_of, read_options
 
 _MOVE = "a stage that measures times `run`; if the step prepares something, move it to the stage `build`"
 _STREAMS = ("discard", "pipe")
-_CHANGES = ("compare", "patch", "ref", "propose", "params")
+_CHANGES = ("patch", "ref", "propose", "params")
 
 
 def check(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
@@ -85,7 +85,7 @@ def _check_action(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
     for other in doing[1:]:
         message = f"a step cannot have both `{doing[0]}` and `{other}`"
         draft.complain((*loc, other), message, "split it into two steps", key=True)
-    other_ways = [getattr(step, key) for key in _CHANGES]
+    other_ways = [step.compare and not step.axis, *(getattr(step, key) for key in _CHANGES)]
     changes = stage == CANDIDATES_STAGE and (step.env or step.matrix)
     # An invalid key may be the one that defines the action.
     if not doing and not any(other_ways) and not changes and not step.with_ and not draft.wrong_keys(loc):

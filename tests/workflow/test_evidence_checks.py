@@ -1,4 +1,4 @@
-"""Problems of ``scaling``, ``scenario``, ``confirms`` and ``variants``, and their places."""
+"""Problems of ``scaling``, ``scenario``, ``confirms``, ``variants`` and ``compare``, and their places."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ TWO = """stages:
         (", matrix: {n: [0, 1, 2]}, scaling: n", "0 under matrix key `n` is not a size"),
         (", matrix: {n: [1, 2, true]}, scaling: n", "true under matrix key `n` is not a size"),
         (", matrix: {n: [10, 100]}, scaling: n", "`scaling` over `n` has 2 sizes, but needs at least 3"),
+        (", compare: cc", "`compare` needs a `matrix` with the key"),
+        (", matrix: {cc: [gcc, clang]}, compare: c", "`compare`: the matrix has no key `c`"),
+        (", matrix: {cc: [gcc]}, compare: cc", "`compare`: matrix key `cc` has one value only"),
+        (", matrix: {cc: [a, b]}, compare: cc, candidate: x", "a step cannot have both `compare` and `candidate`"),
+        (", matrix: {n: [1, 2, 3]}, scaling: n, compare: n", "`compare` and `scaling` of the same matrix key `n`"),
         (", confirms: x", "`confirms` needs `scenario: realistic`"),
         (", scenario: synthetic, confirms: [x]", "`confirms` needs `scenario: realistic`"),
         (", variants: {baseline: '*/a', candidate: '*/b'}", "`variants` on a step that measures one benchmark"),
@@ -58,6 +63,7 @@ def test_variants_that_cannot_be_paired_are_refused(variants: str, message: str,
     [
         BENCH % ", matrix: {n: [1, 2], include: [{n: 4}]}, scaling: n",
         BENCH % ", matrix: {n: [0.5, 1, 2], kind: [a, b]}, scaling: n",
+        BENCH % ", matrix: {cc: [gcc, clang], n: [1, 2, 4]}, compare: cc, scaling: n",
         SUITE % ", variants: {baseline: '*/a', candidate: '*/b'}",
         SUITE % ", variants: {baseline: 'a/*', candidate: 'b/*'}, benchmark: 'core/*'",
         TWO % (", scenario: synthetic", ", scenario: realistic, confirms: [sm*]"),
@@ -68,6 +74,13 @@ def test_what_is_right_is_not_complained_of(text: str, tmp_path: Path) -> None:
     found = opened(tmp_path, text)
     assert said(found) == []
     assert found.unavailable == ()
+
+
+def test_compare_needs_a_step_that_measures(tmp_path: Path) -> None:
+    text = "stages: {build: [{id: make, run: make, matrix: {cc: [a, b]}, compare: cc}]}\n"
+    assert [text.partition(" ")[2] for text in said(opened(tmp_path, text))] == [
+        "`compare` on a step that does not measure"
+    ]
 
 
 def test_what_is_confirmed_must_be_there(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ class BaseAndHead:
             share_crates(self._of_side[Side.BASELINE], self._of_side[Side.CANDIDATE])
             return self._head_session
         # Steps that compare (or check) two commands or variants have their own two sides, so they need one tree.
-        return self._head_session if len(sides_of(self._session.context, planned)) == 2 else self._both
+        return self._head_session if len(sides_of(contexts[Side.CANDIDATE], planned)) == 2 else self._both
 
     def why_not(self, planned: Planned) -> str:
         """Return why a gate skips a step, or ''.

@@ -99,7 +99,7 @@ def _sections(
     page: Page, result: Result, criteria: Criteria, order: TakingOrder, profiles: Sequence[StackProfile]
 ) -> Iterator[tuple[str, tuple[PagePart, ...]]]:
     """Yield the sections by importance: reasons, requirements, changes, then their explanation."""
-    yield from _plain(chain(sections.red_gate(page), sections.reasons(page)))
+    yield from _plain(chain(sections.red_gate(page), sections.by_cell(page), sections.reasons(page)))
     yield "Requirements Met", tuple(_requirements(page))
     yield from _plain(sections.compared(page))
     yield "Benchmarks", tuple(_benchmarks(page))

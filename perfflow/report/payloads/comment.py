@@ -78,6 +78,7 @@ def _comment(draft: Draft) -> Iterator[Section]:
     page = draft.page
     yield sections.opening(page)
     yield from sections.red_gate(page)
+    yield from sections.by_cell(page)
     yield from sections.reasons(page)
     if page.verdict == "ERROR":
         text = "Not everything was measured. A benchmark that is missing below may have changed."

@@ -119,7 +119,7 @@ def _steps(draft: Draft) -> Iterator[Draft]:
     failed = tuple(check for check in page.checks if check[2] != "passed")
     yield (draft := _cut(draft, "passed checks", checks=failed))
     yield (draft := _cut(draft, "profiles and candidates", joined=(), profiles=(), counters=None, ledger=None))
-    found = replace(found, summary=None, blame=None, impact=(), recommendations=(), red=None)
+    found = replace(found, summary=None, blame=None, impact=(), recommendations=(), by_cell=(), red=None)
     yield (draft := _cut(draft, "regressions, hotspots and recommendations", findings=found))
     failing = tuple(row for row in kept if is_failing(row))
     unmet = tuple(row for row in page.requirements if row.status != "met")

@@ -1,4 +1,4 @@
-"""``scaling: KEY``: the cells of a numeric matrix key are sizes of one benchmark, over which growth is fitted."""
+"""Cells of one benchmark: ``scaling: KEY`` fits growth over a matrix key, ``compare: KEY`` compares its values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from perfflow.plan import matrix
 from perfflow.plan.plan import Planned, cell_name
-from perfflow.store.run_facts import Scaling
+from perfflow.store.run_facts import Axis, Scaling
 from perfflow.workflow.expression_text import ExpressionError
 
 
@@ -24,8 +24,17 @@ def scaling_of(item: Planned, params: Mapping[str, Any]) -> Scaling | None:
     return Scaling(key, float(size), item.pattern, _whole(item, key, params))
 
 
+def axis_of(item: Planned, params: Mapping[str, Any]) -> Axis | None:
+    """Return what a cell of ``compare: KEY`` is compared by; None for other steps."""
+    key = item.step.axis
+    if key not in item.cell:
+        return None
+    value, first = (matrix.text(cell[key]) for cell in (item.cell, item.against or item.cell))
+    return Axis(key, value, first, item.pattern, _whole(item, key, params))
+
+
 def _whole(item: Planned, key: str, params: Mapping[str, Any]) -> str:
-    """Return the name of the benchmark of all sizes."""
+    """Return the name of the benchmark of all values of a key."""
     if item.step.benchmark is None:
         bare = {name: value for name, value in item.cell.items() if name != key}
         return ("*" if item.pattern.startswith("*") else item.step.id) + matrix.suffix(bare)
