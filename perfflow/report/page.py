@@ -10,7 +10,7 @@ from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, TIMES
 from perfflow.model.readings import BASH_START, UNREAD_OUTPUT
-from perfflow.model.result import WARNED, Benchmark, HotspotResult, Result, TargetResult, is_untimed
+from perfflow.model.result import WARNED, Benchmark, HotspotResult, Result, TargetResult
 from perfflow.report.bars import requirement_bar
 from perfflow.report.counters import Counted, counted
 from perfflow.report.failed_steps import FailedStep, failed_steps
@@ -154,7 +154,8 @@ class Page:
 def page_of(result: Result, most: int = MOST_ROWS) -> Page:
     """Return the page of a result with at most ``most`` rows per table; equal results give equal pages."""
     criteria = criteria_from_json(result.criteria).knowing(row.name for row in result.benchmarks)
-    timed = [row for row in result.benchmarks if not is_untimed(row)]
+    # What an audit measured of equal code is in result.json. Beside `same` it would look like a change.
+    timed = [row for row in result.benchmarks if not (row.unchanged and row.decision == "same")]
     rows, targets = _together(timed), truncated(result.targets, rank_of_target, most)
     sides = tuple(sides_of(result))
     compared, measured, further = _tables(rows, most, stored=bool(sides))

@@ -13,4 +13,6 @@ def untimed_line(result: Result) -> Iterator[str]:
     untimed = {row.name for row in result.benchmarks if is_untimed(row)}
     if untimed:
         verb = "runs the same code and was" if len(untimed) == 1 else "run the same code and were"
-        yield f"{len(untimed)} of {len(names)} {'benchmarks' if len(names) > 1 else 'benchmark'} {verb} not timed"
+        audited = len({row.name for row in result.benchmarks if row.unchanged} - untimed)
+        more = f", {audited} more {'were' if audited > 1 else 'was'} timed to check the method" if audited else ""
+        yield f"{len(untimed)} of {len(names)} {'benchmarks' if len(names) > 1 else 'benchmark'} {verb} not timed{more}"

@@ -1,68 +1,145 @@
 """Find the benchmarks of a gate that cannot have changed, because both sides execute and read the same.
 
-Each benchmark of a suite is run a few times on each side while its code is recorded, before anything is timed. The
-records stay in the folder of the step.
+Before anything is timed, the benchmarks run on each side while what they execute is recorded: suites of Python by their
+own drivers, everything else by the tracer of native programs. The records stay in the folder of the step.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import random
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from perfflow.execute import invoke
 from perfflow.execute.child import StartError, ending
-from perfflow.execute.prepare import HASH_SEED, Ready, ready
+from perfflow.execute.invoke import Failure
+from perfflow.execute.prepare import HASH_SEED, Ready, first_count, ready
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
 from perfflow.sampling.pairs import Subject
 from perfflow.session.bench import Bench
 from perfflow.session.own_code import checking_code, differ_in_code_only
+from perfflow.session.python_random_state import runs_python
 from perfflow.store.run_facts import UnchangedBenchmark
-from perfflow.unchanged.model import Differs, Trace, compare
+from perfflow.unchanged import native
+from perfflow.unchanged.model import Trace, Unchanged, compare
 from perfflow.unchanged.python_traces import read_traces, write_settings
 
 FOLDER = "trace"
+AUDITED = 3
+"""Fewest benchmarks that are timed although their code is the same."""
+LONGEST_AUDIT = 20.0
+"""Seconds."""
 _PATIENCE, _EACH = 60.0, 2.0
 """Seconds to record a suite: for the whole, and for each of its benchmarks."""
 
 
-def without_unchanged(bench: Bench, subjects: Sequence[Subject]) -> list[Subject]:
-    """Return the benchmarks to measure; store an event for each other one, which cannot have changed.
+def without_unchanged(bench: Bench, subjects: Sequence[Subject]) -> tuple[list[Subject], list[Subject]]:
+    """Return the benchmarks to measure, and those to audit; store an event for each one that cannot have changed.
 
     Raises Failure if a side runs code of another tree.
     """
-    asked = {item.own_id: item for item in subjects if item.own_id and item.sides == tuple(Side)}
+    asked = {item.own_id: item for item in subjects if item.sides == tuple(Side)}
     if not asked or not _can_be_settled(bench):
-        return list(subjects)
-    calls = {side: _prepared(bench, side, tuple(asked)) for side in Side}
-    if _words(calls[Side.BASELINE]) != _words(calls[Side.CANDIDATE]) or any(item.first for item in calls.values()):
-        return list(subjects)
-    traces = {side: _traces(bench, prepared) for side, prepared in calls.items()}
-    unchanged = {item.benchmark: item for item in _unchanged(bench, asked, traces)}
-    for found in unchanged.values():
-        bench.session.folder.append({"event": "unchanged", **to_json(found)})
-    return [item for item in subjects if item.name not in unchanged]
+        return list(subjects), []
+    recording = _Recording(bench, tuple(filter(None, asked)))
+    settled = {asked[own_id].name: found for own_id, found in recording.unchanged() if own_id in asked}
+    audited = _drawn([name for name, found in settled.items() if found.by == "code"], bench)
+    for name, found in settled.items():
+        event = UnchangedBenchmark(bench.planned.id, name, found.by, found.files, found.functions, name in audited)
+        bench.session.folder.append({"event": "unchanged", **to_json(event)})
+    measured = [item for item in subjects if item.name not in settled]
+    return measured, [item for item in subjects if item.name in audited]
+
+
+def _drawn(names: Sequence[str], bench: Bench) -> frozenset[str]:
+    """Draw the benchmarks to audit by the seed of the run: a tenth, but at least AUDITED."""
+    luck = random.Random(f"{bench.session.context.seed}\0{bench.planned.id}\0audit")  # noqa: S311 (nothing is secret)
+    number = min(len(names), max(AUDITED, math.ceil(len(names) / 10)))
+    return frozenset(luck.sample(sorted(names), number))
+
+
+def audit(bench: Bench, benchmarks: Sequence[Subject], ends: float) -> None:
+    """Time benchmarks whose code is the same, for at most LONGEST_AUDIT; a regression is measured again."""
+    ends = min(ends, time.monotonic() + LONGEST_AUDIT)
+    bench.measure(benchmarks, ends)
+    bench.sampling.confirm(benchmarks, ends, 1)
 
 
 def _can_be_settled(bench: Bench) -> bool:
-    """Return whether the step times a suite that can be recorded, in two trees that differ in their code alone."""
+    """Return whether the step times programs in two trees that differ in their code alone."""
     session, planned = bench.session, bench.planned
-    if session.times_all or planned.tool is None or not planned.tool.can_trace or planned.step.variants:
+    if session.times_all or planned.tool is None or planned.tool.gpu or planned.tool.deterministic:
         return False
     # What a service executes is not recorded with the benchmark that asks it.
     serves = any(item.step.background for item in session.context.plan.steps)
-    return differ_in_code_only(session, planned) and not serves
+    return differ_in_code_only(session, planned) and not (serves or planned.step.variants)
+
+
+class _Recording:
+    """Records the benchmarks of a step on both sides. ``ids``: those of a suite; () for a command."""
+
+    def __init__(self, bench: Bench, ids: tuple[str, ...]) -> None:
+        self._bench, self._ids = bench, ids
+        self._tool = bench.planned.tool
+        self._ends = time.monotonic() + _PATIENCE + _EACH * len(ids)
+
+    def unchanged(self) -> Iterator[tuple[str, Unchanged]]:
+        """Yield the benchmarks that cannot have changed, by their own ids ('' for a command). Raises Failure."""
+        calls = {side: _prepared(self._bench, side, self._ids) for side in Side}
+        same_words = _words(calls[Side.BASELINE]) == _words(calls[Side.CANDIDATE])
+        if not same_words or any(item.first for item in calls.values()):
+            return
+        if self._tool and self._tool.can_trace:
+            traces = [_python_traces(self._bench, prepared) for prepared in calls.values()]
+            for own_id in self._ids:
+                found = compare(*(side[own_id] for side in traces)) if all(own_id in side for side in traces) else None
+                if isinstance(found, Unchanged):
+                    yield own_id, found
+            return
+        # All benchmarks in one process first: most often all of them are unchanged, or most of them are not.
+        whole = self._natively(calls)
+        if whole:
+            yield from ((own_id, whole) for own_id in self._ids or ("",))
+        elif len(self._ids) > 1 and not any(map(runs_python, calls.values())):
+            for own_id in self._ids:
+                found = self._natively({side: _prepared(self._bench, side, (own_id,)) for side in Side})
+                if found:
+                    yield own_id, found
+
+    def _natively(self, calls: Mapping[Side, Ready]) -> Unchanged | None:
+        """Return what is equal on both sides of a call of programs, None if something differs or is not known."""
+        traces: list[Trace] = []
+        for prepared in calls.values():
+            if prepared.call is None or time.monotonic() > self._ends:
+                return None
+            shutil.rmtree(prepared.call.folder, ignore_errors=True)
+            prepared.call.folder.mkdir(parents=True)
+            left = max(1.0, self._ends - time.monotonic())
+            bounded = replace(prepared, timeout=min(prepared.timeout or left, left))
+            try:
+                with checking_code(bounded, self._bench.run) as (changed, _):
+                    traces.append(native.trace(self._bench.session.spawner(), changed, prepared.call.folder))
+            except Failure as failure:
+                # It is timed, and told if it fails there as well.
+                if failure.exit_code is None and not failure.timeout:
+                    raise
+                return None
+        found = compare(*traces)
+        return found if isinstance(found, Unchanged) else None
 
 
 def _prepared(bench: Bench, side: Side, chosen: tuple[str, ...]) -> Ready:
     """Return the call that records the chosen benchmarks on a side. Raises PreparationError."""
     session, planned = bench.session, bench.planned
-    folder = session.folder_of(planned, side) / FOLDER
-    found = ready(session.tree_context_of(side), planned, side, folder)
-    call = replace(found.call, chosen=chosen, folder=folder) if found.call else None
+    context, folder = session.tree_context_of(side), session.folder_of(planned, side)
+    found = ready(context, planned, side, folder, first_count(context, planned), chosen)
+    call = replace(found.call, kept=found.call.place, folder=folder / FOLDER) if found.call else None
     # The order of sets must be the same on both sides.
     return replace(found, call=call, env={HASH_SEED: "0", **found.env})
 
@@ -79,7 +156,7 @@ def _words(prepared: Ready) -> str:
     return found
 
 
-def _traces(bench: Bench, prepared: Ready) -> dict[str, Trace]:
+def _python_traces(bench: Bench, prepared: Ready) -> dict[str, Trace]:
     """Return the traces of a side by the benchmarks' own ids; of those that it could record. Raises Failure."""
     session, tool, call = bench.session, prepared.tool, prepared.call
     if tool is None or call is None or prepared.slot is None:
@@ -111,15 +188,3 @@ def _traces(bench: Bench, prepared: Ready) -> dict[str, Trace]:
             f"{session.where(prepared.side)}not all benchmarks could be recorded, so they are timed: {reason}"
         ] = None
     return found
-
-
-def _unchanged(
-    bench: Bench, asked: Mapping[str, Subject], traces: Mapping[Side, Mapping[str, Trace]]
-) -> Iterator[UnchangedBenchmark]:
-    for own_id, item in asked.items():
-        both = [traces[side].get(own_id) for side in Side]
-        if both[0] is None or both[1] is None:
-            continue
-        found = compare(both[0], both[1])
-        if not isinstance(found, Differs):
-            yield UnchangedBenchmark(bench.planned.id, item.name, found.by, found.files, found.functions)

@@ -88,6 +88,8 @@ class UnchangedBenchmark:
     by: Literal["files", "code"]
     files: int = 0
     functions: int = 0
+    audited: bool = field(default=False, metadata=SPARSE)
+    """Whether it is timed all the same, to check the method."""
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
     judged = list(targets.judge(criteria, comparisons, record))
     choice = choose_rows(record, comparisons, criteria)
     plain = (_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons)
+    plain = (untimed.audited(record, row, criteria) for row in plain)
     rows = [_ignored(row) if criteria.ignores(row.name) else tradeoffs.marked(record, row, criteria) for row in plain]
     rows = optional_parts.on_one_gpu(record, rows)
     rows, confirmed = scenarios.confirmed(record, rows)
@@ -381,6 +382,7 @@ def _verdict(
     """Return the verdict, in the order fail, error, unproven, pass; and the reasons of all of them, then warnings."""
     failed = list(_failures(record, rows, judged, checks, criteria))
     errors = [*_interruption(record), *_errors(record, rows, judged), *_measured_twice(record)]
+    errors += untimed.contradictions(rows)
     unproven = list(_unproven(record, rows, judged))
     reasons = [*failed, *errors, *unproven, *warned(record, rows, criteria)]
     if failed:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.result import Benchmark
+from perfflow.model.units import format_interval
 from perfflow.store.record import Record
 from perfflow.workflow.roles import AUTO
 
 _TIMED = "time"
+DEFECT = (
+    "base and head execute the same code, but a regression was measured and confirmed: a defect of the method or of "
+    "measuring. Please report it with the files steps/STEP/*/trace of the run; `--all` decides without the method"
+)
 
 
 def rows(record: Record, criteria: Criteria) -> Iterator[Benchmark]:
@@ -45,8 +50,29 @@ def rows(record: Record, criteria: Criteria) -> Iterator[Benchmark]:
         )
 
 
-def are_untimed(record: Record, benchmark: str) -> bool:
-    """Return whether a benchmark was not measured because it cannot have changed."""
-    return any(name == benchmark for _, name in record.unchanged) and not any(
-        name == benchmark for name, _ in record.series
-    )
+def audited(record: Record, row: Benchmark, criteria: Criteria) -> Benchmark:
+    """Return the row of a benchmark that was timed although its code is the same: it is `same`, if not contradicted."""
+    item = record.unchanged.get((row.step, row.name))
+    if item is None:
+        return row
+    marked = row.model_copy(update={"unchanged": item.by})
+    if row.decision not in ("regressed", "improved", "unproven"):
+        return marked
+    decision = "unproven" if _contradicts(record, row, criteria) else "same"
+    return marked.model_copy(update={"decision": decision, "level": "ok", "more": None})
+
+
+def contradictions(rows: Iterable[Benchmark]) -> Iterator[str]:
+    """Yield an error for each benchmark whose measured regression contradicts that its code is the same."""
+    for row in rows:
+        if row.unchanged and row.gating and row.decision == "unproven" and row.change and row.change.value is not None:
+            yield f"audit: {row.title} ({format_interval(row.change.value, row.change.low, row.change.high)}): {DEFECT}"
+
+
+def _contradicts(record: Record, row: Benchmark, criteria: Criteria) -> bool:
+    """Return whether a whole interval of fresh pairs is beyond the concern threshold."""
+    series, concern = record.series[row.name, row.metric], criteria.thresholds_of(row.name, row.metric).concern
+    if row.decision != "regressed" or row.change is None or not (series.built or series).confirmation:
+        return False
+    worse = row.change.low if row.better == "lower" else None if row.change.high is None else -row.change.high
+    return row.gating and worse is not None and worse > concern

@@ -93,3 +93,29 @@ def test_a_gate_times_what_another_environment_may_have_changed(tree: Project) -
     build = "  build:\n    - {id: make, run: 'echo side=$(wc -c < lib.py) >> \"$PERFFLOW_OUTPUT\"'}\n"
     result = tree.run(text.replace("stages:\n", f"stages:\n{build}"), base="main", benchmarks=["*.py::test_*"])
     assert unchanged(result) == {"a": None, "b": None, "c": None}
+
+
+PROGRAM = "int main(void) { volatile int sum = 0; for (int i = 0; i < 1000; i++) sum += i; return 0; }\n"
+COMMANDS = """
+stages:
+  build:
+    - {id: make, run: 'for name in a b; do cc -O1 -g -o $name $name.c; done'}
+  baseline:
+    - {id: a, uses: command, runs: 1, with: {command: ./a}}
+    - {id: b, uses: command, runs: 1, with: {command: ./b}}
+    - {id: script, uses: command, runs: 1, with: {command: sh script.sh}}
+"""
+
+
+def test_a_gate_times_the_programs_whose_code_or_files_changed(tree: Project) -> None:
+    files = {".gitignore": ".perfflow\nflow.yaml\na\nb\n", "a.c": PROGRAM, "b.c": PROGRAM, "script.sh": "true\n"}
+    for name, text in files.items():
+        tree.write(name, text)
+    git(tree.folder, "add", ".")
+    git(tree.folder, "commit", "-qm", "programs")
+    tree.write("a.c", f"// a comment\n{PROGRAM}")
+    tree.write("b.c", PROGRAM.replace("1000", "2000"))
+    result = tree.run(COMMANDS, base="main")
+    found = {item.name: item.unchanged for item in result.benchmarks if item.metric == "time"}
+    assert found == {"a": "code", "b": None, "script": "files"}
+    assert result.verdict == "pass"

@@ -18,7 +18,7 @@ from perfflow.session.known_names import NothingChosenError
 from perfflow.session.list_benchmarks import list_benchmarks
 from perfflow.session.own_code import SAME_CODE, differ_in_code_only
 from perfflow.session.session import RunSession
-from perfflow.session.unchanged_benchmarks import without_unchanged
+from perfflow.session.unchanged_benchmarks import audit, without_unchanged
 from perfflow.workflow.layout_checks import OFF
 
 
@@ -31,17 +31,21 @@ def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
         list_benchmarks(session, planned, run)
         bench = Bench(session, planned, run)
         bench.note_files()
-        subjects = without_unchanged(bench, bench.subjects())
-        if subjects:
-            bench.sampling.recall(session.earlier.samples_of(planned.id), subjects)
+        subjects, audited = without_unchanged(bench, bench.subjects())
+        if subjects or audited:
+            bench.sampling.recall(session.earlier.samples_of(planned.id), [*subjects, *audited])
             bench.paces.recall(session.earlier.samples_of(planned.id))
-            ends = session.budget.ends(planned.id, len(subjects))
-            bench.measure(subjects, ends)
-            measure_over_layouts(bench, subjects, ends)
+            ends = session.budget.ends(planned.id, len(subjects) + len(audited))
+            if subjects:
+                bench.measure(subjects, ends)
+                measure_over_layouts(bench, subjects, ends)
+            if audited:
+                audit(bench, audited, ends)
+                measure_over_layouts(bench, audited, ends)
     except NothingChosenError:
         run.status, run.reason = StepStatus.SKIPPED, "none of its benchmarks was chosen"
         return
-    conclude(bench, subjects)
+    conclude(bench, [*subjects, *audited])
     # Raised only now, so that the other benchmarks are measured first.
     bench.raise_failures()
 
