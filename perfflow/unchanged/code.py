@@ -314,7 +314,8 @@ class Program:
             if piece.start in self._functions.by_start:
                 text = "\n".join(self._instruction_texts(piece, references))
             else:
-                text = self._content(piece.start, piece.end - piece.start, references)
+                size = piece.end - piece.start
+                text = self._content(piece.start, size, references) + self._near(piece.start, size, references)
             self._digests[piece.start] = _hashed(text), references
         return self._digests[piece.start]
 
@@ -427,10 +428,32 @@ class Program:
         if size is None:
             if inside and (table := self._table(at, inside, references)):
                 return table
-            index = bisect.bisect_right(self._anchors, at)
-            end = self._anchors[index] if index < len(self._anchors) else section.end
-            size = min(end, section.end) - at
+            size = self._end_of(at) - at
+            return self._content(at, size, references) + self._near(at, size, references)
         return self._content(at, size, references)
+
+    def _near(self, at: int, size: int, references: _References) -> str:
+        """Return what a table of 32-bit distances to other data leads to; '' if it is none.
+
+        LLVM makes such tables of strings. Numbers may look like distances, so they count as well.
+        """
+        content = self._file.content(at, min(size, 4 * _MOST_OF_TABLE)).rstrip(b"\0")
+        content = content.ljust(-(-len(content) // 4) * 4, b"\0")
+        targets = [at + distance for (distance,) in struct.iter_unpack("<i", content)]
+        for to in targets:
+            section = self._file.section(to)
+            if section is None or section.flags & elf.CODE or at <= to < at + size:
+                return ""
+        if len(targets) < 2:
+            return ""
+        return f" near {[self._content(to, self._end_of(to) - to, references) for to in dict.fromkeys(targets)]}"
+
+    def _end_of(self, at: int) -> int:
+        """Return where data that begins at an address ends at the latest: where anything else begins."""
+        section = self._file.section(at)
+        index = bisect.bisect_right(self._anchors, at)
+        end = section.end if section else at
+        return min(self._anchors[index], end) if index < len(self._anchors) else end
 
     def _table(self, at: int, inside: _Named, references: _References) -> str:
         """Return the targets of a jump table, which holds 32-bit distances from itself to code; '' if it is none."""

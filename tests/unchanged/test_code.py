@@ -6,13 +6,11 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from perfflow.unchanged.model import Differs, Trace, Unchanged, compare
-from perfflow.unchanged.native import DRIVER
-from perfflow.unchanged.recorded import Recorded, trace_of
+from perfflow.unchanged.model import Differs, Unchanged, compare
+from tests.unchanged.traced import Tree
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 
@@ -44,38 +42,6 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
-
-
-@pytest.fixture(scope="session")
-def tracer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("tracer") / "trace"
-    subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", made, DRIVER], check=True)
-    return made
-
-
-class Tree:
-    """A side: a folder in which programs are built and traced."""
-
-    def __init__(self, tracer: Path, path: Path) -> None:
-        self.tracer, self.path = tracer, path
-        path.mkdir(parents=True)
-
-    def build(self, source: str, *flags: str, compiler: str = "cc", suffix: str = ".c", name: str = "bench") -> None:
-        (self.path / f"{name}{suffix}").write_text(source)
-        argv = [compiler, "-O2", *flags, "-o", name, f"{name}{suffix}"]
-        subprocess.run(argv, cwd=self.path, check=True)
-
-    def trace(self, *argv: str, status: int = 0) -> Trace:
-        records = self.path.parent / f"{self.path.name}-records"
-        words: list[str | Path] = [self.tracer, records, self.path, "--", *(argv or ("./bench",))]
-        done = subprocess.run(words, cwd=self.path, capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == status, done.stderr
-        return trace_of(Recorded.read(records.read_bytes()), {self.path.resolve(): ""})
-
-
-@pytest.fixture
-def trees(tracer: Path, tmp_path: Path) -> tuple[Tree, Tree]:
-    return Tree(tracer, tmp_path / "a"), Tree(tracer, tmp_path / "b")
 
 
 def both(trees: tuple[Tree, Tree], base: str, head: str, *flags: str, **settings: str) -> Unchanged | Differs:
@@ -157,3 +123,102 @@ def test_a_program_that_executes_nothing_known_differs(trees: tuple[Tree, Tree])
     assert isinstance(compare(stripped, changed), Unchanged)
     trees[1].build(BENCH.replace("77", "78").replace("7 * factor", "9 * factor"), "-s")
     assert isinstance(compare(stripped, trees[1].trace()), Differs)
+
+
+VIRTUAL = r"""
+#include <cstdio>
+#include <memory>
+#include <string>
+struct Shape { virtual double area() const = 0; virtual ~Shape() = default; };
+struct Circle : Shape { double r = 2; double area() const override { return 3.5 * r * r; } };
+struct Square : Shape { double r = 2; double area() const override { return r * r; } };
+__attribute__((noinline)) std::unique_ptr<Shape> make(int kind) {
+    if (kind) return std::make_unique<Circle>();
+    return std::make_unique<Square>();
+}
+template <typename T> __attribute__((noinline)) T doubled(T x) { return x + x; }
+int main(int argc, char **) {
+    auto shape = make(argc > 0);
+    std::string text = "the text";
+    std::printf("bench %f %zu %d\n", shape->area(), doubled(text).size(), doubled(argc));
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ("3.5 * r", "3.25 * r", False),
+        ("std::make_unique<Circle>()", "std::make_unique<Square>()", False),
+        ("doubled(argc)", "doubled((short)argc)", False),
+        ('"the text"', '"his text"', False),
+        ("return r * r;", "return r * r * r;", True),
+        ("struct Square : Shape {", "struct Square : Shape {\n  // The side.\n", True),
+    ],
+)
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_cpp(trees: tuple[Tree, Tree], compiler: str, before: str, after: str, same: bool) -> None:
+    if not shutil.which(compiler):
+        pytest.skip(f"needs {compiler}")
+    assert before in VIRTUAL
+    found = both(trees, VIRTUAL, VIRTUAL.replace(before, after, 1), compiler=compiler, suffix=".cc")
+    assert isinstance(found, Unchanged) is same, found
+
+
+RUST = r"""
+use std::hint::black_box;
+static TABLE: [u32; 6] = [1, 4, 9, 16, 25, 36];
+trait Shape { fn area(&self) -> f64; }
+struct Circle(f64);
+struct Square(f64);
+impl Shape for Circle { #[inline(never)] fn area(&self) -> f64 { 3.5 * self.0 * self.0 } }
+impl Shape for Square { #[inline(never)] fn area(&self) -> f64 { self.0 * self.0 } }
+#[inline(never)]
+fn choose(index: usize, words: &[&str]) -> u32 {
+    match index {
+        0 => 11,
+        1 => TABLE[black_box(index)],
+        2 => words[black_box(1)].len() as u32,
+        3 => words.iter().map(|word| word.parse::<u16>().map(u32::from).unwrap_or(7)).sum(),
+        4 => black_box(index as u32).wrapping_mul(31),
+        _ => panic!("too large"),
+    }
+}
+#[inline(never)]
+fn unused(x: u32) -> String { format!("{}{}", '_', x) }
+fn main() {
+    let shapes: Vec<Box<dyn Shape>> = vec![Box::new(Circle(2.0)), Box::new(Square(3.0))];
+    let area: f64 = shapes.iter().take(black_box(1)).map(|shape| shape.area()).sum();
+    let sum: u32 = (0..black_box(5)).map(|index| choose(index, black_box(&["12", "beta", "14"]))).sum();
+    if std::env::args().count() > 5 { println!("{}", unused(sum)); }
+    println!("bench {} {}", area, sum);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ("1, 4, 9", "1, 5, 9", False),
+        ('"beta"', '"bet"', False),
+        ("parse::<u16>", "parse::<u8>", False),
+        ("3.5 * self.0", "3.25 * self.0", False),
+        ("wrapping_mul(31)", "wrapping_mul(33)", False),
+        ("0 => 11", "0 => 12", False),
+        ("fn choose", "// A comment.\n\nfn choose", True),
+        ("'_', x)", "'_', x * 3)", True),
+        ("{ self.0 * self.0 }", "{ self.0 * self.0 * 1.5 }", True),
+    ],
+)
+def test_rust(trees: tuple[Tree, Tree], before: str, after: str, same: bool) -> None:
+    if not shutil.which("rustc"):
+        pytest.skip("needs rustc")
+    assert before in RUST
+    flags = {"compiler": "rustc", "suffix": ".rs"}
+    for tree, source in zip(trees, (RUST, RUST.replace(before, after, 1)), strict=True):
+        (tree.path / "bench.rs").write_text(source)
+        argv = [flags["compiler"], "-O", "--crate-name=bench", "-o", "bench", "bench.rs"]
+        subprocess.run(argv, cwd=tree.path, check=True)
+        (tree.path / "bench.rs").unlink()
+    found = compare(*(tree.trace() for tree in trees))
+    assert isinstance(found, Unchanged) is same, found
