@@ -30,9 +30,8 @@ class Tree:
 
     @property
     def folders(self) -> list[Path]:
-        """The folders with its files and builds, as far as they exist."""
-        found = (self.path, self.path.with_suffix(".build"), self.path.with_suffix(".layouts"))
-        return [folder for folder in found if folder.is_dir()]
+        """The folders with its files, its builds and what else belongs to it."""
+        return [path for path in (self.path, *self.path.parent.glob(f"{self.path.name}.*")) if path.is_dir()]
 
     def forget(self) -> None:
         """Remove the notes about it, so that nothing counts as built while its folders are removed."""
