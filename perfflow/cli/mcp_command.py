@@ -20,7 +20,7 @@ _PACKAGE = "mcp>=2"
 )
 @click.option("--allow-commands", is_flag=True, help="Also run any command of the client. Includes --allow-run.")
 @click.option(
-    "--budget", default="10m", show_default=True, metavar="TIME", help="Longest time that one call may measure."
+    "--budget", default="10m", show_default=True, metavar="TIME", help="Longest time of one call, builds included."
 )
 def command(allow_run: bool, allow_commands: bool, budget: str) -> int:
     """Serve an agent over standard input and output with the Model Context Protocol.

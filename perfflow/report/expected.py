@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfflow.model.lazy import dataclass
+from perfflow.model.units import brief_duration
 
 _MINUTE, _HOUR = 60.0, 3600.0
 _MOST_NAMED = 6
@@ -159,7 +160,7 @@ def gate_plan(kinds: Mapping[str, Mapping[str, Expected | None]], budget: float 
 
     ``kinds``: the steps of each kind, by the kind's name, with their expected times. ``budget``: seconds in all.
     """
-    yield f"plan: {'no limit' if budget is None else f'at most {span(budget)} in all'}"
+    yield f"plan: {'no limit' if budget is None else f'at most {brief_duration(budget)} in all'}"
     known = 0.0
     for kind, steps in kinds.items():
         if steps:

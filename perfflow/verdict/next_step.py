@@ -137,7 +137,9 @@ def _wait(found: Findings) -> NextStep:
     minutes = max(1, math.ceil((budget + needed * SPARE if needed else 2 * budget) / 60))
     names = _names([row.name for row in rows]) or "it"
     text = f"nothing got worse as far as is known; to be sure, measure {names} for longer{hint}"
-    return NextStep(text, f"{again} --budget {minutes}m" if again else "")
+    # The budget of a step binds before that of the command, and its key is in the reason.
+    option = "" if rows and all(row.stopped == "budget" for row in rows) else f" --budget {minutes}m"
+    return NextStep(text, f"{again}{option}" if again else "")
 
 
 def _record(found: Findings) -> NextStep:

@@ -79,6 +79,10 @@ def together(rows: Sequence[Benchmark], budget: float | None) -> str:
     grant = ""
     if stopped == "total budget" and budget is not None and total <= _PLAUSIBLE:
         grant = f" (--budget {_as_option(budget + total * SPARE)})"
+    elif stopped == "budget" and total <= _PLAUSIBLE:
+        # Rows of one step share the sum of their budgets.
+        each = max((row.seconds or 0.0) + (seconds_to_settle(row) or 0.0) * SPARE for row in rows)
+        grant = f" (budget: {_as_option(each)})"
     elif total > _PLAUSIBLE:
         grant = f" ({_INSTEAD} would need less)"
     return f"{cause}; {about} {_in_words(total)} more would settle them{grant}: {told}"

@@ -33,7 +33,7 @@ def test_the_first_one_runs(tmp_path: Path) -> None:
     (tmp_path / "count.yaml").write_text(WORKFLOWS[0])
     done = perfflow(
         *("run", "count.yaml", "--only", "data", "--only", "count", "--only", "same", "--only", "complete"),
-        *("--set", "size=200000", "--budget", "5s", "--progress", "off"),
+        *("--set", "size=200000", "--budget", "60s", "--progress", "off"),
         cwd=tmp_path,
         measured=True,
     )

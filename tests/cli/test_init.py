@@ -24,7 +24,7 @@ BENCH = "def test_sum(benchmark):\n    assert benchmark(sum, range(100)) == 4950
 def run(folder: Path, name: str) -> dict[str, Any]:
     scripts = str(Path(sys.executable).parent)
     done = perfflow(
-        *("run", name, "--budget", "2s", "--progress", "off", "--json"),
+        *("run", name, "--budget", "60s", "--progress", "off", "--json"),
         cwd=folder,
         measured=True,
         env={"PERFFLOW_LOCK_FILE": str(folder / "lock"), "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"},

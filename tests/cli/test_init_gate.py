@@ -77,7 +77,7 @@ def test_a_fresh_project_gets_a_verdict(kind: str, tmp_path: Path, monkeypatch: 
     git(folder, "commit", "-qm", "one")
     validated = perfflow("validate", cwd=folder)
     assert (validated.returncode, validated.stderr) == (0, "")
-    quick = ("--budget", "1s", "--progress", "off", "--json", "--unproven=pass")
+    quick = ("--budget", "60s", "--progress", "off", "--json", "--unproven=pass")
     ran = perfflow("run", "first", *quick, cwd=folder, measured=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert json.loads(ran.stdout)["verdict"] == "pass"

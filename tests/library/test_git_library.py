@@ -31,7 +31,7 @@ def test_two_projects_use_the_workflows_of_a_team(team: Team) -> None:
     assert "'<params.command>'" in added.stdout
     assert "echo $# words" in added.stdout
     assert "1 item pinned and fetched" in added.stdout
-    done = team.run("run", "own", "--budget=1s", "--progress=off", "--json", cwd=one)
+    done = team.run("run", "own", "--budget=60s", "--progress=off", "--json", cwd=one)
     assert done.returncode == 0, done.stdout + done.stderr
     result = json.loads(done.stdout)
     assert {row["name"] for row in result["benchmarks"]} == {"program", "words"}
@@ -84,7 +84,7 @@ def test_what_was_never_shown_is_run_only_if_it_is_trusted(team: Team) -> None:
     team.run("library", "add", team.reference(), cwd=root)
     shutil.rmtree(team.top / "state")
     assert team.run("validate", cwd=root).returncode == 0
-    words = ("run", "own", "--budget=1s", "--progress=off", "--only=words")
+    words = ("run", "own", "--budget=60s", "--progress=off", "--only=words")
     refused = team.run(*words, cwd=root)
     assert refused.returncode == 2
     assert f"the commands of {team.reference()} were never shown on this machine" in refused.stderr
@@ -165,7 +165,7 @@ def test_a_vendored_item_is_a_part_of_the_project(team: Team) -> None:
     for name in ("cache", "state", "team"):
         shutil.move(team.top / name, team.top / f"{name}-gone")
     assert team.run("validate", cwd=root).returncode == 0
-    ran = team.run("run", "own", "--budget=1s", "--progress=off", "--only=words", cwd=root)
+    ran = team.run("run", "own", "--budget=60s", "--progress=off", "--only=words", cwd=root)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert team.run("library", "verify", cwd=root).returncode == 0
     words = copy / "tools/words.yaml"
@@ -338,7 +338,7 @@ def test_a_folder_and_a_tool_are_items_too(team: Team) -> None:
     assert team.run("validate", cwd=root).returncode == 0
     shown = team.run("show", words[1], cwd=root)
     assert shown.stdout.startswith("words  (tool, from git+file://")
-    ran = team.run("run", words[0], "--set=command=true", "--budget=1s", "--only=words", "--progress=off", cwd=root)
+    ran = team.run("run", words[0], "--set=command=true", "--budget=60s", "--only=words", "--progress=off", cwd=root)
     assert ran.returncode == 0, ran.stderr
     events = root / ".perfflow/runs/latest/events.jsonl"
     assert json.loads(events.read_text().splitlines()[0])["run"]["file"] == words[0]

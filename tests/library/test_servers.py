@@ -105,7 +105,7 @@ def walk(team: Team, reference: Callable[[str, str], str], folder: str) -> None:
     # Without the server, the cache and the record of shown commands.
     for name in ("team", "cache", "state"):
         shutil.move(team.top / name, team.top / f"{name}-gone")
-    ran = team.run("run", "own", "--budget=1s", "--progress=off", "--only=words", "--json", cwd=root)
+    ran = team.run("run", "own", "--budget=60s", "--progress=off", "--only=words", "--json", cwd=root)
     assert (ran.returncode, json.loads(ran.stdout)["benchmarks"][0]["name"]) == (0, "words"), ran.stderr
     assert team.run("library", "verify", cwd=root).returncode == 0
     unreachable = team.run("library", "update", cwd=root)

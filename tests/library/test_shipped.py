@@ -45,7 +45,7 @@ def build(source: str, project: Path) -> None:
     subprocess.run(compiler(PROGRAMS / source, project / Path(source).stem), check=True)
 
 
-def run(name: str, project: Path, total: str = "4s", **settings: str) -> dict[str, Any]:
+def run(name: str, project: Path, total: str = "120s", **settings: str) -> dict[str, Any]:
     """``total``: the budget of the whole run."""
     words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     done = perfflow(
@@ -81,7 +81,7 @@ def test_two_commands(project: Path) -> None:
 def test_two_commands_without_profile_and_with_other_output(project: Path) -> None:
     done = perfflow(
         *("run", "two-commands", "--set", "baseline=echo a", "--set", "candidate=echo b", "--set", "profile=false"),
-        *("--budget", "1s", "--progress", "off", "--json"),
+        *("--budget", "60s", "--progress", "off", "--json"),
         cwd=project,
         env={"PERFFLOW_LOCK_FILE": str(project / "lock")},
     )

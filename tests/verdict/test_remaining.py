@@ -114,6 +114,15 @@ def test_a_cause_is_told_once_with_the_time_that_would_settle_all_rows() -> None
     assert not any("ran out" in text for row in result.benchmarks for text in row.warnings)
 
 
+def test_rows_whose_own_budgets_ran_out_are_told_the_key() -> None:
+    result = several("budget")
+    (reason,) = result.reasons
+    assert reason.startswith("unproven: 6 rows: the budget of each ran out; about ")
+    granted = duration(reason.split("(budget: ")[1].split(")")[0])
+    row_of_one = result.benchmarks[0]
+    assert granted >= (row_of_one.seconds or 0) + (seconds_to_settle(row_of_one) or 0)
+
+
 def test_rows_that_more_time_does_not_settle_are_told_so_together() -> None:
     (reason,) = several("last look").reasons
     assert "more time will not settle them" in reason

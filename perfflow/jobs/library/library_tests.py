@@ -31,7 +31,7 @@ class LibraryTest(WorkflowPart):
     perfflow_test: Literal[1] = Field(description="format version")
     workflow: str = Field(description="its file, from the top of the library")
     set: dict[str, EnvText] = Field(default_factory=dict, description="values of its parameters")
-    budget: str = Field("5s", description="longest time to measure")
+    budget: str = Field("60s", description="longest time of the run, builds included")
     exit: int = Field(0, description="exit status of `perfflow run`")
     steps: list[str] | None = Field(None, description="ids of its steps in order, as `perfflow plan` shows them")
     benchmarks: list[str] | None = Field(None, description="names of what it measures, in any order")

@@ -34,7 +34,7 @@ stages:
 perfflow-test: 1
 workflow: workflows/command.yaml
 set: {command: "echo hello"}
-budget: 2s
+budget: 60s
 exit: 0
 steps: [program, repeatable]
 benchmarks: [program]
