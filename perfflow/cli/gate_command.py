@@ -41,6 +41,11 @@ def _options() -> list[click.Parameter]:
             is_flag=True,
             help="Build base and head from nothing, also if earlier runs have built them.",
         ),
+        click.Option(
+            ["--self-test"],
+            is_flag=True,
+            help="Compare head, as committed, with itself slowed by 20%: exit 0 if every slowdown is found, else 1.",
+        ),
         *stored_gate.OPTIONS,
     ]
     budget = click.Option(
@@ -70,6 +75,8 @@ def _gate(
     named = [name for name, is_given in {**bases, "--base-results": base_results is not None}.items() if is_given]
     if len(named) > 1:
         raise UserError.of(f"{' and '.join(named)} exclude each other: each names a base", "leave out all but one")
+    if options["self_test"]:
+        options["base"] = options["head"] = _head_of_self_test(named, options)
     if base_results is not None:
         _require_one_tree({"overlay": options["overlay"], "shard": options["shard"], "again": again})
         return stored_gate.gate(stored_gate.StoredBaseOptions(base_results, across_machines, fail_on), options)
@@ -87,6 +94,15 @@ def _gate(
     # click declares the callback as optional.
     status: int = run_command.command.callback(apply=False, **options)  # type: ignore[misc]
     return status
+
+
+def _head_of_self_test(named: list[str], options: Mapping[str, object]) -> object:
+    """Return the revision that a self-test compares with itself. Raises UserError for options that do not fit."""
+    others = [*named, *(f"--{name}" for name in ("overlay", "resume", "shard") if options[name])]
+    if others:
+        text = f"--self-test compares head with itself, so {' and '.join(others)} does not apply"
+        raise UserError.of(text, "leave it out")
+    return options["head"] or "HEAD"
 
 
 def _require_one_tree(options: Mapping[str, object]) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from perfflow.plan.groups import Shard
     from perfflow.session.open_workflow import Opened
 
+SELF_TEST = "a self-test: the measured processes of head were slowed down by 20% on purpose"
 LEFT_OUT = "PERFFLOW_LEFT_OUT"
 """Environment variable with a file. If this machine lacks what the workflow needs, the reason is written to it, and
 the exit status is 0."""
@@ -105,6 +106,7 @@ def command(
     overlay: tuple[str, ...] = (),
     fresh: bool = False,
     again: bool = False,
+    self_test: bool = False,
 ) -> int:
     """Run WORKFLOW: a file, or the name of a workflow in ./workflows or in the library.
 
@@ -142,6 +144,8 @@ def command(
     words = [*_words(workflow, settings, benchmarks, base, head), *(f"--overlay={path}" for path in overlay)]
     resumed = find(opened.root, resume) if resume else None
     words += [f"--shard={shard}"] if shard else []
+    words += ["--self-test"] if self_test else []
+    chosen |= {"cautions": (SELF_TEST,)} if self_test else {}
     chosen |= {"shard": part[0], **place.chosen(resumed, settings)}
     chosen |= {} if base is None else {"base": base, "head": head, "command": words}
     request = RunRequest(
@@ -156,10 +160,13 @@ def command(
         times_all=times_all,
         fresh=fresh,
         again=again,
+        self_test=self_test,
         **chosen,
     )
     with detached(words, place), shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
         finished = run(opened, request, told)
+    if self_test:
+        return _tell_self_test(finished)
     if left_out and (why := _failed_for_lack(finished)):
         return _skip(opened, why, Path(left_out))
     how: Any = {"as_json": as_json, "color": color, "unproven": unproven}
@@ -242,6 +249,26 @@ def _overlay(opened: Opened, paths: Sequence[str]) -> tuple[str, ...]:
     from perfflow.trees.overlay import inside
 
     return inside(opened.root, Path.cwd(), paths)
+
+
+def _tell_self_test(finished: FinishedRun) -> int:
+    """Print which planted slowdowns were found; return the exit status."""
+    from perfflow.cli.output import say
+    from perfflow.jobs.gate.self_test import outcome
+    from perfflow.report.sanitize import visible
+    from perfflow.store.run_folder import REPORT
+
+    if finished.interrupted:
+        return int(Exit.INTERRUPTED)
+    tested = outcome(finished.result)
+    count, took = len(tested.found) + len(tested.missed), finished.result.run.seconds
+    say(f"self-test: {len(tested.found)} of {count} planted slowdowns found{f' in {took:.0f} s' if took else ''}")
+    for name, why in tested.missed:
+        say(visible(f"  not found: {name}: {why}"))
+    say(visible(f"report: {finished.folder / REPORT}"))
+    if not count:
+        return int(Exit.UNMEASURED)
+    return int(Exit.FAIL if tested.missed else Exit.PASS)
 
 
 def _missing(opened: Opened, selected: frozenset[str]) -> str:

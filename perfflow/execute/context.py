@@ -19,6 +19,7 @@ from perfflow.model.secrets import Secrets
 from perfflow.plan import matrix
 from perfflow.plan.matrix import Cell
 from perfflow.plan.plan import Plan, Planned
+from perfflow.tools.adapter import Role
 from perfflow.workflow.expression_text import ExpressionError, as_text
 from perfflow.workflow.expressions import render
 from perfflow.workflow.layout_checks import SEED_VARIABLE, uses_seed
@@ -95,6 +96,8 @@ class TreeContext:
     layout_seed: int = 0
     """The seed of the code layout that is built; 0 is the program as built."""
 
+    planted: Mapping[str, str] = field(default_factory=dict)
+    """Variables with which measured processes become slower on purpose, for a self-test of a gate."""
     typed: bool = False
     """Whether the workflow comes from the command line, so that its texts may hold values the shell inserted."""
 
@@ -192,6 +195,9 @@ def environment(
 
         # The tree comes first even if a layer set PYTHONPATH.
         env["PYTHONPATH"] = python_path(context.slot, env.get("PYTHONPATH", ""))
+    if context.planted and side is Side.CANDIDATE and planned.role is Role.MEASURE:
+        is_suite = planned.tool is not None and planned.tool.suite
+        env |= {**context.planted, "PERFFLOW_PLANTED_AT": "clock" if is_suite else "end"}
     if uses_seed(step):
         env[SEED_VARIABLE] = str(context.layout_seed)
     outer = context.inherited.get(MARK)

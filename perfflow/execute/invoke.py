@@ -44,6 +44,7 @@ _ELF = b"\x7fELF"
 _MOST_OF_TOOL = 8 * 2**30
 _MOST_LISTED = 16 * 2**20
 _MOST_ANSWERED = 2**20
+_PRELOAD = "LD_PRELOAD"
 _LONGEST_ANSWER = 30.0
 STALLED = (
     "perfflow's process that starts and times programs was stopped (SIGSTOP) during the run, so the time is not "
@@ -241,6 +242,12 @@ def _stdout(ready: Ready, invocation: Invocation, folder: Path) -> Path | Litera
     return PIPE if call.stdout == PIPE else Path(call.stdout)
 
 
+def _merged(step: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process of a step; libraries that both preload are all loaded."""
+    both = [env[_PRELOAD] for env in (step, own) if env.get(_PRELOAD)]
+    return {**step, **own, **({_PRELOAD: ":".join(both)} if len(both) > 1 else {})}
+
+
 def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path, left: Left = Left.END) -> ChildExit:
     log = folder / invocation.stderr
     cwd = ready.cwd / invocation.cwd if invocation.cwd else ready.cwd
@@ -249,7 +256,7 @@ def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path,
     try:
         done = spawner.run(
             invocation.argv,
-            env={**ready.env, **invocation.env} if invocation.env else ready.env,
+            env=_merged(ready.env, invocation.env) if invocation.env else ready.env,
             cwd=cwd,
             stdout=stdout,
             stderr=log,

@@ -92,6 +92,8 @@ class RunSession:
     """Whether to measure all benchmarks over code layouts if layouts are drawn, whatever the result as built."""
     times_all: bool = False
     """Whether to time also benchmarks that cannot have changed."""
+    plants: bool = False
+    """Whether head is slowed down on purpose, to test whether the gate finds it."""
     compared_steps: int = 1
     """Number of steps that compare two sides. If there are many, each is screened first."""
     services: Services = field(default_factory=Services)

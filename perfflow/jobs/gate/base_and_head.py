@@ -22,6 +22,7 @@ from perfflow.session.build_key import build_key
 from perfflow.session.clock import now
 from perfflow.session.missing_side import side_without_program
 from perfflow.session.perform import failure_of, perform_all
+from perfflow.session.planted_slowdown import plant
 from perfflow.session.progress import Nested
 from perfflow.session.session import RunSession
 from perfflow.session.tree_contexts import built_with, context_in
@@ -97,6 +98,8 @@ class BaseAndHead:
 
         A gate tries no candidates. It profiles only regressed benchmarks, metrics that a target needs, and conditions.
         """
+        if self._session.plants and planned.role is Role.PROFILE:
+            return "a self-test does not explain what it slowed down"
         if planned.role is Role.CANDIDATE:
             return "a gate compares base with head and tries no candidates"
         if planned.role is Role.COMPARE:
@@ -107,6 +110,8 @@ class BaseAndHead:
 
     def finish(self) -> None:
         """Profile what failed and was not profiled, and find the commits that changed the functions that got slower."""
+        if self._session.plants:
+            return
         explain_failure(self._session)
         blame(self._session, self._repository, self._base, self._head)
 
@@ -130,6 +135,8 @@ class BaseAndHead:
             for side, slot in self._of_side.items():
                 self._contexts[side] = context_in(self._session.context, slot, Settings())
             base, head = (self._contexts[side] for side in Side)
+            if self._session.plants:
+                plant(self._session, head)
             if not self._is_one:
                 base.other, head.other = head.root, base.root
             done = {name: dict(outputs) for name, outputs in self._session.earlier.done.items()}

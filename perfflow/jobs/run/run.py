@@ -96,6 +96,8 @@ class RunRequest:
     """The revision whose merge base with head is the baseline; None if base and head are not compared."""
     times_all: bool = False
     """Whether to time also benchmarks that execute the same on base and head."""
+    self_test: bool = False
+    """Whether to slow head down on purpose; such a run is not part of the history."""
     head: str | None = None
     """The candidate's revision; None for the working tree as it is."""
     overlay: Sequence[str] = ()
@@ -187,7 +189,8 @@ def _remembered(opened: Opened, request: RunRequest, finished: Result, folder: P
     """Add a finished run to the history; return notes for the user."""
     notes: list[str] = []
     # A run without benchmarks is not stored, so it need not import the history.
-    if finished.benchmarks and not (request.typed or finished.run.interrupted or request.part or request.shard):
+    partial = request.part or request.shard or finished.run.interrupted
+    if finished.benchmarks and not (request.typed or request.self_test or partial):
         from perfflow.jobs.history.collect import record as add_to_history
 
         add_to_history(opened.root, finished, folder, notes.append)
@@ -348,7 +351,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     follows = chosen.is_gate or any(item.role is Role.CHECK and item.id in steps for item in opened.plan.steps)
     kept = (request.budget or 0.0) * KEPT if follows else 0.0
     session.budget = TotalBudget(session.deadline, [item.id for item in measuring], kept=kept)
-    session.times_all = request.times_all
+    session.times_all, session.plants = request.times_all or request.self_test, request.self_test
     session.checks_noise, session.earlier = request.checks_noise, earlier
     # The names in the file of a part are not checked: its steps do not measure all benchmarks.
     every = select(opened.plan, request.stages, request.only, request.start)
