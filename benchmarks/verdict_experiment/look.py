@@ -9,7 +9,7 @@ import time
 from benchmarks.verdict_experiment.replay import plan
 from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.readings import Side
-from perfflow.sampling.pairs import Subject
+from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 
 LOOKS = [pairs for pairs, _ in SCHEDULES[Design.LOOKS] if pairs <= 1024]
@@ -24,7 +24,7 @@ def seconds() -> dict[str, float]:
     found: dict[str, list[float]] = {str(pairs): [] for pairs in LOOKS}
     for _ in range(_REPEATS):
         stop_rule = StopRule(plan().criteria, planned, BUDGET, lambda: True, clock=lambda: 0.0)
-        subject = Subject(planned.benchmark, tuple(Side), lambda _: ())
+        subject = BenchmarkToSample(planned.benchmark, tuple(Side), lambda _: ())
         stop_rule.start([subject])
         for number in range(LOOKS[-1]):
             event: dict[str, object] = {"event": "sample", "step": planned.id, "design": "looks", "pair": number}

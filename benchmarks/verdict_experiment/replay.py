@@ -1,10 +1,11 @@
-"""Recorded runs of one program, replayed: suites through perfflow's own screening, and peers' rules on blocks."""
+"""Recorded runs of one program, replayed: suites through perfflow's own sampling, and peers' rules on blocks."""
 
 from __future__ import annotations
 
 import gzip
 import itertools
 import json
+import math
 import random
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from perfflow.jobs.compare.compare_commands import Question, workflow_of
 from perfflow.model.metrics import TIMES
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
-from perfflow.sampling.pairs import Sampler, Subject, Take
+from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Request, Take
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.open_workflow import open_workflow
@@ -53,8 +54,8 @@ def suite(trace: Trace, seed: int, factor: float) -> Entry:
     changed = set(names[:CHANGED]) if factor != 1 else set()
 
     def taker(name: str) -> Take:
-        def take(side: Side) -> tuple[Reading, ...]:
-            scale = factor if side is Side.CANDIDATE and name in changed else 1.0
+        def take(request: Request) -> tuple[Reading, ...]:
+            scale = factor if request.side is Side.CANDIDATE and name in changed else 1.0
             found = trace[next(cursor) % len(trace)]
             return tuple(
                 Reading(metric, value * scale if metric in TIMES else value, name) for metric, value in found.items()
@@ -66,9 +67,10 @@ def suite(trace: Trace, seed: int, factor: float) -> Entry:
     events: list[Mapping[str, object]] = []
     # A clock that stands still: nothing is idle, and no budget ends.
     stop_rule = StopRule(opened.criteria, opened.steps[0], BUDGET, lambda: True, clock=lambda: 0.0)
-    sampler = Sampler(seed, clock=lambda: 0.0)
-    sampling = Sampling(opened.steps[0].id, sampler, stop_rule, events.append, {})
-    sampling.screen([Subject(name, tuple(Side), taker(name)) for name in names])
+    scheduler = PairScheduler(seed, clock=lambda: 0.0)
+    sampling = Sampling(opened.steps[0].id, scheduler, stop_rule, events.append, {})
+    benchmarks = [BenchmarkToSample(name, tuple(Side), taker(name)) for name in names]
+    sampling.take_until_decided(benchmarks, math.inf, math.inf)
     alarmed = set(_called_changed(opened, events))
     return {
         "changed": len(changed),

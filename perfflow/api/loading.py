@@ -131,7 +131,7 @@ def _sample(side: result_samples.Sample | None) -> Sample | None:
     if side is None:
         return None
     bounded = tuple(bool(item.get("at_most")) for item in side.readings or []) if is_bound(side) else ()
-    return Sample(side.value, side.low, side.high, side.n, tuple(side.samples), bounded, tuple(side.screened))
+    return Sample(side.value, side.low, side.high, side.n, tuple(side.samples), bounded)
 
 
 def _bounds(found: result_samples.Bounds | None) -> Bounds | None:

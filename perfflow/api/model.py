@@ -33,8 +33,7 @@ class Sample:
 
     ``value`` is the row's statistic, ``low`` and ``high`` its 95% interval, None if there are too few samples.
     ``n`` is the number of ``samples``, which are in the order of the pairs. ``at_most``: for each sample, whether it is
-    an upper bound, below which the tool cannot see; empty if none is. ``screened``: samples that were set aside because
-    fresh pairs decided.
+    an upper bound, below which the tool cannot see; empty if none is.
 
     >>> import perfflow
     >>> baseline = perfflow.load("latest").benchmark("count", "time").baseline
@@ -49,7 +48,6 @@ class Sample:
     # Not in repr, since a notebook shows the row and there may be thousands of samples.
     samples: tuple[float, ...] = field(repr=False)
     at_most: tuple[bool, ...] = field(default=(), repr=False)
-    screened: tuple[float, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from perfflow.execute.schedule import StepRun
 from perfflow.machine.lock import Queue
 from perfflow.plan.plan import Planned
 from perfflow.report.sanitize import visible
-from perfflow.sampling.pairs import Sampled
+from perfflow.sampling.pairs import SamplingProgress
 from perfflow.session.progress import NoProgress
 
 QUIET = 9.5
@@ -101,7 +101,7 @@ class Lines(ProgressDisplay):
             if waited >= 1:
                 self._print_running(planned, f"has the machine, after {clock_text(waited)}")
 
-    def sampled(self, planned: Planned, taken: Sampled) -> None:
+    def sampled(self, planned: Planned, taken: SamplingProgress) -> None:
         """Print progress at growing intervals."""
         with self._lock:
             item = self._running[planned.id]
@@ -197,7 +197,7 @@ class SignsOfLife(Silence):
         """Start to count the time."""
         self._running[planned.id] = Running(planned, self._clock(), next_beat=FIRST_SIGN)
 
-    def sampled(self, planned: Planned, taken: Sampled) -> None:
+    def sampled(self, planned: Planned, taken: SamplingProgress) -> None:
         """Print progress after 2 s, 4 s, 8 s and so on."""
         now = self._clock()
         item = self._running.setdefault(planned.id, Running(planned, now, next_beat=FIRST_SIGN))

@@ -26,7 +26,7 @@ from perfflow.model.lazy import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
 from perfflow.report.sanitize import visible
-from perfflow.sampling.pairs import Sampled
+from perfflow.sampling.pairs import SamplingProgress
 
 PERIOD = 1.0
 """Minimum seconds between two redraws, since the terminal uses CPU time on the measured machine."""
@@ -121,7 +121,7 @@ class Live(ProgressDisplay):
             if self._running[planned.id].go_on(self._screen.clock()):
                 self._draw()
 
-    def sampled(self, planned: Planned, taken: Sampled) -> None:
+    def sampled(self, planned: Planned, taken: SamplingProgress) -> None:
         """Show progress between two rounds, if a second has passed."""
         with self._lock:
             self._running[planned.id].taken = taken

@@ -9,7 +9,7 @@ from perfflow.model.lazy import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
 from perfflow.report.sanitize import padded, shortened, visible, wrapped
-from perfflow.sampling.pairs import Sampled
+from perfflow.sampling.pairs import SamplingProgress
 
 ASCII = {"✓": "+", "✗": "x", "…": ".", "▶": ">", "·": "."}
 _MARKS = {
@@ -43,7 +43,7 @@ class Running:
     waited: float = 0.0
     waits_since: float = 0.0
     said: float = 0.0
-    taken: Sampled | None = None
+    taken: SamplingProgress | None = None
     next_beat: float = FIRST_BEAT
 
     def wait(self, queue: Queue, now: float) -> bool:
@@ -101,7 +101,7 @@ class Running:
         return ", ".join(parts)
 
 
-def taken_text(taken: Sampled, expected: Expected | None = None) -> str:
+def taken_text(taken: SamplingProgress, expected: Expected | None = None) -> str:
     """Return ``34 pairs``, or ``34 of about 40 pairs`` with an estimate, or ``warmed up`` before the first pair."""
     if not taken.count:
         return "warmed up"

@@ -102,7 +102,7 @@ def ready(
     chosen: tuple[str, ...] = (),
     variables: Mapping[str, str] | None = None,
 ) -> Ready:
-    """Render a step for one side. ``chosen`` limits a suite to these benchmarks, run briefly, each in its own time.
+    """Render a step for one side. ``chosen`` limits a suite to these benchmarks, run briefly.
 
     ``variables``: further environment variables of its processes. Raises PreparationError.
     """
@@ -110,11 +110,17 @@ def ready(
         prepared = _ready(context, planned, side, folder, ops, variables or {})
     except (ExpressionError, UnitError) as error:
         raise PreparationError(str(error)) from error
-    if not chosen or not prepared.call:
+    if chosen and prepared.call:
+        return replace(prepared, call=replace(prepared.call, chosen=chosen, effort=Effort.BRIEF))
+    return prepared
+
+
+def of_several(prepared: Ready, chosen: tuple[str, ...]) -> Ready:
+    """Return the call of one benchmark of a suite as one of several, which together have the time of each."""
+    if len(chosen) < 2 or prepared.call is None:
         return prepared
     timeout = prepared.timeout * len(chosen) if prepared.timeout else None
-    call = replace(prepared.call, chosen=chosen, effort=Effort.BRIEF, timeout=timeout)
-    return replace(prepared, call=call, timeout=timeout)
+    return replace(prepared, call=replace(prepared.call, chosen=chosen, timeout=timeout), timeout=timeout)
 
 
 def _ready(

@@ -15,8 +15,8 @@ class Design(StrEnum):
     FIXED = "fixed"
     FEW = "few"
     """A few runs of each side in random order."""
-    SCREEN = "screen"
     CONFIRM = "confirm"
+    """Fresh pairs that confirm a change of the pairs before. All of them decide."""
     LAYOUTS = "layouts"
     FIXED_LAYOUTS = "fixed layouts"
     FEW_LAYOUTS = "few layouts"
@@ -37,8 +37,6 @@ SCHEDULES: Mapping[str, Looks] = {
         *((5, 0.00794), (8, 0.0004), (11, 0.0004), (14, 0.0003), (20, 0.0003), (26, 0.0002), (35, 0.00016)),
         *((50, 0.0001), (71, 0.0001), (98, 0.0001)),
     ),
-    # Applies to about 5% of the benchmarks of a suite, so a whole suite of 100 gives about 2% of false alarms.
-    Design.CONFIRM: ((20, 0.0006), (40, 0.0008), (100, 0.0012), (200, 0.0014)),
     # Pairs with fresh code layouts vary more, so the last analysis has a larger part.
     Design.LAYOUTS: ((11, 0.0020), (15, 0.0010), (20, 0.0010), (28, 0.0010), (40, 0.0010), (64, 0.0040)),
 }

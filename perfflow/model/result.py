@@ -14,7 +14,7 @@ from perfflow.model.result_base import PART, Number
 from perfflow.model.result_kernels import KernelResult, OnGpu
 from perfflow.model.result_nodes import NodeResult
 from perfflow.model.result_routes import RouteTaken
-from perfflow.model.result_samples import Bounds, LayoutsOf, MemoryResult, Sample, SizePoint
+from perfflow.model.result_samples import Bounds, ConfirmationOf, LayoutsOf, MemoryResult, Sample, SizePoint
 
 SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
 GATE = "review:gate:perf"
@@ -194,6 +194,11 @@ class Benchmark(ResultPart):
     stopped: str = ""
     """Why sampling ended: settled, last look, budget, total budget; empty if the workflow sets the number of runs."""
     layouts: LayoutsOf | None = None
+    confirmations: list[ConfirmationOf] = []
+    to_confirm: bool = False
+    """Whether a change counts only if fresh samples confirm it, because many benchmarks were compared."""
+    unconfirmed: bool = False
+    """Whether a change was proven at first, or by all samples, but fresh ones did not confirm it."""
     as_built: str = ""  # why no code layouts were drawn although they would have decided
     more: int | None
     seconds: Number = None

@@ -22,7 +22,8 @@ class Sample(SamplesPart):
     n: int
     samples: list[float]
     readings: list[dict[str, Any]] | None = None
-    screened: list[float] = []
+    confirming: list[int] = []
+    """For each sample, the number of the confirmation that it is from, or 0; empty without confirmations."""
 
 
 class Bounds(SamplesPart):
@@ -31,6 +32,19 @@ class Bounds(SamplesPart):
     value: Number
     low: Number
     high: Number
+
+
+class ConfirmationOf(SamplesPart):
+    """Fresh pairs, or runs of each side, that were taken because those before proved a change.
+
+    ``change`` is that of the fresh ones alone, with its p-value; ``before`` that of the earlier ones.
+    """
+
+    pairs: int
+    change: Bounds
+    p: float
+    before: Bounds
+    agrees: bool
 
 
 class AsBuilt(SamplesPart):

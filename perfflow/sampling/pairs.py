@@ -1,9 +1,10 @@
-"""Order the runs of all benchmarks and sides, and run them.
+"""Order the processes of all benchmarks and sides, and run them.
 
 The order matters more than the test: measuring all of A and then all of B gives 8-57% false alarms on a noisy machine,
 and a fixed ABAB order aliases with periodic noise. So each round visits all undecided benchmarks in random order, and a
-coin flip decides which side of each runs first. Coins and orders depend only on the seed, the benchmark and the pair
-number, so a resumed run continues exactly where it stopped.
+coin flip decides which side of each runs first. Benchmarks of a suite that one process can measure together are one
+group with one coin, and both processes of a pair measure them in the same random order. Coins and orders depend only on
+the seed, the names and the pair number, so a resumed run continues exactly where it stopped.
 """
 
 from __future__ import annotations
@@ -13,83 +14,100 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Reading, Side
 from perfflow.stats.designs import FEW
-
-Take = Callable[[Side], tuple[Reading, ...]]
-"""Run one fresh process of a side and return its readings; raises when it fails."""
+from perfflow.tools.pacing import pace_of
 
 IDLE = 0.1
 """Pause in s after which caches and clocks are cold, so that the next run is up to 39% slower."""
-EXPENSIVE = 2.0
-"""Duration in s from which a command is compared by a few runs in completely random order."""
-SCREENED = 12
-"""If there are more benchmarks than this, they are screened first, and noticeable changes are confirmed."""
-FIRST_LOOK = 24
-"""A command is also expensive if its budget allows fewer runs than this: 11 pairs and a reserve."""
+DISTURBED = "fails among the other benchmarks of its suite but not alone, so it runs in its own process"
 
 
 @dataclass(frozen=True)
-class Subject:
-    """One benchmark to sample: its sides, and the function that runs it.
+class BenchmarkToSample:
+    """One benchmark: its sides, and the function that runs it.
 
-    ``alone``: two sides are compared, but only one of them has this benchmark. ``own_id``: its id in its suite.
+    ``own_id``: its id in its suite; '' for a command, or a suite as a whole. ``together``: the longest iteration (s)
+    with which one process measures it together with others that have the same ``take``; 0 if it always runs alone.
+    ``one_sided``: two sides are compared, but only one of them has this benchmark.
     """
 
     name: str
     sides: tuple[Side, ...]
     take: Take
-    alone: bool = False
+    one_sided: bool = False
     own_id: str = ""
+    together: float = 0.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """One process to run: its benchmarks in their order, the side, and what its random state depends on.
+
+    ``number``: the round, from 0. ``layout``: the code layout of the side, from 1; 0 is the ordinary build.
+    ``warming``: a warm-up, which shows the duration of the benchmarks, and whose readings are discarded.
+    """
+
+    benchmarks: tuple[BenchmarkToSample, ...]
+    side: Side
+    number: int = 0
+    layout: int = 0
+    warming: bool = False
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the benchmarks in their suite; () for a command, or a suite as a whole."""
+        return tuple(item.own_id for item in self.benchmarks if item.own_id)
+
+
+Take = Callable[[Request], tuple[Reading, ...]]
+"""Run one fresh process and return its readings. Raises LostError if it fails, and whatever ends the whole step."""
 
 
 class LostError(Exception):
-    """A benchmark can no longer be sampled, but others of its step can."""
+    """The benchmarks of a request could not be measured, but others of their step can."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """The next runs: round ``number`` (from 0) of one benchmark, and the order of its sides."""
+    """The next processes: one of each side in ``order``, for the benchmarks of one group."""
 
-    subject: Subject
+    benchmarks: tuple[BenchmarkToSample, ...]
     number: int
     order: tuple[Side, ...]
     layout: int = 0
-    """Number of the code layout of each side, from 1; 0 is the ordinary build."""
     single: bool = False
     """True for a single run in completely random order, False for a pair."""
     place: tuple[int, int] = (1, 1)
-    """Position in this round from 1, and the number of benchmarks in the round."""
+    """Position in this round from 1, and the number of turns in the round."""
     warming: bool = False
-    """True for a warm-up run: it gives the duration of the benchmark, and its readings are discarded."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round of fresh processes of a benchmark: its ``number`` (from 0), the first side, and the readings."""
+    """The readings of one benchmark in a turn: the ``number`` of the round, the first side, and the readings."""
 
-    subject: Subject
+    benchmark: BenchmarkToSample
     number: int
     first: Side
     readings: Mapping[Side, tuple[Reading, ...]]
     recalled: bool = False
     """True if it was taken before the run was interrupted."""
     seconds: float = 0.0
-    """Duration (s)."""
+    """Its share of the duration (s)."""
     layout: int = 0
-    """Number of the code layout of each side, from 1; 0 is the ordinary build."""
-    turn: tuple[int, int] = (1, 1)
-    """Position in this round from 1, and the number of benchmarks in the round."""
+    together: int = 1
+    """Number of benchmarks that the processes measured."""
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SamplingProgress:
     """Progress of one benchmark: it has ``count`` samples, counted in ``unit`` (``pair`` or ``run``).
 
-    ``turn``: position in this round from 1, and the number of benchmarks of the step in the round. A ``count`` of 0
-    means warm-up.
+    ``turn``: position in this round from 1, and the number of turns in the round. A ``count`` of 0 means warm-up.
     """
 
     benchmark: str
@@ -111,85 +129,175 @@ Recalled = Mapping[tuple[str, int], Mapping[Side, tuple[Reading, ...]]]
 """(benchmark, number of the round) -> readings."""
 
 
-class Sampler:
+class PairScheduler:
     """Orders and runs the processes of benchmarks; after a pause, a discarded run comes first.
 
     ``taken`` and ``taken_few`` have the pairs, and the single runs of expensive commands, from before an interruption.
-    They are returned in their places without running anything.
+    They are returned in their places without running anything. ``say`` receives warnings.
     """
 
-    def __init__(self, seed: int, *, warmup: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
-        self._seed, self._warmup, self._clock = seed, warmup, clock
+    def __init__(
+        self,
+        seed: int,
+        *,
+        warmup: int = 1,
+        clock: Callable[[], float] = time.monotonic,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._seed, self._warmup, self._clock, self._say = seed, warmup, clock, say
         self._last = -math.inf
         self.taken: Recalled = {}
         self.taken_few: Recalled = {}
         self.lost: set[str] = set()
-        """Names of the benchmarks that raised LostError."""
-        self.warming = False
-        """True if the current or last process is a warm-up run."""
+        """Names of the benchmarks that could not be measured."""
+        self._separate: set[str] = set()
+        """Names of the benchmarks that one process cannot measure together with others, or not well."""
         self.seconds = 0.0
-        """Duration of the last process (s)."""
-        self.number = 0
-        """Number of the current round."""
-        self.layout = 0
-        """Number of the code layout of the next process; 0 is the ordinary build."""
+        """Duration of the last process, divided by the number of its benchmarks (s)."""
         self.first_with_layouts: int | None = None
         """First round with a fresh code layout of each side; None if layouts are not used."""
 
-    def warm_ups(self, subject: Subject) -> Iterator[Turn]:
+    def groups(self, benchmarks: Sequence[BenchmarkToSample]) -> list[tuple[BenchmarkToSample, ...]]:
+        """Return the benchmarks by process: those that are measured together, and each of the others."""
+        together: dict[Take, list[BenchmarkToSample]] = {}
+        for item in benchmarks:
+            if item.together and item.name not in self._separate:
+                together.setdefault(item.take, []).append(item)
+        grouped = {item.name for group in together.values() for item in group}
+        return [*map(tuple, together.values()), *((item,) for item in benchmarks if item.name not in grouped)]
+
+    def separate(self, benchmarks: Sequence[BenchmarkToSample]) -> None:
+        """Measure each of these benchmarks in its own process from now on."""
+        self._separate.update(item.name for item in benchmarks)
+
+    def warm_ups(self, group: tuple[BenchmarkToSample, ...]) -> Iterator[Turn]:
         """Yield the warm-up runs of each side."""
         for _ in range(self._warmup):
-            for side in subject.sides:
-                yield Turn(subject, 0, (side,), single=True, warming=True)
+            for side in group[0].sides:
+                yield Turn(group, 0, (side,), single=True, warming=True)
 
-    def round(self, subjects: Sequence[Subject], number: int) -> Iterator[Turn]:
-        """Yield one turn of each subject in random order; a coin flip orders its two sides."""
+    def round(self, benchmarks: Sequence[BenchmarkToSample], number: int) -> Iterator[Turn]:
+        """Yield one turn of each group in random order; a coin flip orders its two sides."""
         layout = 0 if self.first_with_layouts is None else number - self.first_with_layouts + 1
-        order = random.Random(_digest(f"{self._seed}\0order\0{number}"))  # noqa: S311 (replayable order)
-        for place, subject in enumerate(order.sample(subjects, len(subjects)), 1):
-            flip = len(subject.sides) == 2 and coin(self._seed, subject.name, number)
-            sides = tuple(reversed(subject.sides)) if flip else subject.sides
-            yield Turn(subject, number, sides, layout, place=(place, len(subjects)))
+        chance = random.Random(_digest(f"{self._seed}\0order\0{number}"))  # noqa: S311 (replayable order)
+        groups = self.groups(benchmarks)
+        for place, group in enumerate(chance.sample(groups, len(groups)), 1):
+            name = group[0].name if len(group) == 1 else ""
+            sides = group[0].sides
+            flip = len(sides) == 2 and coin(self._seed, name, number)
+            order = tuple(chance.sample(group, len(group))) if len(group) > 1 else group
+            yield Turn(order, number, sides[::-1] if flip else sides, layout, place=(place, len(groups)))
 
-    def few(self, subject: Subject, runs: int = FEW, done: int = 0) -> Iterator[Turn]:
+    def random_block(self, benchmark: BenchmarkToSample, runs: int = FEW, done: int = 0) -> Iterator[Turn]:
         """Yield ``runs`` single runs of each side in completely random order; ``done``: earlier runs of each side."""
-        sides = [side for side in subject.sides for _ in range(runs)]
+        sides = [side for side in benchmark.sides for _ in range(runs)]
         block = f"\0{done}" if done else ""
-        random.Random(_digest(f"{self._seed}\0few\0{subject.name}{block}")).shuffle(sides)  # noqa: S311 (replayable order)
-        for number, side in enumerate(sides, start=done * len(subject.sides)):
-            yield Turn(subject, number, (side,), single=True)
+        chance = random.Random(_digest(f"{self._seed}\0few\0{benchmark.name}{block}"))  # noqa: S311 (replayable order)
+        chance.shuffle(sides)
+        for number, side in enumerate(sides, start=done * len(benchmark.sides)):
+            yield Turn((benchmark,), number, (side,), single=True)
 
-    def layouts_in_turn(self, subject: Subject, layouts: int, start: int) -> Iterator[Turn]:
+    def layouts_in_turn(self, benchmark: BenchmarkToSample, layouts: int, start: int) -> Iterator[Turn]:
         """Yield a single run of each of ``layouts`` code layouts of each side, in completely random order.
 
         ``start`` is the number of the first run.
         """
-        both = [(side, layout) for side in subject.sides for layout in range(1, layouts + 1)]
-        random.Random(_digest(f"{self._seed}\0layouts\0{subject.name}\0{start}")).shuffle(both)  # noqa: S311
+        both = [(side, layout) for side in benchmark.sides for layout in range(1, layouts + 1)]
+        random.Random(_digest(f"{self._seed}\0layouts\0{benchmark.name}\0{start}")).shuffle(both)  # noqa: S311
         for number, (side, layout) in enumerate(both, start):
-            yield Turn(subject, number, (side,), layout, single=True)
+            yield Turn((benchmark,), number, (side,), layout, single=True)
 
-    def take(self, turn: Turn) -> Round:
-        """Run one fresh process of each side, or return the readings from before an interruption. Raises LostError."""
-        subject, order = turn.subject, turn.order
-        self.number, self.layout, self.warming = turn.number, turn.layout, turn.warming
-        known = (self.taken_few if turn.single else self.taken).get((subject.name, turn.number))
-        if known and set(known) == set(order):
-            return Round(subject, turn.number, order[0], known, recalled=True, layout=turn.layout, turn=turn.place)
-        began = self._clock()
+    def take(self, turn: Turn) -> Iterator[Round]:
+        """Run one fresh process of each side, or return the readings from before an interruption.
+
+        Benchmarks that cannot be measured are left out and added to ``lost``.
+        """
+        known = self.taken_few if turn.single else self.taken
+        left = []
+        for item in turn.benchmarks:
+            readings = {} if turn.warming else known.get((item.name, turn.number), {})
+            if readings and set(readings) == set(turn.order):
+                if turn.number == 0:
+                    self._notice_pace(item, readings)
+                yield Round(item, turn.number, turn.order[0], readings, recalled=True, layout=turn.layout)
+            elif item.name not in self.lost:
+                left.append(item)
+        if left:
+            yield from self._run(replace(turn, benchmarks=tuple(left)))
+
+    def _run(self, turn: Turn) -> Iterator[Round]:
+        order, began, found = turn.order, self._clock(), _Found()
         if self._warmup and not turn.single and began - self._last > IDLE:
             # Run the first side twice, since its first process runs cold; the second reading replaces the first.
             order = (order[0], *order)
-        readings = {}
         for side in order:
             started = self._clock()
+            request = Request(turn.benchmarks, side, turn.number, turn.layout, turn.warming)
             try:
-                readings[side] = subject.take(side)
+                readings = turn.benchmarks[0].take(request)
             except LostError:
-                self.lost.add(subject.name)
-                raise
+                break
             self._last = self._clock()
-            self.seconds = self._last - started
-        sides = {side: readings[side] for side in subject.sides if side in readings}
-        seconds = 0.0 if turn.single and turn.layout else self._last - began
-        return Round(subject, turn.number, order[0], sides, seconds=seconds, layout=turn.layout, turn=turn.place)
+            self.seconds = (self._last - started) / len(turn.benchmarks)
+            found.add(request, readings)
+        whole = 0.0 if turn.single and turn.layout else self._last - began
+        missing = []
+        for item in turn.benchmarks:
+            sides = {
+                side: found.readings[item.name, side] for side in item.sides if (item.name, side) in found.readings
+            }
+            if set(sides) != set(turn.order):
+                missing.append(item)
+                continue
+            if turn.warming:
+                self._notice_pace(item, sides)
+            seconds = whole / len(turn.benchmarks)
+            yield Round(
+                item,
+                turn.number,
+                turn.order[0],
+                sides,
+                seconds=seconds,
+                layout=turn.layout,
+                together=len(turn.benchmarks),
+            )
+        if len(turn.benchmarks) == 1:
+            self.lost.update(item.name for item in missing)
+        elif missing:
+            yield from self._run_each(missing, turn)
+
+    def _run_each(self, missing: Sequence[BenchmarkToSample], turn: Turn) -> Iterator[Round]:
+        """Run each benchmark without a figure alone, so that a failure is attributed to the benchmark that fails.
+
+        If none of them fails alone, they disturb each other, and are no longer measured together.
+        """
+        for item in missing:
+            yield from self._run(replace(turn, benchmarks=(item,)))
+        if self.lost.isdisjoint(item.name for item in missing):
+            self.separate(missing)
+            for item in missing:
+                self._say(f"{item.name} {DISTURBED}")
+
+    def _notice_pace(self, benchmark: BenchmarkToSample, sides: Mapping[Side, tuple[Reading, ...]]) -> None:
+        """Separate a benchmark of which one iteration takes long: the others would take fewer samples for it."""
+        paces = filter(None, map(pace_of, sides.values()))
+        if benchmark.together and any(pace.seconds > benchmark.together for pace in paces):
+            self.separate([benchmark])
+
+
+@dataclass
+class _Found:
+    """The readings of the processes of a turn, by benchmark and side."""
+
+    readings: dict[tuple[str, Side], tuple[Reading, ...]] = field(default_factory=dict)
+
+    def add(self, request: Request, readings: tuple[Reading, ...]) -> None:
+        """Add the readings of a process. If it has one benchmark, they are all of it, whatever their names are."""
+        for item in request.benchmarks:
+            own = (
+                readings
+                if len(request.benchmarks) == 1
+                else tuple(one for one in readings if one.benchmark == item.name)
+            )
+            if own or len(request.benchmarks) == 1:
+                self.readings[item.name, request.side] = own

@@ -1,26 +1,30 @@
-"""Sample the benchmarks of one step: choose their designs, stop each when it has enough, and record rounds as events.
+"""Sample the benchmarks of one step: choose their designs, confirm changes, and record rounds as events.
 
-This module starts no processes. The subject brings the function that runs one side of a benchmark, so recorded runs can
-be replayed with the same rules.
+This module starts no processes. A benchmark brings the function that runs it, so recorded runs can be replayed with the
+same rules.
 """
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from perfflow.model.design import Design
+from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.readings import Reading, Side
-from perfflow.model.units import Dimension, format_quantity
-from perfflow.sampling.pairs import EXPENSIVE, FIRST_LOOK, LostError, Round, Sampled, Sampler, Subject, Turn
+from perfflow.model.units import Dimension, format_interval, format_quantity
+from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Round, SamplingProgress, Turn
 from perfflow.sampling.stop_rule import Stop, StopRule
-from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE, SCREENING
+from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE, MANY
 from perfflow.store.record import reading_from_json, reading_to_json
 
-FOR_SCREENING = 2 / 3
-"""Share of the time of a step that screening may use if the budget of the run is short."""
+EXPENSIVE = 2.0
+"""Duration in s from which a command is compared by a few runs in completely random order."""
+FIRST_ANALYSIS = 24
+"""A command is also expensive if its budget allows fewer runs than this: 11 pairs and a reserve."""
+ANALYSES = frozenset(pairs for pairs, _ in SCHEDULES[Design.LOOKS])
+MOST_ALONE = 8
+"""Benchmarks that would fail a gate and are confirmed alone, the worst first; the others are confirmed together."""
 
 
 class Sampling:
@@ -29,303 +33,317 @@ class Sampling:
     def __init__(
         self,
         step: str,
-        sampler: Sampler,
+        scheduler: PairScheduler,
         stop_rule: StopRule,
         store: Callable[[Mapping[str, Any]], None],
         warnings: dict[str, None],
-        between: Callable[[Sampled], None] = lambda _: None,
+        between: Callable[[SamplingProgress], None] = lambda _: None,
     ) -> None:
-        """``between`` is called with the progress after each round, while no process runs."""
-        self._step, self._sampler, self._store, self._warnings = step, sampler, store, warnings
+        """``between`` is called with the progress after each turn, while no process runs."""
+        self._step, self._scheduler, self._store, self._warnings = step, scheduler, store, warnings
         self.stop_rule, self._between = stop_rule, between
-        self._stopped = stop_rule.stopped
-        self._confirmation, self._few_confirmation = 1, 0
+        self._many, self._confirmation = False, 0
         self._numbered: dict[str, int] = {}
         self._seconds: dict[str, float] = {}
         """Duration of the longest round of each benchmark (s)."""
         self._took: dict[str, float] = {}
-        """Duration of the longest warm-up process of each benchmark (s)."""
-        self._out_of_time = Stop.TOTAL_BUDGET
-        self._turn = 1, 1
+        """Duration of the longest warm-up process of each benchmark (s), divided by the number of its benchmarks."""
+        self._pair_seconds = 0.0
+        """Duration of the last pair of processes (s)."""
+        self._place = 1, 1
         """Position of the current benchmark among the expensive ones, and their number."""
+        self._expensive: set[str] = set()
         self._few_before: set[tuple[str, int]] = set()
         """Single runs from before an interruption, except those that confirm."""
 
-    def recall(self, events: Iterable[Mapping[str, Any]], subjects: Sequence[Subject]) -> None:
+    def recall(self, events: Iterable[Mapping[str, Any]], benchmarks: Sequence[BenchmarkToSample]) -> None:
         """Load the samples from before an interruption, so that none of them is taken again."""
         taken: dict[tuple[str, int], Mapping[Side, tuple[Reading, ...]]] = {}
         few: dict[tuple[str, int], Mapping[Side, tuple[Reading, ...]]] = {}
         for event in events:
             sides = {side: tuple(map(reading_from_json, event[side.value])) for side in Side if side.value in event}
-            # One process of a single subject may report benchmarks of any name.
-            name = subjects[0].name if len(subjects) == 1 else next(iter(sides.values()))[0].benchmark
+            # One process of a single benchmark may report benchmarks of any name.
+            name = benchmarks[0].name if len(benchmarks) == 1 else next(iter(sides.values()))[0].benchmark
             single = event["design"] in (Design.FEW.value, Design.FEW_LAYOUTS.value)
             if single and not event.get("confirmation"):
                 self._few_before.add((name, event["pair"]))
             (few if single else taken)[name, event["pair"]] = sides
-        self._sampler.taken, self._sampler.taken_few = taken, few
+        self._scheduler.taken, self._scheduler.taken_few = taken, few
 
-    def _is_begun(self, subject: Subject) -> bool:
-        first = (subject.name, 0)
-        return first in self._sampler.taken or first in self._sampler.taken_few
+    def _is_begun(self, benchmark: BenchmarkToSample) -> bool:
+        first = (benchmark.name, 0)
+        return first in self._scheduler.taken or first in self._scheduler.taken_few
 
     def take_rounds(
-        self, subjects: Sequence[Subject], design: Design, rounds: int, ends: float, start: int = 0
+        self, benchmarks: Sequence[BenchmarkToSample], design: Design, rounds: int, ends: float, start: int = 0
     ) -> None:
-        """Take ``rounds`` rounds of each subject, or fewer if the time ``ends`` is reached, but at least one."""
+        """Take ``rounds`` rounds of each benchmark, or fewer if the time ``ends`` is reached, but at least one."""
         if start == 0:
-            self._take(self._warm_ups(subjects), design)
-        left, taken = self.able(subjects), 0
+            self._warm_up(benchmarks, design)
+        left, taken = self.able(benchmarks), 0
         while left and taken < rounds:
-            self._take(self._sampler.round(left, start + taken), design)
+            self._take(self._scheduler.round(left, start + taken), design)
             left, taken = self.able(left), taken + 1
-            if taken < rounds:
-                if time.monotonic() >= ends:
-                    self._stopped.update(dict.fromkeys((subject.name for subject in left), self._out_of_time))
-                left = [subject for subject in left if subject.name not in self._stopped]
-        for subject in left:
-            self._stopped.pop(subject.name, None)
+            if taken < rounds and time.monotonic() >= ends:
+                self.stop_rule.stop_for_time(left, ends)
+                return
+        self.stop_rule.stop(left, None)
 
-    def take_until_decided(self, subjects: Sequence[Subject], ends: float, patience: float) -> None:
+    def take_until_decided(
+        self,
+        benchmarks: Sequence[BenchmarkToSample],
+        ends: float,
+        benchmark_budget: float,
+        *,
+        others: int = 0,
+        coarsely: bool = False,
+    ) -> None:
         """Take pairs until the interim analyses decide; expensive benchmarks get a few runs in random order instead.
 
-        ``patience``: budget of one benchmark in s. A few expensive runs may exceed it, with a warning.
+        If there are many benchmarks, or one process measures several, changes are confirmed by fresh samples.
+        ``benchmark_budget``: of one benchmark in s. A few expensive runs may exceed it, with a warning. ``others``:
+        number of benchmarks that other steps and machines compare. ``coarsely``: a benchmark among many that is the
+        same within the concern threshold is not measured to a narrower interval.
         """
-        self._take(self._warm_ups(subjects), Design.LOOKS)
-        quick, slow = self._split(subjects, patience / FIRST_LOOK)
-        self._take_expensive(slow, ends, patience, others=len(quick))
-        self.stop_rule.start(quick, ends, others=len(slow))
-        taken = 0
-        while quick := [subject for subject in self.able(quick) if not self.stop_rule.decided(subject, taken)]:
-            self._take(self._sampler.round(quick, taken), Design.LOOKS)
+        compared = [item for item in benchmarks if len(item.sides) == 2]
+        together = any(len(group) > 1 for group in self._scheduler.groups(compared))
+        self._many = bool(compared) and (together or len(benchmarks) + others > MANY)
+        self._warm_up(benchmarks, Design.LOOKS)
+        quick, slow = self._split(benchmarks, benchmark_budget / FIRST_ANALYSIS)
+        self._take_expensive(slow, ends, benchmark_budget, others=len(quick))
+        self.stop_rule.start(quick, ends, len(slow), coarsely=coarsely and self._many)
+        taken, left, suspects = 0, list(quick), 0
+        while left:
+            # Time to confirm what seems changed so far.
+            reserve = CONFIRMING[0] * self._pair_seconds * min(suspects, MOST_ALONE) / 2
+            done = [item for item in self.able(left) if self.stop_rule.decided(item, taken, ahead=reserve)]
+            if self._many:
+                self._confirm([item for item in done if self.stop_rule.changed(item)], self.stop_rule.ends, 1)
+            left = [item for item in self.able(left) if item not in done]
+            self._take(self._scheduler.round(left, taken), Design.LOOKS)
             taken += 1
+            if self._many and taken in ANALYSES:
+                suspects = sum(map(self.stop_rule.changed, left))
 
-    def _split(self, subjects: Sequence[Subject], bound: float) -> tuple[list[Subject], list[Subject]]:
-        """Split subjects into quick and expensive ones: a process takes longer than ``bound`` or EXPENSIVE."""
-        quick: list[Subject] = []
-        slow: list[Subject] = []
-        for subject in self.able(subjects):
-            recalled = (subject.name, 0) in self._sampler.taken_few
-            expensive = self._took.get(subject.name, 0.0) > min(EXPENSIVE, bound) and len(subject.sides) == 2
-            (slow if recalled or expensive else quick).append(subject)
+    def _split(
+        self, benchmarks: Sequence[BenchmarkToSample], bound: float
+    ) -> tuple[list[BenchmarkToSample], list[BenchmarkToSample]]:
+        """Split benchmarks into quick and expensive ones: a process takes longer than ``bound`` or EXPENSIVE."""
+        quick: list[BenchmarkToSample] = []
+        slow: list[BenchmarkToSample] = []
+        for item in self.able(benchmarks):
+            recalled = (item.name, 0) in self._scheduler.taken_few
+            expensive = self._took.get(item.name, 0.0) > min(EXPENSIVE, bound) and len(item.sides) == 2
+            (slow if recalled or expensive else quick).append(item)
         return quick, slow
 
     def _take_expensive(
-        self, slow: Sequence[Subject], ends: float, patience: float, others: int, confirmations: int = 0
+        self, slow: Sequence[BenchmarkToSample], ends: float, benchmark_budget: float, others: int
     ) -> None:
         """Take a few runs of each in random order, and more of undecided ones while there is time.
 
-        ``confirmations``: number of times a proven change must be confirmed by a few fresh runs, which alone decide.
-        Among many benchmarks, some seem changed by chance.
+        Among many benchmarks, some seem changed by chance, so fresh runs must confirm a change.
         """
         self.stop_rule.start(slow, ends, others)
+        self._expensive.update(item.name for item in slow)
         fitting = []
-        for number, subject in enumerate(slow, 1):
-            self._turn = number, len(slow)
-            if self._take_few(subject, ends, patience):
-                fitting.append(subject)
+        for number, item in enumerate(slow, 1):
+            self._place = number, len(slow)
+            if self._take_few(item, ends, benchmark_budget):
+                fitting.append(item)
         self._take_more(fitting)
-        for self._few_confirmation in range(1, confirmations + 1):
-            fitting = [subject for subject in self.able(fitting) if self.stop_rule.changed(subject)]
-            for number, subject in enumerate(fitting, 1):
-                self._turn = number, len(fitting)
-                self._take_few(subject, ends, patience, self._numbered[subject.name] // len(subject.sides))
-        self._few_confirmation = 0
+        if self._many:
+            self._confirm_few([item for item in self.able(fitting) if self.stop_rule.changed(item)], ends, 1)
 
-    def _take_few(self, subject: Subject, ends: float, patience: float, done: int = 0) -> bool:
+    def _take_few(self, benchmark: BenchmarkToSample, ends: float, benchmark_budget: float) -> bool:
         """Take a few runs in random order, or one of each side with a warning if the budget is too short.
 
-        ``done``: number of earlier runs of each side. Returns whether the budget was long enough.
+        Returns whether the budget was long enough.
         """
-        began, needed = time.monotonic(), FEW * len(subject.sides) * self._took.get(subject.name, 0.0)
+        began, needed = time.monotonic(), FEW * len(benchmark.sides) * self._took.get(benchmark.name, 0.0)
         fits = began + needed <= ends
-        self._take(self._sampler.few(subject, FEW if fits else 1, done), Design.FEW)
+        self._take(self._scheduler.random_block(benchmark, FEW if fits else 1), Design.FEW)
         if not fits:
-            self._stopped[subject.name] = Stop.TOTAL_BUDGET
+            self.stop_rule.stop([benchmark], Stop.TOTAL_BUDGET)
             about = format_quantity(needed, Dimension.TIME)
             said = f"{FEW} runs of each side would take about {about}, but the budget is too short: took one of each"
             self._warnings[said] = None
-        elif time.monotonic() - began > patience:
-            budget = format_quantity(patience, Dimension.TIME)
+        elif time.monotonic() - began > benchmark_budget:
+            budget = format_quantity(benchmark_budget, Dimension.TIME)
             said = f"{FEW} runs of each side, the fewest that can prove a change, exceeded the budget of {budget}"
             self._warnings[said] = None
         return fits
 
-    def _take_more(self, subjects: Sequence[Subject]) -> None:
+    def _take_more(self, benchmarks: Sequence[BenchmarkToSample]) -> None:
         """Take further blocks of undecided benchmarks in turn, while there is time for a whole block."""
-        left, runs = list(subjects), FEW
-        while left := [subject for subject in self.able(left) if not self._is_known(subject, runs)]:
-            for number, subject in enumerate(left, 1):
-                self._turn = number, len(left)
-                self._take(self._sampler.few(subject, FEW_MORE, runs), Design.FEW)
+        left, runs = list(benchmarks), FEW
+        while left := [item for item in self.able(left) if not self._is_known(item, runs)]:
+            for number, item in enumerate(left, 1):
+                self._place = number, len(left)
+                self._take(self._scheduler.random_block(item, FEW_MORE, runs), Design.FEW)
             runs += FEW_MORE
 
-    def _is_known(self, subject: Subject, runs: int) -> bool:
-        if (subject.name, runs * len(subject.sides)) in self._few_before:
+    def _is_known(self, benchmark: BenchmarkToSample, runs: int) -> bool:
+        if (benchmark.name, runs * len(benchmark.sides)) in self._few_before:
             return False  # more runs were taken before the interruption
-        ahead = FEW_MORE * len(subject.sides) * self._seconds.get(subject.name, 0.0)
-        return self.stop_rule.decided(subject, runs, Design.FEW, ahead)
+        ahead = FEW_MORE * len(benchmark.sides) * self._seconds.get(benchmark.name, 0.0)
+        return self.stop_rule.decided(benchmark, runs, Design.FEW, ahead)
 
-    def screen(
-        self,
-        subjects: Sequence[Subject],
-        ends: float = math.inf,
-        patience: float = math.inf,
-        confirmations: int = 1,
-    ) -> None:
-        """Screen each benchmark with a few pairs, in stages, and confirm noticeable changes by fresh pairs.
+    # -- confirmations
 
-        Only the fresh pairs decide. ``patience``: budget of one benchmark in s. If it is too short for the fewest pairs
-        of screening and confirmation, a few runs in random order replace the screening, and as many fresh runs confirm
-        a proven change.
+    def confirm(self, benchmarks: Sequence[BenchmarkToSample], ends: float, confirmations: int) -> None:
+        """Take fresh samples of benchmarks that regressed beyond the concern threshold, as long as they confirm it.
+
+        A confirmation starts only if there is time left.
         """
-        began = time.monotonic()
-        self._take(self._warm_ups(subjects), Design.SCREEN)
-        quick, slow = self._split(subjects, patience / (2 * (min(SCREENING) + min(CONFIRMING))))
-        if slow:
-            # Do not charge the warm-up of expensive benchmarks to the quick ones.
-            began = time.monotonic()
-        if quick:
-            self.stop_rule.start(quick, others=len(slow))
-            if began + patience * len(quick) < ends:
-                self._out_of_time = Stop.BUDGET
-            self._screen(quick, began, min(ends, began + patience * len(quick)), confirmations)
-        if slow:
-            self._take_expensive(slow, ends, patience, len(quick), confirmations)
+        for number in range(2 if self._many else 1, confirmations + 1):
+            regressed = [item for item in self.able(benchmarks) if self.stop_rule.regressed(item)]
+            few = [item for item in regressed if item.name in self._expensive]
+            self._confirm_few(few, ends, number)
+            self._confirm([item for item in regressed if item not in few], ends, number)
 
-    def _screen(self, subjects: Sequence[Subject], began: float, ends: float, confirmations: int) -> None:
-        screened = began + (ends - began) * FOR_SCREENING
-        taken, left = 0, list(subjects)
-        for pairs in SCREENING:
-            self.take_rounds(left, Design.SCREEN, pairs - taken, screened, start=taken)
-            taken = pairs
-            left = [subject for subject in self.able(left) if self.stop_rule.stands_out(subject, pairs)]
-        for subject in left:
-            self._stopped.pop(subject.name, None)
-        self._confirm(left, ends, 1)
-        self.confirm(left, ends, confirmations, first=2)
+    def _confirm(self, changed: Sequence[BenchmarkToSample], ends: float, number: int) -> None:
+        """Take fresh pairs of each benchmark until they confirm its change or will hardly do so.
 
-    def confirm(self, subjects: Sequence[Subject], ends: float, confirmations: int, first: int = 1) -> None:
-        """Take fresh pairs of benchmarks that regressed beyond the concern threshold, as long as the regression shows.
-
-        Only the last pairs decide, so a regression must show in every confirmation, and confirmations add no false
-        alarms. A confirmation starts only if there is time left: otherwise it would replace a result by none.
+        Benchmarks that would fail a gate are measured alone, the worst first. If one of them changed only among others,
+        the benchmarks of the suite disturb each other, and all are measured alone from then on.
         """
-        for number in range(first, confirmations + 1):
-            subjects = [subject for subject in self.able(subjects) if self.stop_rule.regressed(subject)]
-            if not subjects or time.monotonic() >= ends:
-                return
-            self._confirm(subjects, ends, number)
+        worst = sorted(changed, key=self.stop_rule.fails, reverse=True)
+        failing = [item for item in worst if item.together and self.stop_rule.fails(item) > 0][:MOST_ALONE]
+        self._scheduler.separate(failing)
+        for item in failing:
+            self._take_confirmation([item], ends, number)
+            if found := self.stop_rule.contradicted(item):
+                among, alone = (format_interval(it.estimate, it.low, it.high) for it in (found.before, found.change))
+                said = f"{item.name} changed by {among} among the other benchmarks of its suite, but by {alone} alone"
+                self._warnings[f"{said}: they disturb each other; set `rounds: benchmark`"] = None
+                self._scheduler.separate(changed)
+        self._take_confirmation([item for item in changed if item not in failing], ends, number)
 
-    def _confirm(self, left: Sequence[Subject], ends: float, number: int) -> None:
-        self._confirmation, before = number, 0
-        start = max((self._numbered[subject.name] for subject in left), default=0)
+    def _take_confirmation(self, benchmarks: Sequence[BenchmarkToSample], ends: float, number: int) -> None:
+        left, before = self.able(benchmarks), 0
+        if not left or (time.monotonic() >= ends and not self._was_confirmed(left)):
+            return
+        self._confirmation, start = number, self.next_number(left)
         for pairs in CONFIRMING:
+            self.stop_rule.stop(left, None)
             self.take_rounds(left, Design.CONFIRM, pairs - before, ends, start=start + before)
             before = pairs
-            left = [
-                subject
-                for subject in self.able(left)
-                if subject.name not in self._stopped
-                and not self.stop_rule.confirmed(subject)
-                and not self.stop_rule.shows_nothing(subject, pairs)
-            ]
+            left = [item for item in self.able(left) if not self.was_stopped(item)]
+            done = [item for item in left if self.stop_rule.has_confirmation(item, pairs)]
+            self.stop_rule.stop(done, Stop.SETTLED)
+            left = [item for item in left if item not in done]
+            if not left:
+                break
+        self.stop_rule.stop(left, Stop.LAST_LOOK)
+        self._confirmation = 0
 
-    def _warm_ups(self, subjects: Iterable[Subject]) -> Iterator[Turn]:
-        """Yield warm-up runs of subjects without samples, and report the progress after each subject."""
-        fresh = [item for item in subjects if not self._is_begun(item) and item.name not in self._took]
-        for number, subject in enumerate(fresh, 1):
-            yield from self._sampler.warm_ups(subject)
+    def _was_confirmed(self, benchmarks: Sequence[BenchmarkToSample]) -> bool:
+        """Return whether the confirmation was begun before an interruption."""
+        return any(self.is_recalled(item, self.next_number([item]), single=False) for item in benchmarks)
+
+    def _confirm_few(self, benchmarks: Sequence[BenchmarkToSample], ends: float, number: int) -> None:
+        """Take two more blocks of expensive benchmarks in turn, if there is time for them."""
+        self._confirmation = number
+        for place, item in enumerate(benchmarks, 1):
+            self._place = place, len(benchmarks)
+            runs = self._numbered[item.name] // len(item.sides)
+            needed = 2 * FEW_MORE * len(item.sides) * self._seconds.get(item.name, 0.0)
+            recalled = self.is_recalled(item, self._numbered[item.name], single=True)
+            if recalled or time.monotonic() + needed <= ends:
+                for done in (runs, runs + FEW_MORE):
+                    self._take(self._scheduler.random_block(item, FEW_MORE, done), Design.FEW)
+        self._confirmation = 0
+
+    def _warm_up(self, benchmarks: Iterable[BenchmarkToSample], design: Design) -> None:
+        """Warm up the benchmarks without samples, and report the progress after each process."""
+        fresh = [item for item in benchmarks if not self._is_begun(item) and item.name not in self._took]
+        groups = self._scheduler.groups(fresh)
+        for number, group in enumerate(groups, 1):
+            self._take(self._scheduler.warm_ups(group), design)
             if len(fresh) > 1:
-                unit = "pair" if len(subject.sides) == 2 else "run"
-                self._between(Sampled(subject.name, 0, unit, (number, len(fresh))))
+                unit = "pair" if len(group[0].sides) == 2 else "run"
+                self._between(SamplingProgress(group[-1].name, 0, unit, (number, len(groups))))
 
     # -- rounds with fresh code layouts
 
-    def able(self, subjects: Iterable[Subject]) -> list[Subject]:
-        """Return the subjects that can still be sampled."""
-        return [subject for subject in subjects if subject.name not in self._sampler.lost]
+    def able(self, benchmarks: Iterable[BenchmarkToSample]) -> list[BenchmarkToSample]:
+        """Return the benchmarks that can still be sampled."""
+        return [item for item in benchmarks if item.name not in self._scheduler.lost]
 
     @property
     def seconds(self) -> float:
-        """Duration of the last process (s)."""
-        return self._sampler.seconds
+        """Duration of the last process (s), divided by the number of its benchmarks."""
+        return self._scheduler.seconds
 
-    def next_number(self, subjects: Iterable[Subject]) -> int:
-        """Return the number of the next round of all these subjects."""
-        return max((self._numbered.get(subject.name, 0) for subject in subjects), default=0)
+    def next_number(self, benchmarks: Iterable[BenchmarkToSample]) -> int:
+        """Return the number of the next round of all these benchmarks."""
+        return max((self._numbered.get(item.name, 0) for item in benchmarks), default=0)
 
     def with_layouts_from(self, number: int | None) -> None:
         """Use a fresh code layout of each side in every round from ``number`` on; None: use the ordinary build."""
-        self._sampler.first_with_layouts = number
+        self._scheduler.first_with_layouts = number
 
-    def take_layouts_in_turn(self, subject: Subject, layouts: int, start: int) -> None:
+    def take_layouts_in_turn(self, benchmark: BenchmarkToSample, layouts: int, start: int) -> None:
         """Take one run of each layout of each side; ``start`` is the number of the first run."""
-        self._take(self._sampler.layouts_in_turn(subject, layouts, start), Design.FEW_LAYOUTS)
+        self._take(self._scheduler.layouts_in_turn(benchmark, layouts, start), Design.FEW_LAYOUTS)
 
-    def is_recalled(self, subject: Subject, number: int, *, single: bool | None = None) -> bool:
+    def is_recalled(self, benchmark: BenchmarkToSample, number: int, *, single: bool | None = None) -> bool:
         """Return whether a round was taken before an interruption; ``single``: only as a single run, or as a pair."""
-        key = (subject.name, number)
-        pair, run = key in self._sampler.taken, key in self._sampler.taken_few
+        key = (benchmark.name, number)
+        pair, run = key in self._scheduler.taken, key in self._scheduler.taken_few
         return pair or run if single is None else (run if single else pair)
 
-    def was_stopped(self, subject: Subject) -> bool:
+    def was_stopped(self, benchmark: BenchmarkToSample) -> bool:
         """Return whether a benchmark was stopped before it had all requested rounds."""
-        return subject.name in self._stopped
+        return benchmark.name in self.stop_rule.stopped
 
-    def stop(self, subject: Subject, why: Stop | None) -> None:
-        """Set the reason for which a benchmark was stopped; None: it continues."""
-        if why is None:
-            self._stopped.pop(subject.name, None)
-        else:
-            self._stopped[subject.name] = why
-
-    def tell_why_stopped(self, subjects: Sequence[Subject]) -> None:
+    def tell_why_stopped(self, benchmarks: Sequence[BenchmarkToSample]) -> None:
         """Store an event with the reason for each stopped benchmark.
 
-        The event of a single subject names no benchmark, since its process may have reported several; without a round
-        it has none, and the event names it.
+        The event of a single benchmark names none, since its process may have reported several; without a round it has
+        none, and the event names it.
         """
-        for subject in subjects:
-            if subject.name in self._stopped:
-                name = subject.name if len(subjects) > 1 or not self.next_number([subject]) else ""
-                why = self._stopped[subject.name].value
-                event = {"event": "stopped", "step": self._step, "benchmark": name, "reason": why}
-                self._store(event)
+        for item in benchmarks:
+            if item.name in self.stop_rule.stopped:
+                name = item.name if len(benchmarks) > 1 or not self.next_number([item]) else ""
+                why = self.stop_rule.stopped[item.name].value
+                self._store({"event": "stopped", "step": self._step, "benchmark": name, "reason": why})
 
     def _take(self, turns: Iterable[Turn], design: Design) -> None:
-        """Take rounds, store each, and report progress. Warm-up runs are not stored; lost benchmarks are skipped."""
+        """Take rounds, store each, and report progress. Warm-up runs are not stored."""
         for turn in turns:
-            name = turn.subject.name
-            if name in self._sampler.lost:
-                continue
-            try:
-                item = self._sampler.take(turn)
-            except LostError:
-                continue
-            if turn.warming:
-                self._took[name] = max(self._sampler.seconds, self._took.get(name, 0.0))
-                continue
-            self._numbered[name] = item.number + 1
-            self._seconds[name] = max(item.seconds, self._seconds.get(name, 0.0))
-            event = self._event(item, design)
-            if not item.recalled:
-                self._store(event)
-            self.stop_rule.happened(event)
-            unit = "pair" if len(item.readings) == 2 else "run"
-            place = self._turn if design is Design.FEW else item.turn
-            self._between(Sampled(name, item.number + 1, unit, place))
+            last = None
+            for item in self._scheduler.take(turn):
+                name = item.benchmark.name
+                if turn.warming:
+                    self._took[name] = max(self._scheduler.seconds, self._took.get(name, 0.0))
+                    continue
+                self._numbered[name] = item.number + 1
+                self._seconds[name] = max(item.seconds, self._seconds.get(name, 0.0))
+                self._pair_seconds = item.seconds * item.together
+                event = self._event(item, design)
+                if not item.recalled:
+                    self._store(event)
+                self.stop_rule.happened(event)
+                last = item
+            if last:
+                unit = "pair" if len(last.readings) == 2 else "run"
+                place = self._place if design is Design.FEW else turn.place
+                self._between(SamplingProgress(last.benchmark.name, last.number + 1, unit, place))
 
     def _event(self, item: Round, design: Design) -> dict[str, Any]:
-        """Return the event of a round."""
+        """Return the event of a round of one benchmark."""
         event: dict[str, Any] = {"event": "sample", "step": self._step, "design": design.value}
         event |= {"pair": item.number, "first": item.first.value}
-        if item.subject.alone:
+        if item.benchmark.one_sided:
             event["alone"] = True
-        if design is Design.CONFIRM and self._confirmation > 1:
+        if self._many:
+            event["many"] = True
+        if item.together > 1:
+            event["together"] = item.together
+        if self._confirmation:
             event["confirmation"] = self._confirmation
-        if design is Design.FEW and self._few_confirmation:
-            event["confirmation"] = self._few_confirmation
         if item.seconds:
             event["seconds"] = round(item.seconds, 6)
         if item.layout:

@@ -1,13 +1,13 @@
-"""Decide when to stop measuring a benchmark: its verdict is settled, the last look is done, or its budget is spent.
+"""Decide when to stop measuring a benchmark: its verdict is settled, the last interim analysis is done, or time is up.
 
-A look is an interim analysis of the samples taken so far.
+An interim analysis judges the samples taken so far.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any
@@ -15,17 +15,16 @@ from typing import Any
 from perfflow.model.criteria import Criteria
 from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.metrics import COMPARED_STATISTICS, MEMORY, TIMES
-from perfflow.model.readings import Side
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
-from perfflow.sampling.pairs import Subject
-from perfflow.stats.designs import CONFIRMING
+from perfflow.sampling.pairs import BenchmarkToSample
+from perfflow.stats.designs import ENOUGH, UNLIKELY
 from perfflow.store.record import Record, Series
 from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict import targets
 from perfflow.verdict.acceptance import Goal, clear, deciding_rows, is_reached
-from perfflow.verdict.comparison import REPEATS, Comparison, p_of_no_change
-from perfflow.verdict.decide import Ruling, excludes_zero, rule, seems_changed, settled, worse_of
+from perfflow.verdict.comparison import REPEATS, Comparison, Confirmation
+from perfflow.verdict.decide import Ruling, rule, rule_unconfirmed, settled, worse_of
 from perfflow.verdict.gating import choose_rows, gating_rows
 from perfflow.verdict.sharing import compared
 
@@ -83,7 +82,7 @@ class StopRule:
         wanted = (metric for _, metric in goal.objectives) if goal else ()
         self._telling = {*TIMES, "main_share", "turns", *targeted, *wanted, planned.step.metric}
         self._ends = self._total_ends = math.inf
-        self._single, self._repeats = True, repeats
+        self._single, self._repeats, self._coarsely = True, repeats, False
         self.stopped: dict[str, Stop] = {}
         """Reason for which each stopped benchmark was stopped."""
 
@@ -92,20 +91,46 @@ class StopRule:
         """The samples collected so far."""
         return self._record
 
-    def start(self, subjects: Sequence[Subject], total_ends: float = math.inf, others: int = 0) -> None:
+    def start(
+        self,
+        benchmarks: Sequence[BenchmarkToSample],
+        total_ends: float = math.inf,
+        others: int = 0,
+        *,
+        coarsely: bool = False,
+    ) -> None:
         """Start the clock. The benchmarks share the sum of their budgets, since their rounds alternate.
 
         ``total_ends``: time of the clock at which the step's share of the budget of the run is spent. ``others``:
-        number of further benchmarks of the step.
+        number of further benchmarks of the step. ``coarsely``: an interval within the concern threshold is enough.
         """
-        self._ends, self._total_ends = self._clock() + self._budget * len(subjects), total_ends
-        self._single = len(subjects) + others == 1
+        self._ends, self._total_ends = self._clock() + self._budget * len(benchmarks), total_ends
+        self._single, self._coarsely = len(benchmarks) + others == 1, coarsely
+
+    @property
+    def ends(self) -> float:
+        """Time of the clock at which the budget of the benchmarks is spent."""
+        return min(self._ends, self._total_ends)
+
+    def stop(self, benchmarks: Iterable[BenchmarkToSample], why: Stop | None) -> None:
+        """Set the reason for which benchmarks get no further samples; None: they continue."""
+        for item in benchmarks:
+            if why is None:
+                self.stopped.pop(item.name, None)
+            else:
+                self.stopped[item.name] = why
+
+    def stop_for_time(self, benchmarks: Iterable[BenchmarkToSample], ends: float) -> None:
+        """Stop benchmarks because the time ``ends`` is reached."""
+        self.stop(benchmarks, Stop.BUDGET if ends >= self._ends else Stop.TOTAL_BUDGET)
 
     def happened(self, event: Mapping[str, Any]) -> None:
         """Add the event of a sample."""
         self._record.fold(event)
 
-    def decided(self, subject: Subject, finished: int, design: Design = Design.LOOKS, ahead: float = 0.0) -> bool:
+    def decided(
+        self, benchmark: BenchmarkToSample, finished: int, design: Design = Design.LOOKS, ahead: float = 0.0
+    ) -> bool:
         """Return whether the benchmark gets no further round, and store the reason in ``stopped``.
 
         ``ahead``: expected duration of the next round (s), if a round may start only when there is time for it.
@@ -116,71 +141,77 @@ class StopRule:
         why = None
         if self._repeats and finished <= REPEATS and self._clock() < self._total_ends:
             # Two rounds are always taken within the budget of the run, whatever the budget of the benchmark is.
-            if finished == REPEATS and self._has_repeated(subject):
+            if finished == REPEATS and self._has_repeated(benchmark):
                 why = Stop.SETTLED
         else:
-            if self._is_looked_at(subject, finished, design):
-                rows = compared(self._record, self._criteria, self._series_of(subject))
-                why = self._why_known(subject, finished, rows, design)
+            if self._is_analysed(benchmark, finished, design):
+                rows = compared(self._record, self._criteria, self._series_of(benchmark))
+                why = self._why_known(benchmark, finished, rows, design)
             why = why or self._why_spent(ahead)
         if why:
-            self.stopped[subject.name] = why
+            self.stopped[benchmark.name] = why
         return why is not None
 
     def _why_spent(self, ahead: float) -> Stop | None:
-        if self._clock() + ahead < min(self._ends, self._total_ends):
+        if self._clock() + ahead < self.ends:
             return None
         return Stop.TOTAL_BUDGET if self._total_ends < self._ends else Stop.BUDGET
 
-    def _looks(self, subject: Subject, design: Design) -> list[int]:
+    def _analyses(self, benchmark: BenchmarkToSample, design: Design) -> list[int]:
         """Return the numbers of rounds after which a benchmark is judged; no comparison is settled after the last."""
-        return [pairs for pairs, _ in SCHEDULES.get(design, ())] if len(subject.sides) == 2 else [ALONE]
+        return [pairs for pairs, _ in SCHEDULES.get(design, ())] if len(benchmark.sides) == 2 else [ALONE]
 
-    def _is_looked_at(self, subject: Subject, finished: int, design: Design) -> bool:
-        """Return whether to judge now: only at the looks, since more analyses would raise more false alarms."""
-        looks = self._looks(subject, design)
-        # After the last look only targets are checked, each time after doubling the rounds, since each check may err.
-        times, rest = divmod(finished, looks[-1])
-        return finished in looks or (rest == 0 and times.bit_count() == 1)
+    def _is_analysed(self, benchmark: BenchmarkToSample, finished: int, design: Design) -> bool:
+        """Return whether to judge now: only at planned numbers, since more analyses would raise more false alarms."""
+        planned = self._analyses(benchmark, design)
+        # After the last one, only targets are checked, each time after doubling the rounds, since each check may err.
+        times, rest = divmod(finished, planned[-1])
+        return finished in planned or (rest == 0 and times.bit_count() == 1)
 
-    def _why_known(self, subject: Subject, finished: int, rows: _Rows, design: Design) -> Stop | None:
-        two_sided, enough = len(subject.sides) == 2, finished >= self._looks(subject, design)[-1]
-        is_settled = not two_sided or self._are_settled(subject, rows)
+    def _why_known(self, benchmark: BenchmarkToSample, finished: int, rows: _Rows, design: Design) -> Stop | None:
+        two_sided, enough = len(benchmark.sides) == 2, finished >= self._analyses(benchmark, design)[-1]
+        is_settled = not two_sided or self._are_settled(benchmark, rows)
         if not (enough or is_settled) or not self._targets_settled(rows, values_only=two_sided and enough):
             return None
         return Stop.SETTLED if is_settled else Stop.LAST_LOOK
 
-    def stands_out(self, subject: Subject, pairs: int) -> bool:
-        """Return whether a benchmark screened with ``pairs`` pairs needs more.
+    def changed(self, benchmark: BenchmarkToSample) -> bool:
+        """Return whether the samples prove a change in either direction in a metric that gates."""
+        return any(ruling.decision in ("regressed", "improved") for _, _, ruling in self._rulings(benchmark))
 
-        This is so if a metric that gates seems changed, or may have a regression beyond the action threshold.
+    def regressed(self, benchmark: BenchmarkToSample) -> bool:
+        """Return whether the samples prove a regression beyond the concern threshold in a metric that gates."""
+        return any(ruling.is_regression for _, _, ruling in self._rulings(benchmark))
+
+    def fails(self, benchmark: BenchmarkToSample) -> float:
+        """Return by how much the worst row got worse that would fail a gate; 0 if none would."""
+        rulings = self._rulings(benchmark)
+        return max((worse_of(row).estimate for _, row, ruling in rulings if ruling.level == "action"), default=0.0)
+
+    def has_confirmation(self, benchmark: BenchmarkToSample, pairs: int) -> bool:
+        """Return whether the ``pairs`` fresh pairs of a confirmation are enough: they agree, or will hardly do so.
+
+        A change that took many pairs to prove may take as many to confirm.
         """
-        return any(
-            seems_changed(row, self._p(row, key), pairs) or (ruling.decision == "unproven" and ruling.level is None)
-            for key, row, ruling in self._rulings(subject)
-        )
+        rows = [row for _, row, ruling in self._rulings(benchmark) if ruling.decision != "same"]
+        last = [row.confirmations[-1] for row in rows if row.confirmations]
+        if all(item.agrees for item in last):
+            return True
+        unlikely, before = any(item.p > UNLIKELY for item in last), max(row.pairs - pairs for row in rows)
+        return pairs >= ENOUGH and (unlikely or pairs >= before)
 
-    def shows_nothing(self, subject: Subject, pairs: int) -> bool:
-        """Return whether ``pairs`` fresh pairs are enough because they show no change."""
-        return all(self._p(row, key) > CONFIRMING[pairs] for key, row, _ in self._rulings(subject))
+    def contradicted(self, benchmark: BenchmarkToSample) -> Confirmation | None:
+        """Return a confirmation of which the interval excludes that of the pairs before, None if there is none."""
+        found = (item for _, row, _ in self._rulings(benchmark) for item in row.confirmations)
+        apart = (item for item in found if item.change.high < item.before.low or item.before.high < item.change.low)
+        return next(apart, None)
 
-    def regressed(self, subject: Subject) -> bool:
-        """Return whether pairs prove a regression beyond the concern threshold in a metric that gates."""
-        return any(ruling.is_regression and not row.metric.exact for _, row, ruling in self._rulings(subject))
-
-    def changed(self, subject: Subject) -> bool:
-        """Return whether pairs or single runs prove a change in either direction in a metric that gates."""
-        return any(
-            ruling.decision in ("regressed", "improved") and not row.metric.exact
-            for _, row, ruling in self._rulings(subject, paired=False)
-        )
-
-    def rests_on_layout(self, subject: Subject) -> bool:
+    def rests_on_layout(self, benchmark: BenchmarkToSample) -> bool:
         """Return whether the result may be an effect of code layout, so that it must be confirmed over layouts.
 
         This is so for a proven change beyond the concern threshold in either direction, or if a goal is reached.
         """
-        rows, identical = compared(self._record, self._criteria, self._series_of(subject)), self._identical()
+        rows, identical = compared(self._record, self._criteria, self._series_of(benchmark)), self._identical()
         if self._goal:
             told = deciding_rows(self._record, rows, self._criteria, self._goal)
             return any(is_reached(rows[key], self._goal) for key in told)
@@ -192,52 +223,45 @@ class StopRule:
             for key, thresholds in ((key, self._criteria.thresholds_of(*key)) for key in noisy)
         )
 
-    def _rulings(
-        self, subject: Subject, *, paired: bool = True
-    ) -> Iterator[tuple[tuple[str, str], Comparison, Ruling]]:
-        """Yield the rows that gate with their rulings so far; ``paired`` excludes single runs in random order."""
-        rows = compared(self._record, self._criteria, self._series_of(subject))
+    def _rulings(self, benchmark: BenchmarkToSample) -> Iterator[tuple[tuple[str, str], Comparison, Ruling]]:
+        """Yield the inexact rows that gate with their rulings so far, whether they are confirmed or not."""
+        rows = compared(self._record, self._criteria, self._series_of(benchmark))
         for key in gating_rows(self._record, rows, self._criteria):
-            if self._record.series[key].paired or not paired:
+            if not rows[key].metric.exact:
                 thresholds = self._criteria.thresholds_of(*key)
-                yield key, rows[key], rule(rows[key], thresholds, identical=self._identical())
+                yield key, rows[key], rule_unconfirmed(rows[key], thresholds, identical=self._identical())
 
-    def _p(self, row: Comparison, key: tuple[str, str]) -> float:
-        if row.only or row.metric.exact:
-            return 0.0 if row.only or excludes_zero(row) else 1.0
-        baseline, candidate = ([item.value for item in self._record.series[key].readings(side)] for side in Side)
-        return p_of_no_change(baseline, candidate, row.metric)
+    def confirmed(self, benchmark: BenchmarkToSample) -> bool:
+        """Return whether the pairs settle everything."""
+        return self._are_settled(benchmark, compared(self._record, self._criteria, self._series_of(benchmark)))
 
-    def confirmed(self, subject: Subject) -> bool:
-        """Return whether the fresh pairs settle everything."""
-        return self._are_settled(subject, compared(self._record, self._criteria, self._series_of(subject)))
-
-    def _series_of(self, subject: Subject) -> dict[tuple[str, str], Series]:
+    def _series_of(self, benchmark: BenchmarkToSample) -> dict[tuple[str, str], Series]:
         """Return the series of a benchmark that are compared while it is measured."""
-        # The single subject of a step may report benchmarks of any name.
-        own = {key: item for key, item in self._record.series.items() if self._single or key[0] == subject.name}
+        # The single benchmark of a step may report benchmarks of any name.
+        own = {key: item for key, item in self._record.series.items() if self._single or key[0] == benchmark.name}
         timed = {name for name, metric in own if metric in TIMES}
         return {key: series for key, series in own.items() if key[0] not in timed or key[1] in self._telling}
 
-    def _are_settled(self, subject: Subject, rows: _Rows) -> bool:
+    def _are_settled(self, benchmark: BenchmarkToSample, rows: _Rows) -> bool:
         goal = self._goal
         if goal:
             told = deciding_rows(self._record, rows, self._criteria, goal)
-            return all(clear(rows[key], self._criteria.thresholds_of(subject.name, key[1]), goal) for key in told)
+            return all(clear(rows[key], self._criteria.thresholds_of(benchmark.name, key[1]), goal) for key in told)
         choice = choose_rows(self._record, rows, self._criteria)
         if choice.undecided:
             return False
         identical = self._identical()
         for key in choice.gating:
-            thresholds = self._criteria.thresholds_of(subject.name, key[1])
-            ruling = rule(rows[key], thresholds, identical=identical)
-            if not settled(rows[key], ruling, thresholds, identical=identical):
+            thresholds = self._criteria.thresholds_of(benchmark.name, key[1])
+            ruling = rule_unconfirmed(rows[key], thresholds, identical=identical)
+            done = self._coarsely and ruling.decision == "same"
+            if not done and not settled(rows[key], ruling, thresholds, identical=identical):
                 return False
         return True
 
-    def _has_repeated(self, subject: Subject) -> bool:
+    def _has_repeated(self, benchmark: BenchmarkToSample) -> bool:
         """Return whether both rounds gave the same figures."""
-        rows = compared(self._record, self._criteria, self._series_of(subject))
+        rows = compared(self._record, self._criteria, self._series_of(benchmark))
         return all(row.metric.exact for row in rows.values())
 
     def _targets_settled(self, rows: _Rows, *, values_only: bool) -> bool:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,16 @@ from perfflow.execute.invoke import (
     is_binary,
     written,
 )
-from perfflow.execute.prepare import PreparationError, Ready, first_count, operations, ready, rendered, whole
+from perfflow.execute.prepare import (
+    PreparationError,
+    Ready,
+    first_count,
+    of_several,
+    operations,
+    ready,
+    rendered,
+    whole,
+)
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.turns import Turns
 from perfflow.machine.noise import NoiseClass, as_json, describe
@@ -35,7 +44,7 @@ from perfflow.model.secrets import masked
 from perfflow.model.units import duration
 from perfflow.plan.groups import Benchmarks
 from perfflow.plan.plan import Planned
-from perfflow.sampling.pairs import SCREENED, LostError, Sampled, Sampler, Subject, Take
+from perfflow.sampling.pairs import BenchmarkToSample, LostError, PairScheduler, Request, SamplingProgress, Take
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.benchmark_durations import Paces
@@ -51,7 +60,7 @@ from perfflow.session.own_code import OwnCode
 from perfflow.session.python_random_state import runs_python, with_random_state
 from perfflow.session.session import RunSession
 from perfflow.session.unread_output import UnreadOutput
-from perfflow.session.variants import Suite, subjects_of
+from perfflow.session.variants import Suite, benchmarks_of
 from perfflow.tools.pacing import Pace
 from perfflow.tools.pattern_search import PatternTimeoutError, time_left
 from perfflow.tools.regular_files import TooLargeError, read
@@ -72,7 +81,7 @@ HOSTILE_FACTOR = 2
 
 
 class Bench:
-    """One measuring step: its benchmarks, its sampler, and the readings so far."""
+    """One measuring step: its benchmarks, and the processes that measure them on request."""
 
     def __init__(self, session: RunSession, planned: Planned, run: StepRun) -> None:
         self.session, self.planned, self.run = session, planned, run
@@ -107,7 +116,7 @@ class Bench:
         self.drawn: Drawn | None = None
         """Code layouts that replace the built executables, while layouts are measured."""
         self._python: dict[tuple[Side, tuple[str, ...]], bool] = {}
-        self._prepared: dict[tuple[Side, int | None, str, Pace | None], Ready] = {}
+        self._prepared: dict[tuple[Side, int | None, tuple[str, ...], Pace | None], Ready] = {}
         self.paces = Paces()
         self._turns: dict[Side, float | None] = {}
         """For each side with threads or children, the share of the time in which one of them could run, if known."""
@@ -132,48 +141,42 @@ class Bench:
         stop_rule = StopRule(
             criteria, self.planned, self.budget, lambda: self.identical, goal=goal, repeats=self.deterministic
         )
-        self._sampler = Sampler(seed, warmup=self._warmup)
         self.sampling = Sampling(
             self.planned.id,
-            self._sampler,
+            PairScheduler(seed, warmup=self._warmup, say=self._say),
             stop_rule,
             self.session.folder.append,
             self.warnings,
             lambda taken: self.session.progress.sampled(self.planned, self._shown(taken)),
         )
 
-    def _shown(self, taken: Sampled) -> Sampled:
+    def _shown(self, taken: SamplingProgress) -> SamplingProgress:
         """Return the sample with secrets masked: in `perfflow compare`, a benchmark's name is its command."""
         return replace(taken, benchmark=masked(taken.benchmark, self.session.context.secrets))
 
-    def measure(self, subjects: Sequence[Subject], ends: float = math.inf) -> None:
+    def measure(self, benchmarks: Sequence[BenchmarkToSample], ends: float = math.inf) -> None:
         """Sample all benchmarks until each is decided, or as many times as the workflow specifies.
 
         ``ends`` is the time (monotonic, s) when the step's share of the run's budget is spent.
         """
-        two_sided, asked = len(self.sides) == 2, self.planned.step.confirm
         if self.deterministic and not self.counted:
             self._check_untimed()
-        patience = self.budget if self.planned.step.budget else math.inf
-        gone = [subject for subject in subjects if subject.alone and subject.sides == (Side.BASELINE,)]
+        benchmark_budget = self.budget if self.planned.step.budget else math.inf
+        gone = [item for item in benchmarks if item.one_sided and item.sides == (Side.BASELINE,)]
         # For a benchmark that head removed, one run is enough to report its old value.
         self.sampling.take_rounds(gone, Design.FIXED, 1, ends)
-        subjects = [subject for subject in subjects if subject not in gone]
+        benchmarks = [item for item in benchmarks if item not in gone]
         if self.planned.step.runs is not None:
-            self.sampling.stop_rule.start(subjects, ends)
+            self.sampling.stop_rule.start(benchmarks, ends)
             rounds = _count("runs", self.planned.step.runs, self.context, 1, least=1)
-            self.sampling.take_rounds(subjects, Design.FIXED, rounds, ends)
-        elif two_sided and not self.deterministic and self._compared_benchmarks(subjects) > SCREENED:
-            self.sampling.screen(subjects, ends, patience, asked or 1)
-            return
+            self.sampling.take_rounds(benchmarks, Design.FIXED, rounds, ends)
         else:
-            self.sampling.take_until_decided(subjects, ends, patience)
-        if two_sided and asked and not self.deterministic:
-            self.sampling.confirm(subjects, ends, asked)
-
-    def _compared_benchmarks(self, subjects: Sequence[Subject]) -> int:
-        """Return how many benchmarks the run compares; each other step counts as one."""
-        return self.session.compared_steps - 1 + len(subjects) + self._elsewhere
+            others = 0 if self.deterministic else self.session.compared_steps - 1 + self._elsewhere
+            self.sampling.take_until_decided(
+                benchmarks, ends, benchmark_budget, others=others, coarsely=self.compares_trees
+            )
+        if len(self.sides) == 2 and not self.deterministic:
+            self.sampling.confirm(benchmarks, ends, self.planned.step.confirm or 0)
 
     def raise_failures(self) -> None:
         """Raise the failures of benchmarks of a suite that could not be measured, all in one. Raises Failure."""
@@ -195,15 +198,15 @@ class Bench:
         """Whether its sides are two trees with separate builds."""
         return bool(self.session.contexts)
 
-    def _with_random_state(self, prepared: Ready, only: str) -> Ready:
-        """Return the next call of a side, with this pair's code layout, hash seed and environment size."""
+    def _with_random_state(self, prepared: Ready, request: Request) -> Ready:
+        """Return the call of a request, with this pair's code layout, hash seed and environment size."""
         if self.drawn:
-            self.drawn.put(prepared.side, self._sampler.layout)
+            self.drawn.put(prepared.side, request.layout)
         if self.deterministic or not self._runs_python(prepared):
             return prepared
-        return with_random_state(
-            prepared, f"{self.session.context.seed}\0{self.planned.id}\0{only}\0{self._sampler.number}"
-        )
+        only = request.ids[0] if len(request.ids) == 1 else ""
+        seed = f"{self.session.context.seed}\0{self.planned.id}\0{only}\0{request.number}"
+        return with_random_state(prepared, seed)
 
     def _runs_python(self, prepared: Ready) -> bool:
         key = (prepared.side, prepared.argv)
@@ -259,12 +262,13 @@ class Bench:
             event = {"event": "measuring", "step": self.planned.id, "files": dict(self.files)}
             self.session.folder.append(event)
 
-    def subjects(self) -> list[Subject]:
-        """Return one subject per benchmark if the suite can run each alone, else one for the step."""
+    def benchmarks(self) -> list[BenchmarkToSample]:
+        """Return the benchmarks of the suite if it can run each alone, else one for the step."""
         source = self._source
+        take: Take = self._count if self.counted else self.sample
         if source.step.variants:
             ids, name = self.session.benchmarks(source), source.benchmark
-            found = subjects_of(source.step.variants, Suite(name, ids, source.pattern, self._taker, self._say))
+            found = benchmarks_of(source.step.variants, Suite(name, ids, source.pattern, take, self._say))
             if not ids:
                 return [replace(item, take=self._of_chosen(item.take)) for item in found]
             chosen = self._counted([item.name for item in found])
@@ -280,14 +284,12 @@ class Bench:
         if not listed:
             self.session.names.require_some(self.planned.id)
         if not self.counted and not listed and not part:
-            alone = self.able != self.sides
-            take = self._taker("")
             take = self._of_chosen(take) if has_unknown_names(self.planned) else take
-            return [Subject(source.benchmark, self.able, take, alone)]
+            return [BenchmarkToSample(source.benchmark, self.able, take, self.able != self.sides)]
         names = {own_id: benchmark_name(source, own_id) for own_id in listed}
         chosen = self._counted(names.values())
         return [
-            Subject(names[own_id], having, self._taker(own_id), having != self.sides, own_id)
+            BenchmarkToSample(names[own_id], having, take, having != self.sides, own_id, self._together(having))
             for own_id, having in listed.items()
             if names[own_id] in chosen
         ]
@@ -300,6 +302,13 @@ class Bench:
             event = {"event": "divided", "step": self._source.id, "names": sorted(names.values())}
             self.session.folder.append(event)
         return {name: having for name, having in listed.items() if names[name] in own}
+
+    def _together(self, sides: Sequence[Side]) -> float:
+        """Return the longest iteration (s) with which a benchmark shares a process with others of the suite, or 0."""
+        tool = self.planned.tool
+        if tool is None or self.counted or len(sides) < 2 or self.planned.step.rounds == "benchmark":
+            return 0.0
+        return tool.together
 
     def _counted(self, benchmarks: Collection[str]) -> Collection[str]:
         return self.counted.counted(benchmarks) if self.counted else benchmarks
@@ -318,10 +327,10 @@ class Bench:
         """Return a function that runs a suite as a whole, and returns the readings of the chosen benchmarks."""
         names: dict[Side, list[str]] = {}
 
-        def taken(side: Side) -> tuple[Reading, ...]:
-            readings = take(side)
-            names.setdefault(side, [item.benchmark for item in readings])
-            if self.warming and len(names) == len(self.able):
+        def taken(request: Request) -> tuple[Reading, ...]:
+            readings = take(request)
+            names.setdefault(request.side, [item.benchmark for item in readings])
+            if request.warming and len(names) == len(self.able):
                 for text in learn(self.session, self.planned, dict.fromkeys(chain(*names.values()))):
                     self._say(text)
             return tuple(item for item in readings if self.session.names.is_chosen(item.benchmark))
@@ -331,18 +340,16 @@ class Bench:
     def _say(self, text: str) -> None:
         self.warnings[text] = None
 
-    def _taker(self, only: str) -> Take:
-        return partial(self._count if self.counted else self.sample, only)
-
-    def _count(self, only: str, side: Side) -> tuple[Reading, ...]:
+    def _count(self, request: Request) -> tuple[Reading, ...]:
         """Count one iteration of a benchmark of a suite. Raises Failure, or LostError if only this benchmark fails."""
         if self.counted is None:
             return ()
+        only = request.benchmarks[0].own_id
         try:
-            return self.counted.sample(only, side, self.able)
+            return self.counted.sample(only, request.side, self.able)
         except NotFixedError as failure:
             if self.planned.benchmark == (name := benchmark_name(self._source, only)):
-                self._blame(failure, side, only)
+                self._blame(failure, request)
             # Of many benchmarks, those that can be counted are; a target on another one is not measured.
             self._say(f"{name} is not counted: {failure.reason}")
             raise LostError from failure
@@ -350,15 +357,16 @@ class Bench:
             self.out_of_time = True
             raise LostError from failure
         except Failure as failure:
-            self._blame(failure, side, only)
+            self._blame(failure, request)
             raise
 
-    def sample(self, only: str, side: Side) -> tuple[Reading, ...]:
+    def sample(self, request: Request) -> tuple[Reading, ...]:
         """Take one sample: one process, or two with different ``ops`` whose difference cancels the fixed part.
 
-        Warm-up processes are checked for code of other trees, and the output of each side's first one is read.
-        ``only``: the benchmark of a suite to run alone. Raises Failure, or LostError if only this benchmark fails.
+        Warm-up processes are checked for code of other trees, and the output of each side's first one is read. Raises
+        Failure, or LostError if only the benchmarks of the request fail.
         """
+        side = request.side
         counts = operations(self.session.tree_context_of(side), self.planned)
         folder = self.session.folder_of(self.planned, side)
         while True:
@@ -366,12 +374,13 @@ class Bench:
             try:
                 for count in counts or (None,):
                     before = written(self.session.parsed_file(self.planned, side)) if self._parse else None
-                    prepared = self._with_random_state(self.prepared(side, count, only), only)
-                    read = self.unread.with_reader(prepared) if self.warming else None
-                    with self._own_code.checked(read or prepared) if self.warming else nullcontext(prepared) as started:
+                    prepared = self._with_random_state(self.prepared(side, count, request.ids), request)
+                    read = self.unread.with_reader(prepared) if request.warming else None
+                    checked = self._own_code.checked(read or prepared) if request.warming else nullcontext(prepared)
+                    with checked as started:
                         invoked = invoke.run(self.session.spawner(), started, folder)
-                    self._note_run(prepared, read, invoked, folder)
-                    found.append(self._figures(prepared, invoked, before, only))
+                    self._note_run(prepared, read, invoked, folder, warming=request.warming)
+                    found.append(self._figures(prepared, invoked, before, request))
                     paused = paused or invoked.paused
             except OutOfTimeFailure as failure:
                 self.out_of_time = True
@@ -382,7 +391,7 @@ class Bench:
                     self.unread.give_up(read)
                     continue
                 self.run.failing, self.run.failing_side = list(prepared.shown), side
-                self._blame(failure, side, only)
+                self._blame(failure, request)
                 raise
             self.evidence.add(prepared, invoked.parsed)
             if not paused or self.deterministic:
@@ -392,9 +401,9 @@ class Bench:
                 return with_work(figures, self.planned.step.work, self.context)
             self.warnings[STOPPED] = None
 
-    def _figures(self, prepared: Ready, invoked: Invoked, before: Written, only: str) -> tuple[Reading, ...]:
+    def _figures(self, prepared: Ready, invoked: Invoked, before: Written, request: Request) -> tuple[Reading, ...]:
         """Return the readings of one process. ``before``: earlier state of the file that ``parse`` reads."""
-        readings = invoked.parsed.readings
+        readings, ids = invoked.parsed.readings, request.ids
         turns = self._turns.get(prepared.side)
         if turns is not None:
             readings += (Reading("turns", turns),)
@@ -402,13 +411,16 @@ class Bench:
         if self._parse:
             left = time_left(prepared.timeout, invoked.usage.wall)
             readings = read_figures(self._parse, folder / "stdout", prepared.cwd, before, left)
-        if only:
-            readings = tuple(reading for reading in readings if reading.benchmark == only)
-            if not readings:
-                raise Failure(f"the suite lists {only!r} but does not report it when it runs alone")
-        if self.warming:
-            self.paces.notice(benchmark_name(self.planned, only), readings)
-        for name, reason in invoked.parsed.failed.items():
+        if ids:
+            readings = tuple(reading for reading in readings if reading.benchmark in ids)
+            if len(ids) == 1 and not readings:
+                raise Failure(f"the suite lists {ids[0]!r} but does not report it when it runs alone")
+        if request.warming:
+            for own_id in ids or ("",):
+                own = (item for item in readings if not ids or item.benchmark == own_id)
+                self.paces.notice(benchmark_name(self.planned, own_id), own)
+        # A benchmark that fails among others runs alone next, and is judged by that.
+        for name, reason in invoked.parsed.failed.items() if len(ids) < 2 else ():
             log = folder / prepared.side.value / "stderr"
             failure = Failure(f"{self.session.where(prepared.side)}{reason}", log=log)
             self.failures.setdefault(benchmark_name(self.planned, name), failure)
@@ -417,27 +429,25 @@ class Bench:
             self._say(allowed_to_run(self.planned, invoked.left))
         return named(self.planned, readings)
 
-    def _blame(self, failure: Failure, side: Side, only: str) -> None:
+    def _blame(self, failure: Failure, request: Request) -> None:
         """Name the side and code layout in the failure. Raises LostError if other benchmarks can still be measured."""
-        layout = f"with code layout {self._sampler.layout}: " if self._sampler.layout else ""
-        failure.reason = f"{self.session.where(side)}{layout}{failure.reason}"
-        if only:
-            self.failures[benchmark_name(self._source, only)] = failure
+        layout = f"with code layout {request.layout}: " if request.layout else ""
+        failure.reason = f"{self.session.where(request.side)}{layout}{failure.reason}"
+        if len(request.ids) == 1:
+            self.failures[benchmark_name(self._source, request.ids[0])] = failure
+        if request.ids:
             raise LostError from failure
 
-    def prepared(self, side: Side, ops: int | None, only: str) -> Ready:
-        """Return the call of a sample. It is rendered once, because its inputs do not change while the step measures.
+    def prepared(self, side: Side, ops: int | None, ids: tuple[str, ...]) -> Ready:
+        """Return the call of a sample, by the suite's ids of its benchmarks.
 
-        The pace is known after the first warm-up, so the second warm-up takes as long as a sample. Its duration shows
-        how many samples fit into the budget.
+        It is rendered once, because its inputs do not change while the step measures. The pace is known after the first
+        warm-up, so the second one takes as long as a sample. Its duration shows how many samples fit into the budget.
         """
-        pace = self.paces.of(benchmark_name(self.planned, only))
-        key = (side, ops, only, pace)
+        key = (side, ops, ids[:1], self.paces.slowest(benchmark_name(self.planned, own_id) for own_id in ids or ("",)))
         if key not in self._prepared:
-            self._prepared[key] = self._direct(
-                self.session.prepare(self.planned, side, self.run, ops, (only,) if only else (), pace)
-            )
-        return self._prepared[key]
+            self._prepared[key] = self._direct(self.session.prepare(self.planned, side, self.run, *key[1:]))
+        return of_several(self._prepared[key], ids)
 
     def _direct(self, prepared: Ready) -> Ready:
         """Return the call without shims and launchers before the program of a tool that runs one command."""
@@ -449,14 +459,14 @@ class Bench:
             self._say(note)
         return direct
 
-    def _note_run(self, prepared: Ready, read: Ready | None, invoked: Invoked, folder: Path) -> None:
+    def _note_run(self, prepared: Ready, read: Ready | None, invoked: Invoked, folder: Path, *, warming: bool) -> None:
         """Note what one process tells about the program. ``read``: the call, if its output was read."""
-        if self.warming:
+        if warming:
             self._observe_turns(prepared, invoked, folder)
             self.brief_runs.run_full(prepared, lambda full: invoke.run(self.session.spawner(), full, folder))
         if read:
             self.unread.note_read(prepared, invoked)
-        elif not self.warming:
+        elif not warming:
             self.unread.note(prepared, invoked)
             self.brief_runs.note(prepared, invoked)
             if invoked.usage.shell_start is not None:
@@ -473,17 +483,12 @@ class Bench:
                 invoke.run(self.session.spawner(), prepared, folder)
             self._turns[prepared.side] = turns.share
 
-    @property
-    def warming(self) -> bool:
-        """Whether the current process is a warm-up, which shows how long the benchmark takes."""
-        return self._sampler.warming
-
     def _check_untimed(self) -> None:
         """Check which tree's code runs, for a tool without warm-up. Raises Failure."""
         for side in self.able:
             ops = first_count(self.session.tree_context_of(side), self.planned)
             try:
-                self._own_code.check_untimed(self.prepared(side, ops, ""))
+                self._own_code.check_untimed(self.prepared(side, ops, ()))
             except Failure as failure:
                 failure.reason = f"{self.session.where(side)}{failure.reason}"
                 raise

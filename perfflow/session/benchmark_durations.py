@@ -33,6 +33,8 @@ class Paces:
                     readings = [reading_from_json(item) for item in event.get(side.value, ())]
                     self.notice(readings[0].benchmark if readings else "", readings)
 
-    def of(self, benchmark: str) -> Pace | None:
-        """Return the pace of a benchmark, None before its first process."""
-        return self._found.get(benchmark)
+    def slowest(self, benchmarks: Iterable[str]) -> Pace | None:
+        """Return the pace of the slowest of some benchmarks, None before the first process of one of them."""
+        found = [self._found.get(name) for name in benchmarks]
+        known = [pace for pace in found if pace]
+        return max(known, key=lambda pace: pace.seconds) if len(known) == len(found) else None

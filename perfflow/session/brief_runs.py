@@ -38,7 +38,7 @@ class BriefRuns:
     def run_full(self, prepared: Ready, start: Callable[[Ready], Invoked]) -> None:
         """Run the benchmark of the first brief call in full."""
         call, tool = prepared.call, prepared.tool
-        if self._tool or not tool or not call or call.effort is not Effort.BRIEF:
+        if self._tool or not tool or not call or not call.only or call.effort is not Effort.BRIEF:
             return
         if tool.name in registry.MODULES and not tool.is_of_file:
             return

@@ -11,7 +11,7 @@ from perfflow.execute.schedule import StepRun
 from perfflow.machine.lock import Queue
 from perfflow.model.lazy import dataclass
 from perfflow.plan.plan import Planned
-from perfflow.sampling.pairs import Sampled
+from perfflow.sampling.pairs import SamplingProgress
 
 
 class Progress(Protocol):
@@ -33,7 +33,7 @@ class Progress(Protocol):
     def granted(self, planned: Planned) -> None:
         """A step that needs the machine alone has got it."""
 
-    def sampled(self, planned: Planned, taken: Sampled) -> None:
+    def sampled(self, planned: Planned, taken: SamplingProgress) -> None:
         """A step is between two rounds of its sampling."""
 
     def ended(self, run: StepRun) -> None:
@@ -58,7 +58,7 @@ class NoProgress:
     def granted(self, planned: Planned) -> None:
         """A step has the machine."""
 
-    def sampled(self, planned: Planned, taken: Sampled) -> None:
+    def sampled(self, planned: Planned, taken: SamplingProgress) -> None:
         """A step is between two rounds of its sampling."""
 
     def ended(self, run: StepRun) -> None:
@@ -83,7 +83,7 @@ class Nested(NoProgress):
         """The candidate has the machine."""
         self.outer.granted(self.candidate)
 
-    def sampled(self, planned: Planned, taken: Sampled) -> None:  # noqa: ARG002 (the protocol's name)
+    def sampled(self, planned: Planned, taken: SamplingProgress) -> None:  # noqa: ARG002 (the protocol's name)
         """The candidate is between two rounds of its sampling."""
         self.outer.sampled(self.candidate, taken)
 
@@ -110,7 +110,7 @@ class Renamed(NoProgress):
         """It has the machine."""
         self.outer.granted(self._named(planned))
 
-    def sampled(self, planned: Planned, taken: Sampled) -> None:
+    def sampled(self, planned: Planned, taken: SamplingProgress) -> None:
         """It is between two rounds of its sampling."""
         self.outer.sampled(self._named(planned), taken)
 

@@ -21,7 +21,7 @@ from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import HASH_SEED, Ready, first_count, ready
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
-from perfflow.sampling.pairs import Subject
+from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.session.bench import Bench
 from perfflow.session.own_code import checking_code, differ_in_code_only
 from perfflow.session.python_random_state import runs_python
@@ -39,22 +39,22 @@ _PATIENCE, _EACH = 60.0, 2.0
 """Seconds to record a suite: for the whole, and for each of its benchmarks."""
 
 
-def without_unchanged(bench: Bench, subjects: Sequence[Subject]) -> tuple[list[Subject], list[Subject]]:
+def without_unchanged(bench: Bench, benchmarks: Sequence[BenchmarkToSample]) -> tuple[list[BenchmarkToSample], list[BenchmarkToSample]]:
     """Return the benchmarks to measure, and those to audit; store an event for each one that cannot have changed.
 
     Raises Failure if a side runs code of another tree.
     """
-    asked = {item.own_id: item for item in subjects if item.sides == tuple(Side)}
+    asked = {item.own_id: item for item in benchmarks if item.sides == tuple(Side)}
     if not asked or not _can_be_settled(bench):
-        return list(subjects), []
+        return list(benchmarks), []
     recording = _Recording(bench, tuple(filter(None, asked)))
     settled = {asked[own_id].name: found for own_id, found in recording.unchanged() if own_id in asked}
     audited = _drawn([name for name, found in settled.items() if found.by == "code"], bench)
     for name, found in settled.items():
         event = UnchangedBenchmark(bench.planned.id, name, found.by, found.files, found.functions, name in audited)
         bench.session.folder.append({"event": "unchanged", **to_json(event)})
-    measured = [item for item in subjects if item.name not in settled]
-    return measured, [item for item in subjects if item.name in audited]
+    measured = [item for item in benchmarks if item.name not in settled]
+    return measured, [item for item in benchmarks if item.name in audited]
 
 
 def _drawn(names: Sequence[str], bench: Bench) -> frozenset[str]:
@@ -64,7 +64,7 @@ def _drawn(names: Sequence[str], bench: Bench) -> frozenset[str]:
     return frozenset(luck.sample(sorted(names), number))
 
 
-def audit(bench: Bench, benchmarks: Sequence[Subject], ends: float) -> None:
+def audit(bench: Bench, benchmarks: Sequence[BenchmarkToSample], ends: float) -> None:
     """Time benchmarks whose code is the same, for at most LONGEST_AUDIT; a regression is measured again."""
     ends = min(ends, time.monotonic() + LONGEST_AUDIT)
     bench.measure(benchmarks, ends)

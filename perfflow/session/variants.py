@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from perfflow.execute.invoke import Failure
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Reading, Side
-from perfflow.sampling.pairs import Subject, Take
+from perfflow.sampling.pairs import BenchmarkToSample, Request, Take
 from perfflow.workflow.model import Variants
 
 ONE_PROCESS = "both variants run in one process in the suite's own order, so perfflow cannot randomize their order"
@@ -66,14 +66,14 @@ class SuiteIds:
 class Suite:
     """A step's suite: its ``name`` as a whole, the ids that it can run alone, and the pattern of benchmark names.
 
-    ``ids`` is empty if the suite only runs as a whole. ``take`` runs one of them, or all with '', and returns readings
-    named by ``pattern``. ``say`` receives warnings.
+    ``ids`` is empty if the suite only runs as a whole. ``take`` runs one of them, or all, and returns readings named by
+    ``pattern``. ``say`` receives warnings.
     """
 
     name: str
     ids: Sequence[str]
     pattern: str
-    take: Callable[[str], Take]
+    take: Take
     say: Callable[[str], None]
 
     def name_of(self, found: str) -> str:
@@ -86,43 +86,44 @@ class Suite:
         return name.removeprefix(before).removesuffix(after)
 
 
-def subjects_of(variants: Variants, suite: Suite) -> list[Subject]:
-    """Return one subject per benchmark that exists as both variants, or one for all if the suite runs as a whole.
+def benchmarks_of(variants: Variants, suite: Suite) -> list[BenchmarkToSample]:
+    """Return the benchmarks that exist as both variants, or one for all if the suite runs as a whole.
 
     Raises Failure if no benchmark exists as both.
     """
     if not suite.ids:
-        return [Subject(suite.name, tuple(Side), FromOneProcess(variants, suite))]
+        return [BenchmarkToSample(suite.name, tuple(Side), FromOneProcess(variants, suite))]
     found = SuiteIds.among(variants, suite.ids)
     for text in found.alone():
         suite.say(text)
-    return [_subject(found, stem, suite) for stem in found.both()]
+    return [_benchmark(found, stem, suite) for stem in found.both()]
 
 
-def _subject(found: SuiteIds, stem: str, suite: Suite) -> Subject:
+def _benchmark(found: SuiteIds, stem: str, suite: Suite) -> BenchmarkToSample:
     name = suite.name_of(stem)
-    takes = {side: suite.take(found.ids[side][stem]) for side in Side}
 
-    def run(side: Side) -> tuple[Reading, ...]:
-        return tuple(replace(reading, benchmark=name) for reading in takes[side](side))
+    def run(request: Request) -> tuple[Reading, ...]:
+        own = replace(request.benchmarks[0], own_id=found.ids[request.side][stem])
+        readings = suite.take(replace(request, benchmarks=(own,)))
+        return tuple(replace(reading, benchmark=name) for reading in readings)
 
-    return Subject(name, tuple(Side), run)
+    return BenchmarkToSample(name, tuple(Side), run)
 
 
 class FromOneProcess:
     """Takes both sides of a pair from one process: the second side uses the readings of the first side's process."""
 
     def __init__(self, variants: Variants, suite: Suite) -> None:
-        self._variants, self._suite, self._take = variants, suite, suite.take("")
+        self._variants, self._suite = variants, suite
         self._sides: Mapping[Side, tuple[Reading, ...]] = {}
         self._left: set[Side] = set()
 
-    def __call__(self, side: Side) -> tuple[Reading, ...]:
+    def __call__(self, request: Request) -> tuple[Reading, ...]:
         """Return the readings of a side. Raises Failure if the process reports no benchmark as both variants."""
-        if side not in self._left:
-            self._sides, self._left = self._sorted(self._take(side)), set(Side)
-        self._left.remove(side)
-        return self._sides[side]
+        if request.side not in self._left:
+            self._sides, self._left = self._sorted(self._suite.take(request)), set(Side)
+        self._left.remove(request.side)
+        return self._sides[request.side]
 
     def _sorted(self, readings: Iterable[Reading]) -> dict[Side, tuple[Reading, ...]]:
         own = [(self._suite.id_of(reading.benchmark), reading) for reading in readings]

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 FEW = 5
 """Runs of each side of an expensive command: 5 + 5 are the fewest with which a change can be proven at 1%."""
 FEW_MORE = 3
 """Runs of each side in each further block of an expensive command."""
-SCREENING: Mapping[int, float] = {9: 0.5, 18: 0.25, 30: 0.1}
-"""Number of screening pairs -> the p-value up to which a benchmark continues to the next stage.
-
-The limits are generous, because a change of a noisy benchmark rarely shows in 9 pairs, and fresh pairs decide.
-"""
-SCREENING_PRECISE: Mapping[int, float] = {9: 0.15, 18: 0.05, 30: 0.03}
-"""The limits for a benchmark whose interval already lies within ``PRECISE``: more pairs would find little."""
-PRECISE = 0.01
-CONFIRMING: Mapping[int, float] = {20: 0.5, 40: 0.2, 100: 0.07, 200: 0.0}
-"""Number of fresh pairs of a screened benchmark -> the p-value above which they show no change and are enough."""
+MANY = 12
+"""If more benchmarks than this are compared, or several by one process, changes are confirmed by fresh pairs."""
+CONFIRMING = (6, 8, 11, 15, 20, 28, 40, 64, 90, 128)
+"""Numbers of fresh pairs after which a confirmation is analysed; with 6, the smallest p-value is 1/32."""
+ENOUGH = 11
+"""Fresh pairs that a confirmation has at least before it is given up."""
+CONFIRMED, UNLIKELY = 0.05, 0.2
+"""The p-value up to which fresh pairs confirm a change, and the one above which more of them would hardly do so."""
 
 
 def blocks_of(runs: int) -> list[int]:

@@ -67,13 +67,14 @@ class Series:
     sides: dict[Side, list[Reading]] = field(default_factory=_empty)
     lone: dict[Side, list[Reading]] = field(default_factory=_empty)
     """Readings without a partner in their pair: all readings of a metric that only one side has."""
-    screened: dict[Side, list[Reading]] = field(default_factory=_empty)
-    """Readings of the screening. Only the fresh pairs that follow it decide."""
-
     built: Series | None = None
     """The readings of the programs as built, if fresh code layouts decide."""
     layouts: dict[Side, list[int]] = field(default_factory=lambda: {side: [] for side in Side})
     """The code layout number of each reading of a side; the readings are sorted by it."""
+    confirming: dict[Side, list[int]] = field(default_factory=lambda: {side: [] for side in Side})
+    """The number of the confirmation that each reading of a side is from; 0 for readings before the first."""
+    to_confirm: bool = False
+    """Whether a change counts only if a confirmation agrees, because many benchmarks were compared."""
 
     @property
     def comparable(self) -> bool:
@@ -85,41 +86,37 @@ class Series:
         """Whether the tool declares the readings exact."""
         return any(item.exact for side in Side for item in self.readings(side))
 
-    confirmation: int = 0
-    """Number of the confirmation that the readings are from; 0 before the first."""
     seconds: float = 0.0
     """Time to take the samples in ``sides``; 0 for runs of versions that did not record it."""
     group: str = ""
     """The group that measured it on another machine; '' if this machine did."""
 
+    @property
+    def confirmations(self) -> int:
+        """The number of confirmations."""
+        return max((number for side in Side for number in self.confirming[side]), default=0)
+
     def begin(self, design: str, event: Mapping[str, Any]) -> None:
-        """Prepare for the readings of a pair: set aside readings of an earlier design."""
-        if design == Design.CONFIRM:
-            self.start_confirming(event.get("confirmation", 1), design)
+        """Prepare for the readings of an event: readings of code layouts set aside those of the programs as built."""
+        self.to_confirm = self.to_confirm or event.get("many", False)
         if event.get("layout", 0):
             self.start_layouts(design)
         self.seconds += event.get("seconds", 0.0)
-
-    def start_confirming(self, number: int, design: str) -> None:
-        """Set aside the readings before the confirmation with this number."""
-        if self.confirmation < number:
-            self.screened = {side: [*self.screened[side], *self.sides[side]] for side in Side}
-            self.sides = {side: [] for side in Side}
-            self.design, self.confirmation, self.seconds = design, number, 0.0
 
     def start_layouts(self, design: str) -> None:
         """Set aside the readings of the programs as built."""
         if self.built is None:
             self.built = replace(self)
-            self.sides, self.lone, self.screened = _empty(), _empty(), _empty()
-            self.layouts = {side: [] for side in Side}
+            self.sides, self.lone = _empty(), _empty()
+            self.layouts, self.confirming = {side: [] for side in Side}, {side: [] for side in Side}
             self.design, self.paired = design, design != Design.FEW_LAYOUTS and self.two_sided
             self.seconds = 0.0
 
-    def add(self, side: Side, reading: Reading, layout: int) -> None:
-        """Add a reading, of a code layout if ``layout`` is not 0."""
+    def add(self, side: Side, reading: Reading, layout: int = 0, confirmation: int = 0) -> None:
+        """Add a reading, of a code layout or a confirmation if its number is not 0."""
         place = bisect_right(self.layouts[side], layout) if layout else len(self.sides[side])
         self.sides[side].insert(place, reading)
+        self.confirming[side].insert(place, confirmation)
         if layout:
             self.layouts[side].insert(place, layout)
 
@@ -324,7 +321,7 @@ class Record:
                 reading = reading_from_json(item)
                 series = self._series(event["id"], reading, paired=False, two_sided=both, design=Design.FIXED)
                 if series:
-                    series.add(Side(side), reading, 0)
+                    series.add(Side(side), reading)
 
     def _take_sample(self, event: Mapping[str, Any]) -> None:
         design, layout = event.get("design", Design.FIXED), event.get("layout", 0)
@@ -345,25 +342,21 @@ class Record:
             # A metric that only one side of a pair has (a program that sometimes starts a thread) is not a pair.
             if len(pair) == 2:
                 for side, reading in zip(Side, pair, strict=True):
-                    series.add(side, reading, layout)
+                    series.add(side, reading, layout, event.get("confirmation", 0))
             else:
                 side = next(side for side, readings in by_key.items() if key in readings)
                 series.lone[side].append(pair[0])
 
     def _take_single(self, event: Mapping[str, Any], side: Side, readings: Sequence[Reading]) -> None:
         """Fold the readings of a process without a partner."""
-        design, layout = event.get("design", Design.FIXED), event.get("layout", 0)
+        design = event.get("design", Design.FIXED)
         two_sided = design in (Design.FEW, Design.UNPAIRED) or event.get("alone", False)
         for reading in readings:
             series = self._series(event["step"], reading, paired=False, two_sided=two_sided, design=design)
             if series is None:
                 continue
-            if "confirmation" in event:
-                series.start_confirming(event["confirmation"], design)
-            if layout:
-                series.start_layouts(design)
-            series.add(side, reading, layout)
-            series.seconds += event.get("seconds", 0.0)
+            series.begin(design, event)
+            series.add(side, reading, event.get("layout", 0), event.get("confirmation", 0))
 
     def _series(self, step: str, reading: Reading, *, paired: bool, two_sided: bool, design: str) -> Series | None:
         """Return the series of a reading. The first step to measure it owns it; others get a warning and None."""
@@ -378,6 +371,7 @@ class Record:
         key = (benchmark, reading.metric)
         series = self.series.get(key)
         if series is None:
+            design = Design.LOOKS if design == Design.CONFIRM else design
             series = Series(benchmark, reading.metric, step, plan.tool, paired, two_sided, design, group=self._group)
             self.series[key] = series
         if series.step == step:

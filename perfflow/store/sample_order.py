@@ -33,7 +33,6 @@ class _Taken(NamedTuple):
     value: float
     order: int
     partner: bool
-    confirmation: int
     layout: int
 
 
@@ -97,7 +96,6 @@ def _take(found: dict[_Key, list[_Taken]], event: Mapping[str, Any], benchmark: 
     step = event["step"]
     usual = benchmark or step
     keys = {side: [(step, item.get("benchmark") or usual, item["metric"]) for item in event[side]] for side in sides}
-    confirmation = event.get("confirmation", 1 if event.get("design") == "confirm" else 0)
     layout = event.get("layout", 0)
     for side in sides:
         others = {key for other in sides if other != side for key in keys[other]}
@@ -105,16 +103,14 @@ def _take(found: dict[_Key, list[_Taken]], event: Mapping[str, Any], benchmark: 
             # Memory is only judged for the programs as built, as in the record.
             if not (layout and item["metric"] in MEMORY):
                 taken = found[key]
-                taken.append(_Taken(side, item["value"], len(taken), key in others, confirmation, layout))
+                taken.append(_Taken(side, item["value"], len(taken), key in others, layout))
 
 
 def _selections(taken: Sequence[_Taken]) -> Iterator[list[_Taken]]:
     """Yield the selections of samples that a row may consist of, the likeliest first (see ``record.Series``)."""
     of_layouts = [item for item in taken if item.layout]
     as_built = [item for item in taken if not item.layout]
-    last = max((item.confirmation for item in as_built), default=0)
-    confirmed = [item for item in as_built if item.confirmation == last]
-    for chosen in (sorted(of_layouts, key=lambda item: item.layout), confirmed, as_built):
+    for chosen in (sorted(of_layouts, key=lambda item: item.layout), as_built):
         yield [item for item in chosen if item.partner]
         yield chosen
 

@@ -81,18 +81,15 @@ class _TrialMetric:
     row: Comparison
 
     def pairs(self) -> list[tuple[float, float]]:
-        """Return all pairs of positive values in the order taken, those of a screening first.
+        """Return all pairs of positive values in the order taken.
 
         A few runs in random order have no pairs. Because all are of the same command, any two of them form one.
         """
         if self.series.design == Design.FEW:
             runs = [item.value for side in Side for item in self.series.sides[side] if item.value > 0]
             return list(zip(runs[::2], runs[1::2], strict=False))
-        both = [
-            zip(*([item.value for item in part[side]] for side in Side), strict=False)
-            for part in (self.series.screened, self.series.sides)
-        ]
-        return [(a, b) for part in both for a, b in part if a > 0 and b > 0]
+        both = zip(*([item.value for item in self.series.sides[side]] for side in Side), strict=False)
+        return [(a, b) for a, b in both if a > 0 and b > 0]
 
 
 def _rows(record: Record, criteria: Criteria) -> dict[Key, Comparison]:

@@ -17,7 +17,7 @@ from perfflow.model.serial_dependence import serial_factor
 from perfflow.model.summaries import log_mean_of
 from perfflow.model.ticks import tick_of
 from perfflow.model.units import format_quantity
-from perfflow.stats.designs import blocks_of
+from perfflow.stats.designs import CONFIRMED, FEW_MORE, blocks_of
 from perfflow.stats.paired_test import (
     Interval,
     interval_of_log_means,
@@ -26,6 +26,7 @@ from perfflow.stats.paired_test import (
     paired_interval,
     paired_p,
     permutation_interval,
+    permutation_p,
     quantile,
     quantile_interval,
     samples_for_quantile,
@@ -38,8 +39,8 @@ CHANGE_CONFIDENCE = 0.99
 """Confidence of the interval of a change: at most 1 % false alarms per comparison."""
 SEPARATED = 5
 """Samples on one side of a bound that show where the median is: the chance that all five lie there is 1/32."""
-SCREEN_CONFIDENCE = 0.98
-"""Confidence of a screening, which may raise more false alarms because fresh pairs confirm its findings."""
+OF_CONFIRMATION = 0.95
+"""Confidence of the interval of the fresh pairs of a confirmation alone."""
 _UNKNOWN = Interval(math.nan, -math.inf, math.inf)
 REPEATS = 2
 """Runs of each side needed to check whether a value repeats."""
@@ -88,6 +89,25 @@ class Layouts:
 
 
 @dataclass(frozen=True)
+class Confirmation:
+    """Fresh pairs, or runs of each side, that were taken because those before proved a change.
+
+    ``change`` is that of the fresh ones alone, with its p-value; ``before`` that of the earlier ones.
+    """
+
+    pairs: int
+    change: Interval
+    p: float
+    before: Interval
+
+    @property
+    def agrees(self) -> bool:
+        """Whether they show a change in the same direction."""
+        up = self.change.estimate > 0
+        return self.p <= CONFIRMED and (self.before.low > 0 if up else self.before.high < 0)
+
+
+@dataclass(frozen=True)
 class Comparison:
     """One metric of one benchmark. ``change`` is candidate/baseline - 1; unknown bounds are infinite."""
 
@@ -108,6 +128,14 @@ class Comparison:
     """The only side that has this metric, if two sides were measured."""
     layouts: Layouts | None = None
     """None if the programs were measured as built."""
+    confirmations: tuple[Confirmation, ...] = ()
+    to_confirm: bool = False
+    """Whether a change counts only if the confirmations agree."""
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether all confirmations agree, and there is one if it is needed."""
+        return all(item.agrees for item in self.confirmations) and bool(self.confirmations or not self.to_confirm)
 
 
 def compare(series: Series, criteria: Criteria, share: float = 1.0) -> Comparison:
@@ -157,6 +185,8 @@ def _compared(series: Series, criteria: Criteria, share: float) -> Comparison:
         confidence=confidence,
         warnings=(*alone.warnings, *said),
         blur=blur,
+        confirmations=() if metric.exact else tuple(_confirmations(series, metric, share)),
+        to_confirm=series.to_confirm and not metric.exact,
     )
 
 
@@ -286,6 +316,36 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _confirmations(series: Series, metric: Metric, share: float) -> Iterator[Confirmation]:
+    if not series.confirmations:
+        return
+    earlier = _part(series, 0)
+    before = _change(earlier, metric, share)[0] if all(map(earlier.readings, Side)) else _UNKNOWN
+    for number in range(1, series.confirmations + 1):
+        own = _part(series, number)
+        baseline, candidate = ([item.value for item in own.readings(side)] for side in Side)
+        pairs = min(len(baseline), len(candidate))
+        if pairs == 0 or min(*baseline, *candidate) <= 0:
+            yield Confirmation(pairs, _UNKNOWN, 1.0, before)
+            continue
+        few = series.design == Design.FEW
+        blocks = (FEW_MORE,) * (pairs // FEW_MORE)
+        if few:
+            baseline, candidate = baseline[: sum(blocks)], candidate[: sum(blocks)]
+        invert: Invert = partial(permutation_interval, blocks=blocks) if few else paired_interval
+        p = permutation_p(baseline, candidate, 0.0, blocks) if few else p_of_no_change(baseline, candidate, metric)
+        found = _interval_of_change(baseline, candidate, OF_CONFIRMATION, metric, invert)
+        change = Interval(_growth(found.estimate), _growth(found.low), _growth(found.high))
+        yield Confirmation(pairs, change, p, before)
+
+
+def _part(series: Series, number: int) -> Series:
+    """Return the readings of one confirmation, or with 0 those before the first."""
+    numbered = {side: zip(series.sides[side], series.confirming[side], strict=True) for side in Side}
+    sides = {side: [item for item, own in numbered[side] if own == number] for side in Side}
+    return replace(series, sides=sides, confirming={side: [] for side in Side})
+
+
 _Change = tuple[Interval, float | None, tuple[str, ...]]
 """A change, its confidence (None without an interval), and warnings."""
 
@@ -298,7 +358,9 @@ def _change(series: Series, metric: Metric, share: float, statistic: str = "") -
     if series.design != Design.UNPAIRED and not series.comparable:
         return _UNKNOWN, None, ()
     baseline, candidate = _of_schedule(series.design, baseline, candidate)
-    confidence = _with_share(confidence_of(series.design, len(baseline)), share)
+    # Both the pairs before and the fresh ones must prove a change, which bounds the false alarms; all estimate it.
+    whole = CHANGE_CONFIDENCE if series.confirmations else confidence_of(series.design, len(baseline))
+    confidence = _with_share(whole, share)
     if min(*baseline, *candidate) <= 0:
         if baseline == candidate:
             return Interval(0.0, 0.0, 0.0), confidence, ()
@@ -421,14 +483,9 @@ def _interval_of_change(
 
 
 def confidence_of(design: str, pairs: int) -> float:
-    """Return the confidence with which all comparisons of a benchmark together raise at most 1% false alarms.
-
-    A screening may raise more, because only the fresh pairs that confirm its findings decide.
-    """
+    """Return the confidence with which all comparisons of a benchmark together raise at most 1% false alarms."""
     schedule = SCHEDULES.get(design)
-    if schedule:
-        return look_confidence(pairs, schedule)
-    return SCREEN_CONFIDENCE if design == Design.SCREEN else CHANGE_CONFIDENCE
+    return look_confidence(pairs, schedule) if schedule else CHANGE_CONFIDENCE
 
 
 def p_of_no_change(baseline: Sequence[float], candidate: Sequence[float], metric: Metric) -> float:

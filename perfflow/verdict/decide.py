@@ -11,7 +11,6 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import Better
 from perfflow.model.readings import Side
 from perfflow.model.units import format_interval, format_threshold
-from perfflow.stats.designs import PRECISE, SCREENING, SCREENING_PRECISE
 from perfflow.stats.paired_test import Interval
 from perfflow.verdict.comparison import Comparison, Layouts
 
@@ -47,8 +46,22 @@ class Ruling:
 def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> Ruling:
     """Decide one comparison. A single measurement has no decision.
 
-    Fresh code layouts of both sides decide if they were measured. The note then explains the change as built.
+    A change that needs a confirmation, or that one contradicts, is ``unproven``. Fresh code layouts of both sides
+    decide if they were measured. The note then explains the change as built.
     """
+    ruling = rule_unconfirmed(comparison, thresholds, identical=identical)
+    proven = comparison.confirmations or ruling.decision in ("regressed", "improved")
+    if comparison.layouts or comparison.is_confirmed or not proven:
+        return ruling
+    known = [
+        worse_of(comparison),
+        *(_worse(item.before, comparison.metric.better) for item in comparison.confirmations),
+    ]
+    return Ruling("unproven", "ok" if max(item.high for item in known) < thresholds.action else None)
+
+
+def rule_unconfirmed(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> Ruling:
+    """Decide one comparison as ``rule`` does, whether a change is confirmed or not."""
     ruling = _ruled(comparison, thresholds, identical=identical)
     if comparison.layouts is None:
         return ruling
@@ -98,13 +111,6 @@ def excludes_zero(comparison: Comparison) -> bool:
     """Return whether a change of any size is proven."""
     change = comparison.change
     return change is not None and (change.low > 0 or change.high < 0)
-
-
-def seems_changed(comparison: Comparison, p: float, pairs: int) -> bool:
-    """Return whether a screened benchmark needs more than ``pairs`` pairs; ``p`` is the p-value of no change."""
-    change = comparison.change
-    precise = change is not None and change.low >= -PRECISE and change.high <= PRECISE
-    return p <= (SCREENING_PRECISE if precise else SCREENING)[pairs]
 
 
 PRECISION = 0.02

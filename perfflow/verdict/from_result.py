@@ -27,7 +27,6 @@ def record_of_result(result: Result) -> Record:
         for row in result.benchmarks
         if row.decision != "not measured" and not is_untimed(row)
     }
-    confirmed = {(item["benchmark"], item["metric"]) for item in result.confirmations if "outcome" in item}
     return Record(
         run=from_json(RunFacts, result.run.model_dump()),
         machine=result.machine,
@@ -38,7 +37,7 @@ def record_of_result(result: Result) -> Record:
         expected={(row.name, row.metric): _expectation(row, row.expected) for row in result.benchmarks if row.expected},
         planned={step.id: from_json(PlannedStep, step.model_dump()) for step in result.steps},
         steps=_steps(result),
-        series={key: _series(row, key in confirmed) for key, row in measured.items()},
+        series={key: _series(row) for key, row in measured.items()},
         unchanged={
             (row.step, row.name): UnchangedBenchmark(row.step, row.name, row.unchanged)
             for row in result.benchmarks
@@ -88,7 +87,7 @@ def _steps(result: Result) -> dict[str, StepRecord]:
     return {step.id: found(step) for step in result.steps if step.ended}
 
 
-def _series(row: Benchmark, confirmed: bool) -> Series:
+def _series(row: Benchmark) -> Series:
     """Return the series of a row. Readings that judging does not use are not in the file."""
     alone = row.decision in ("new", "removed")
     series = Series(
@@ -100,13 +99,13 @@ def _series(row: Benchmark, confirmed: bool) -> Series:
         two_sided=alone or bool(row.baseline and row.candidate),
         design=row.design,
         seconds=row.seconds or 0.0,
-        confirmation=int(confirmed),
+        to_confirm=row.to_confirm,
     )
     places = series.lone if alone and series.paired else series.sides
     for side, sample in zip(Side, (row.baseline, row.candidate), strict=True):
         if sample:
             places[side] = _readings(row, sample)
-            series.screened[side] = [Reading(row.metric, value) for value in sample.screened]
+            series.confirming[side] = sample.confirming
     if row.layouts:
         series.built = _built(row, row.layouts.built, series)
         numbers = row.layouts.numbers or [list(range(1, len(series.sides[side]) + 1)) for side in Side]

@@ -26,7 +26,7 @@ from perfflow.model.result import (
     TargetResult,
     Verification,
 )
-from perfflow.model.result_samples import AsBuilt, Bounds, LayoutsOf, MemoryResult, Sample
+from perfflow.model.result_samples import AsBuilt, Bounds, ConfirmationOf, LayoutsOf, MemoryResult, Sample
 from perfflow.model.targets import Names
 from perfflow.model.units import format_threshold
 from perfflow.stats.paired_test import Interval
@@ -45,8 +45,8 @@ from perfflow.verdict import (
     tradeoffs,
     untimed,
 )
-from perfflow.verdict.comparison import Comparison, Summary, speedup
-from perfflow.verdict.decide import Ruling, after_rebuild, rule
+from perfflow.verdict.comparison import Comparison, Confirmation, Summary, speedup
+from perfflow.verdict.decide import Ruling, after_rebuild, rule, rule_unconfirmed
 from perfflow.verdict.device import known_peaks
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import Choice, choose_rows, is_custom, thresholds_for, two_stored
@@ -123,7 +123,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
         verification=verification,
         attributions=blamed,
         recommendations=list(found.advice),
-        confirmations=[*_confirmations(record, measured), *confirmed],
+        confirmations=[*_confirmations(measured), *confirmed],
         routes=list(routes_taken(found)),
         criteria=record.criteria.to_json(),
         data=record.data,
@@ -154,6 +154,7 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
     key = (item.benchmark, item.metric.name)
     thresholds, notes = thresholds_for(record, criteria, key, choice.gating.get(key))
     ruling = rule(item, thresholds, identical=identical)
+    proven = rule_unconfirmed(item, thresholds, identical=identical).decision in ("regressed", "improved")
     if record.outcome_of(item.step).rebuilt and item.metric.name not in MEMORY:
         ruling = after_rebuild(item, ruling, thresholds)
     if key in choice.refuted and ruling.decision == "improved":
@@ -185,6 +186,9 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
         design=series.design,
         stopped=record.why_stopped(series),
         layouts=_layouts(item, series),
+        confirmations=list(map(_confirmation, item.confirmations)),
+        to_confirm=item.to_confirm,
+        unconfirmed=ruling.decision == "unproven" and not item.is_confirmed and (bool(item.confirmations) or proven),
         as_built=record.why_as_built(series),
         leading=key in choice.leading,
         more=ruling.more,
@@ -257,6 +261,11 @@ def _why(key: tuple[str, str], choice: Choice) -> str:
     return f"the same measurement as {alike}" if alike and not found else found
 
 
+def _confirmation(found: Confirmation) -> ConfirmationOf:
+    change, before = _bounds(found.change), _bounds(found.before)
+    return ConfirmationOf(pairs=found.pairs, change=change, p=found.p, before=before, agrees=found.agrees)
+
+
 def _bounds(interval: Interval) -> Bounds:
     return Bounds(value=interval.estimate, low=interval.low, high=interval.high)
 
@@ -273,7 +282,7 @@ def _sample(summary: Summary | None, series: Series, side: Side) -> Sample | Non
         n=summary.n,
         samples=list(summary.samples),
         readings=[reading_to_json(item) for item in readings] if more else None,
-        screened=[item.value for item in series.screened[side]],
+        confirming=series.confirming[side] if series.confirmations else [],
     )
 
 
@@ -348,13 +357,14 @@ def _impact(share: float, unit: str) -> str:
     return f"at most {1 / (1 - share):.2f}x faster without it"
 
 
-def _confirmations(record: Record, rows: list[Benchmark]) -> Iterator[dict[str, Any]]:
-    """Yield each row that was measured again with fresh pairs after a screening, and whether they confirmed it."""
+def _confirmations(rows: list[Benchmark]) -> Iterator[dict[str, Any]]:
+    """Yield each row whose change fresh samples were to confirm, and whether they did; ``open``: none were taken."""
     for row in rows:
-        series = record.series[row.name, row.metric]
-        if row.gating and (series.built or series).confirmation:
-            outcome = "confirmed" if row.decision in ("regressed", "improved") else "refuted" if row.level else "open"
-            found = {"benchmark": row.name, "metric": row.metric, "decision": row.decision, "pairs": row.pairs}
+        if row.gating and (row.confirmations or row.unconfirmed):
+            agrees = row.confirmations and all(item.agrees for item in row.confirmations)
+            outcome = "confirmed" if agrees else "refuted" if row.confirmations else "open"
+            pairs = sum(item.pairs for item in row.confirmations)
+            found = {"benchmark": row.name, "metric": row.metric, "decision": row.decision, "pairs": pairs}
             yield {**found, "outcome": outcome}
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.result import Benchmark
-from perfflow.model.units import format_change
+from perfflow.model.result_samples import Bounds
+from perfflow.model.units import format_change, format_interval
 
 _PLAUSIBLE = 3600.0
 """Seconds. A longer time for one benchmark is not worth proposing as a budget."""
@@ -21,11 +22,30 @@ _SECOND, _MINUTE, _HOUR = (1.0, "second", "s"), (60.0, "minute", "m"), (3600.0, 
 
 def not_settled(row: Benchmark) -> str:
     """Return the number of pairs and the interval of an unproven row, as text."""
+    if row.unconfirmed:
+        return _not_confirmed(row)
     after = f"not settled after {row.pairs} {'pair' if row.pairs == 1 else 'pairs'}"
     change = row.change
     if change is None or change.low is None or change.high is None:
         return f"{after}, too few to tell"
     return f"{after}: the change is between {format_change(change.low)} and {format_change(change.high)}"
+
+
+def _not_confirmed(row: Benchmark) -> str:
+    found = next((item for item in row.confirmations if not item.agrees), None)
+    if found is None:
+        return (
+            f"changed by {_of(row.change)} after {row.pairs} pairs, but there was no time for fresh pairs to confirm it"
+        )
+    pairs = f"{found.pairs} fresh {'pair' if found.pairs == 1 else 'pairs'}"
+    return f"changed by {_of(found.before)} at first, which {pairs} did not confirm: {_of(found.change)}"
+
+
+def _of(change: Bounds | None) -> str:
+    if change is None or change.value is None:
+        return "an unknown amount"
+    low, high = (math.inf if bound is None else bound for bound in (change.low, change.high))
+    return format_interval(change.value, -low if change.low is None else low, high)
 
 
 def remaining(row: Benchmark, *, options: bool = False, grants: bool = True) -> str:
@@ -34,7 +54,7 @@ def remaining(row: Benchmark, *, options: bool = False, grants: bool = True) -> 
     ``options``: name command-line options instead of keys of the step. ``grants``: name the key or option that allows
     it.
     """
-    if row.stopped == "settled":
+    if row.stopped == "settled" or row.unconfirmed:
         return ""
     if not row.more:
         return _first_look(row, options=options, grants=grants)

@@ -12,11 +12,11 @@ from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import Metric
 from perfflow.model.readings import Reading, Side
-from perfflow.stats.designs import CONFIRMING, FEW, SCREENING, blocks_of
+from perfflow.stats.designs import FEW, blocks_of
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Series
-from perfflow.verdict.comparison import Comparison, compare, p_of_no_change
-from perfflow.verdict.decide import rule, seems_changed, settled
+from perfflow.verdict.comparison import Comparison, compare
+from perfflow.verdict.decide import rule, settled
 
 REPLAYS = 40
 FOUND = 0.9
@@ -26,8 +26,6 @@ CHANGES = (
     *(0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1.0),
 )
 """Changes to try, as shares."""
-_CONFIRMED = 40
-"""Fresh pairs of a replay. A run takes up to five times as many for open cases, so it detects a little more."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,6 @@ def pairs_needed(design: str, affordable: int) -> int:
     schedule = SCHEDULES.get(design, ())
     if design == Design.FEW:
         return sum(blocks_of(max(FEW, min(affordable, schedule[-1][0]))))
-    if design in (Design.SCREEN, Design.CONFIRM):
-        return max(SCREENING) + _CONFIRMED
     return min(affordable, schedule[-1][0]) if schedule else affordable
 
 
@@ -121,30 +117,12 @@ class Window:
     def finds(self, thresholds: Thresholds, change: float = 0.0) -> bool:
         """Return whether the run would detect a change if the candidate is multiplied by 1 + ``change``."""
         count = len(self.baseline)
-        if self.design in (Design.SCREEN, Design.CONFIRM):
-            return self._is_confirmed(thresholds, change)
         for look, _ in SCHEDULES.get(self.design, ()):
             if look < count:
                 seen = self._compared(self.design, 0, look, change)
                 if settled(seen, rule(seen, thresholds, identical=False), thresholds, identical=False):
                     return _changed(seen, thresholds)
         return _changed(self._compared(self.design, 0, count, change), thresholds)
-
-    def _is_confirmed(self, thresholds: Thresholds, change: float) -> bool:
-        slowed = [value * (1 + change) for value in self.candidate]
-        for pairs in SCREENING:
-            seen = self._compared(Design.SCREEN, 0, pairs, change)
-            p = p_of_no_change(self.baseline[:pairs], slowed[:pairs], self.metric)
-            if not seems_changed(seen, p, pairs):
-                return False
-        start = max(SCREENING)
-        for pairs in CONFIRMING:
-            if pairs > _CONFIRMED:
-                break
-            seen = self._compared(Design.CONFIRM, start, start + pairs, change)
-            if settled(seen, rule(seen, thresholds, identical=False), thresholds, identical=False):
-                break
-        return _changed(seen, thresholds)
 
     def _compared(self, design: str, start: int, end: int, change: float) -> Comparison:
         """Compare a range of pairs. A factor on one side scales the interval, so the test is inverted only once."""

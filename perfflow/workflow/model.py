@@ -313,7 +313,10 @@ class Step(WorkflowPart):
         "candidates with the original code",
     )
     confirm: int | None = Field(
-        None, ge=1, le=10, description="number of times a regression must be confirmed by fresh pairs"
+        None, ge=1, le=10, description="number of times that fresh pairs must confirm a regression"
+    )
+    rounds: Literal["suite", "benchmark"] | None = Field(
+        None, description="what one process of a suite measures: suite (all benchmarks that are undecided) or benchmark"
     )
     layouts: int | str | None = Field(
         None, description="number of fresh code layouts of each side, from 5 to 64, or auto or off"

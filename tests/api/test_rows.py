@@ -166,9 +166,9 @@ def few(taking: Taking) -> None:
 
 def confirmed_twice(taking: Taking) -> None:
     for _ in range(5):
-        taking.pair("screen")
+        taking.pair("fixed")
     for _ in range(5):
-        taking.pair("confirm")
+        taking.pair("confirm", confirmation=1)
     for _ in range(5):
         taking.pair("confirm", confirmation=2)
 

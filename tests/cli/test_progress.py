@@ -26,7 +26,7 @@ from perfflow.machine.lock import Queue
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
 from perfflow.report.sanitize import cells
-from perfflow.sampling.pairs import Sampled
+from perfflow.sampling.pairs import SamplingProgress
 from perfflow.tools.adapter import Role
 from tests.cli.screen import Terminal
 from tests.execute.plans import item
@@ -72,7 +72,7 @@ def test_finished_steps_scroll_up_and_the_block_stays_below_them() -> None:
         told.ended(done(BUILD, 8))
         told.started(BENCH)
         clock.now += 12
-        told.sampled(BENCH, Sampled("encode/json", 34, "pair"))
+        told.sampled(BENCH, SamplingProgress("encode/json", 34, "pair"))
         assert terminal.lines == [
             "✓ build     build                    run          8.0s",
             "perfflow decode  1/3 steps  elapsed 20s  about 33s left",
@@ -98,7 +98,7 @@ def test_it_draws_at_most_once_a_second_and_never_while_something_timed_runs() -
         assert not any(thread.name == "progress" for thread in threading.enumerate())
         for number in range(100):
             clock.now += 0.05
-            told.sampled(BENCH, Sampled("bench", number + 1, "pair"))
+            told.sampled(BENCH, SamplingProgress("bench", number + 1, "pair"))
     assert len(writes) <= 7, "one at its start, one for each of five seconds, one to clean up"
     times = [when for when, _ in writes[:-1]]
     assert all(later - earlier >= 1 for earlier, later in itertools.pairwise(times))
@@ -115,7 +115,7 @@ def test_a_step_that_ends_beside_a_timed_one_is_shown_in_the_next_pause() -> Non
         before = len(writes)
         told.ended(done(TESTS))
         assert len(writes) == before
-        told.sampled(shared, Sampled("shared", 1, "pair"))
+        told.sampled(shared, SamplingProgress("shared", 1, "pair"))
         assert "✓ build     tests" in writes[-1]
 
 
@@ -153,7 +153,7 @@ def test_waiting_is_shown_as_it_changes_and_is_in_no_other_time() -> None:
         clock.now += 10
         told.granted(BENCH)
         clock.now += 3
-        told.sampled(BENCH, Sampled("bench", 1, "run"))
+        told.sampled(BENCH, SamplingProgress("bench", 1, "run"))
         assert terminal.lines[0] == "perfflow decode  0/1 steps  elapsed 5s  waited 10m00s  about 35s left"
         assert "▶ build     bench                    5s of ~40s, 1 run" in terminal.lines
         told.ended(replace(done(BENCH, 5), waited=600))
@@ -272,7 +272,7 @@ def test_a_suite_shows_how_far_it_is_and_its_limit_once_it_has_said_how_many_ben
         told.began(Path("runs/x"), [BENCH])
         told.started(BENCH)
         clock.now += 70
-        told.sampled(BENCH, Sampled("decode/json", 0, "pair", (12, 36)))
+        told.sampled(BENCH, SamplingProgress("decode/json", 0, "pair", (12, 36)))
         assert terminal.lines[:2] == [
             "perfflow decode  0/1 steps  elapsed 1m10s  at most 10m50s left",
             "▶ build     bench                    1m10s of at most 12m00s, 12 of 36, decode…",
@@ -282,7 +282,7 @@ def test_a_suite_shows_how_far_it_is_and_its_limit_once_it_has_said_how_many_ben
         plain.began(Path("runs/x"), [BENCH])
         plain.started(BENCH)
         clock.now += 70
-        plain.sampled(BENCH, Sampled("decode/json", 3, "pair", (12, 64)))
+        plain.sampled(BENCH, SamplingProgress("decode/json", 3, "pair", (12, 64)))
     assert lines[1].endswith("1m10s, 12 of 64, decode/json: 3 pairs\n")
 
 
@@ -294,7 +294,7 @@ def test_a_long_step_is_mentioned_after_twice_the_time_each() -> None:
         told.started(BENCH)
         for number in range(1300):
             clock.now += 1
-            told.sampled(BENCH, Sampled("bench", number + 1, "pair"))
+            told.sampled(BENCH, SamplingProgress("bench", number + 1, "pair"))
         told.ended(done(BENCH, 1300))
     notes = [line.split("run", 1)[1].strip() for line in lines]
     assert notes == ["", *(f"{clock_text(at)}, {at} pairs" for at in (30, 60, 120, 240, 480, 960)), "21m40s"]
@@ -435,7 +435,7 @@ def test_a_comparison_tells_how_far_it_is_after_2_s_and_then_each_time_after_twi
     told.granted(BENCH)
     for second in range(1, 21):
         clock.now = 100.0 + second
-        told.sampled(BENCH, Sampled("decode", second, "pair"))
+        told.sampled(BENCH, SamplingProgress("decode", second, "pair"))
     assert said == [f"… measuring: {second}s, {second} pairs\n" for second in (2, 4, 8, 16)]
 
 

@@ -15,7 +15,7 @@ from perfflow.machine.facts import facts
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
 from perfflow.report.expected import Expected, Noise, span, total_of
-from perfflow.sampling.pairs import Sampled, Sampler, Subject
+from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, SamplingProgress
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import StopRule
 from perfflow.session.open_workflow import Opened
@@ -115,20 +115,20 @@ def test_a_suite_says_how_many_of_its_benchmarks_had_their_turn(project: Project
         "stages: {baseline: [{id: suite, run: 'true', parse: {regex: '(?P<time>.)', units: {time: s}}}]}"
     )
     suite = planned.plan.steps[0]
-    said: list[Sampled] = []
+    said: list[SamplingProgress] = []
 
-    def taker(name: str) -> Subject:
-        return Subject(name, (Side.BASELINE,), lambda _: (Reading("time", 1.0, name),))
+    def taker(name: str) -> BenchmarkToSample:
+        return BenchmarkToSample(name, (Side.BASELINE,), lambda _: (Reading("time", 1.0, name),))
 
     stop_rule = StopRule(Criteria(), suite, math.inf)
-    sampling = Sampling(suite.id, Sampler(1), stop_rule, lambda _: None, {}, said.append)
+    sampling = Sampling(suite.id, PairScheduler(1), stop_rule, lambda _: None, {}, said.append)
     sampling.take_until_decided([taker(f"b{number}") for number in range(64)], math.inf, math.inf)
     assert [taken.turn for taken in said[:64]] == [(number, 64) for number in range(1, 65)]
     assert {taken.count for taken in said[:64]} == {0}, "warming up takes long, too"
     assert [taken.turn for taken in said[64:128]] == [(number, 64) for number in range(1, 65)]
     assert {taken.count for taken in said[64:128]} == {1}
     said.clear()
-    alone = Sampling(suite.id, Sampler(1), StopRule(Criteria(), suite, math.inf), lambda _: None, {}, said.append)
+    alone = Sampling(suite.id, PairScheduler(1), StopRule(Criteria(), suite, math.inf), lambda _: None, {}, said.append)
     alone.take_until_decided([taker("b")], math.inf, math.inf)
     assert {taken.turn for taken in said} == {(1, 1)}
     assert min(taken.count for taken in said) == 1
@@ -164,7 +164,7 @@ def _stored(opened: Opened, half: float, **changed: Any) -> None:
 )
 def test_noise_is_told_in_numbers_that_mean_something(noise: Noise, told: str) -> None:
     assert noise.text() == told
-    taken = Sampled("nap", 34, "pair", (1, 1))
+    taken = SamplingProgress("nap", 34, "pair", (1, 1))
     expected_text = "34 of about 40 pairs" if noise.is_affordable else "34 pairs"
     assert taken_text(taken, Expected(20.0, noise=noise)) == expected_text
 
@@ -182,6 +182,6 @@ def test_the_history_tells_the_noise_and_how_many_pairs_it_takes(project: Projec
     assert known.noise.share == pytest.approx(0.097 * 5 / 1.96 / 1.2533)
     assert known.text() == "at most 20 s; noise 19.7%, about 189 pairs to detect 5%"
     assert known.to_json()["spread"]["pairs"] == 189
-    assert taken_text(Sampled("nap", 34, "pair", (1, 1)), known) == "34 of about 189 pairs"
+    assert taken_text(SamplingProgress("nap", 34, "pair", (1, 1)), known) == "34 of about 189 pairs"
     (opened.root / HOME / HISTORY).write_bytes(b"no database")
     assert told(opened)["nap"] == "at most 20 s"

@@ -188,7 +188,7 @@ stages:
   build:
     - {id: make, run: c++ -O1 suite.cc -o suite -lbenchmark -lpthread}
   baseline:
-    - {id: suite, uses: google-benchmark, with: {command: ./suite}, budget: 2s}
+    - {id: suite, uses: google-benchmark, with: {command: ./suite}, budget: 30s}
 """,
         base="main",
     )
@@ -265,11 +265,12 @@ def test_a_regression_is_confirmed_as_often_as_asked(tree: Project) -> None:
         base="main",
     )
     assert result.confirmations == [
-        {"benchmark": "one", "metric": "cost", "decision": "regressed", "pairs": 20, "outcome": "confirmed"}
+        {"benchmark": "one", "metric": "cost", "decision": "regressed", "pairs": 12, "outcome": "confirmed"}
     ]
     found = row(result, "one", "cost")
     assert found.baseline is not None
-    assert len(found.baseline.screened) == 8 + 20
+    assert found.baseline.confirming == [0] * 8 + [1] * 6 + [2] * 6
+    assert (found.design, found.pairs) == ("fixed", 20)
     assert row(result, "two", "cost").design == "fixed"
 
 

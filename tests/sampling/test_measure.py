@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,8 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.readings import Reading, Side
-from perfflow.sampling.pairs import EXPENSIVE, FIRST_LOOK, IDLE, SCREENED, Round, Sampler, Subject, coin
-from perfflow.stats.designs import FEW
+from perfflow.sampling.pairs import (
+    DISTURBED,
+    IDLE,
+    BenchmarkToSample,
+    LostError,
+    PairScheduler,
+    Request,
+    Round,
+    Turn,
+    coin,
+)
+from perfflow.sampling.sampling import EXPENSIVE, FIRST_ANALYSIS
+from perfflow.stats.designs import FEW, MANY
 
 BASELINE, CANDIDATE = Side.BASELINE, Side.CANDIDATE
 
@@ -34,8 +45,8 @@ class Taker:
     lasts: float = 0.0
     order: list[Side] = field(default_factory=list)
 
-    def __call__(self, side: Side) -> tuple[Reading, ...]:
-        self.order.append(side)
+    def __call__(self, request: Request) -> tuple[Reading, ...]:
+        self.order.append(request.side)
         self.clock.now += self.lasts
         return (Reading("time", float(len(self.order))),)
 
@@ -46,12 +57,15 @@ def clock() -> Clock:
 
 
 def rounds(take: Taker, sides: tuple[Side, ...], count: int, warmup: int = 0) -> Iterator[Round]:
-    sampler = Sampler(7, warmup=warmup, clock=take.clock)
-    subject = Subject("b", sides, take)
-    for turn in sampler.warm_ups(subject):
-        sampler.take(turn)
+    scheduler = PairScheduler(7, warmup=warmup, clock=take.clock)
+    subject = BenchmarkToSample("b", sides, take)
+    run(scheduler, scheduler.warm_ups((subject,)))
     for number in range(count):
-        yield from map(sampler.take, sampler.round([subject], number))
+        yield from run(scheduler, scheduler.round([subject], number))
+
+
+def run(scheduler: PairScheduler, turns: Iterable[Turn]) -> list[Round]:
+    return [item for turn in turns for item in scheduler.take(turn)]
 
 
 def taken(take: Taker, sides: tuple[Side, ...], count: int, warmup: int = 0) -> list[Round]:
@@ -59,7 +73,7 @@ def taken(take: Taker, sides: tuple[Side, ...], count: int, warmup: int = 0) -> 
 
 
 def test_what_decides_how_a_benchmark_is_sampled() -> None:
-    assert (EXPENSIVE, SCREENED, FIRST_LOOK, IDLE) == (2.0, 12, 24, 0.1)
+    assert (EXPENSIVE, MANY, FIRST_ANALYSIS, IDLE) == (2.0, 12, 24, 0.1)
 
 
 @given(st.integers(0, 2**63), st.text(), st.integers(0, 10**6))
@@ -144,33 +158,33 @@ def test_the_run_before_a_cold_pair_is_of_the_side_that_goes_first(clock: Clock)
 def test_a_failing_sample_ends_it_and_nothing_is_taken_for_none(clock: Clock) -> None:
     assert taken(Taker(clock), (BASELINE,), 0) == []
 
-    def fails(side: Side) -> tuple[Reading, ...]:
-        raise RuntimeError(side)
+    def fails(request: Request) -> tuple[Reading, ...]:
+        raise RuntimeError(request.side)
 
-    sampler = Sampler(1)
-    (turn,) = sampler.round([Subject("b", (BASELINE,), fails)], 0)
+    scheduler = PairScheduler(1)
+    (turn,) = scheduler.round([BenchmarkToSample("b", (BASELINE,), fails)], 0)
     with pytest.raises(RuntimeError):
-        sampler.take(turn)
+        list(scheduler.take(turn))
 
 
 def test_a_round_goes_over_all_its_benchmarks_in_random_order(clock: Clock) -> None:
-    subjects = [Subject(name, (BASELINE, CANDIDATE), Taker(clock)) for name in "abcd"]
-    sampler = Sampler(7, warmup=0, clock=clock)
-    rounds = [list(sampler.round(subjects, number)) for number in range(30)]
-    names = [tuple(turn.subject.name for turn in turns) for turns in rounds]
+    subjects = [BenchmarkToSample(name, (BASELINE, CANDIDATE), Taker(clock)) for name in "abcd"]
+    scheduler = PairScheduler(7, warmup=0, clock=clock)
+    rounds = [list(scheduler.round(subjects, number)) for number in range(30)]
+    names = [tuple(turn.benchmarks[0].name for turn in turns) for turns in rounds]
     assert {tuple(sorted(order)) for order in names} == {tuple("abcd")}
     assert len(set(names)) > 5
     for number, turns in enumerate(rounds):
         assert [(turn.number, turn.place) for turn in turns] == [(number, (place, 4)) for place in (1, 2, 3, 4)]
-        assert all((turn.order[0] is CANDIDATE) == coin(7, turn.subject.name, number) for turn in turns)
+        assert all((turn.order[0] is CANDIDATE) == coin(7, turn.benchmarks[0].name, number) for turn in turns)
 
 
 def test_the_same_seed_gives_the_same_orders(clock: Clock) -> None:
     def names(seed: int) -> list[tuple[str, Side]]:
-        subjects = [Subject(name, (BASELINE, CANDIDATE), Taker(clock)) for name in "abcd"]
-        sampler = Sampler(seed, warmup=0, clock=clock)
-        turns = [turn for number in range(8) for turn in sampler.round(subjects, number)]
-        return [(turn.subject.name, turn.order[0]) for turn in turns]
+        subjects = [BenchmarkToSample(name, (BASELINE, CANDIDATE), Taker(clock)) for name in "abcd"]
+        scheduler = PairScheduler(seed, warmup=0, clock=clock)
+        turns = [turn for number in range(8) for turn in scheduler.round(subjects, number)]
+        return [(turn.benchmarks[0].name, turn.order[0]) for turn in turns]
 
     assert names(1) == names(1) != names(2)
 
@@ -179,8 +193,8 @@ def test_few_runs_are_in_completely_random_order(clock: Clock) -> None:
     orders = set()
     for seed in range(200):
         take = Taker(clock)
-        sampler = Sampler(seed, warmup=0, clock=clock)
-        found = list(map(sampler.take, sampler.few(Subject("b", (BASELINE, CANDIDATE), take))))
+        scheduler = PairScheduler(seed, warmup=0, clock=clock)
+        found = run(scheduler, scheduler.random_block(BenchmarkToSample("b", (BASELINE, CANDIDATE), take)))
         assert sorted(take.order) == [BASELINE] * FEW + [CANDIDATE] * FEW
         assert [list(item.readings) for item in found] == [[side] for side in take.order]
         orders.add(tuple(take.order))
@@ -189,13 +203,102 @@ def test_few_runs_are_in_completely_random_order(clock: Clock) -> None:
 
 
 def test_warming_up_says_how_long_a_run_takes(clock: Clock) -> None:
-    subject = Subject("b", (BASELINE, CANDIDATE), Taker(clock, lasts=3.0))
-    sampler = Sampler(1, warmup=1, clock=clock)
-    for turn in sampler.warm_ups(subject):
-        sampler.take(turn)
-        assert (sampler.warming, sampler.seconds) == (True, 3.0)
+    subject = BenchmarkToSample("b", (BASELINE, CANDIDATE), Taker(clock, lasts=3.0))
+    scheduler = PairScheduler(1, warmup=1, clock=clock)
+    for turn in scheduler.warm_ups((subject,)):
+        list(scheduler.take(turn))
+        assert scheduler.seconds == 3.0
     assert clock.now == 1006.0
-    assert not list(Sampler(1, warmup=0, clock=clock).warm_ups(subject))
-    for turn in sampler.round([subject], 0):
-        sampler.take(turn)
-    assert not sampler.warming
+    assert not list(PairScheduler(1, warmup=0, clock=clock).warm_ups((subject,)))
+
+
+class Suite:
+    """A suite in one process: ``broken`` fail anywhere, ``shy`` only among others; ``kills`` ends the process."""
+
+    def __init__(self, clock: Clock, *, broken: str = "", shy: str = "", kills: str = "", slow: str = "") -> None:
+        self.clock, self.broken, self.shy, self.kills, self.slow = clock, broken, shy, kills, slow
+        self.requests: list[tuple[str, Side, int, bool]] = []
+        self.said: list[str] = []
+        self.scheduler = PairScheduler(7, clock=clock, say=self.said.append)
+        self.benchmarks = [
+            BenchmarkToSample(name, (BASELINE, CANDIDATE), self.take, own_id=name, together=0.5) for name in "abcd"
+        ]
+
+    def take(self, request: Request) -> tuple[Reading, ...]:
+        names = "".join(item.name for item in request.benchmarks)
+        self.requests.append((names, request.side, request.number, request.warming))
+        self.clock.now += 1.0
+        if self.kills and self.kills in names:
+            raise LostError
+        several = len(names) > 1
+        lasting = [name for name in names if name not in self.broken and not (several and name in self.shy)]
+        if not lasting:
+            raise LostError
+        return tuple(Reading("time", 0.6 if name in self.slow else 0.1, name) for name in lasting)
+
+    def rounds(self, count: int) -> list[list[str]]:
+        run(
+            self.scheduler,
+            (turn for group in self.scheduler.groups(self.benchmarks) for turn in self.scheduler.warm_ups(group)),
+        )
+        return [
+            [item.benchmark.name for item in run(self.scheduler, self.scheduler.round(self.benchmarks, number))]
+            for number in range(count)
+        ]
+
+
+def test_one_process_of_each_side_measures_all_benchmarks_in_one_order(clock: Clock) -> None:
+    suite = Suite(clock)
+    rounds = suite.rounds(20)
+    assert [sorted(names) for names in rounds] == [list("abcd")] * 20
+    assert suite.requests[:2] == [("abcd", BASELINE, 0, True), ("abcd", CANDIDATE, 0, True)]
+    pairs = list(zip(suite.requests[2::2], suite.requests[3::2], strict=True))
+    assert all(first[0] == second[0] and {first[1], second[1]} == {BASELINE, CANDIDATE} for first, second in pairs)
+    assert len({first[0] for first, _ in pairs}) > 10
+    assert all((first[1] is CANDIDATE) == coin(7, "", number) for number, (first, _) in enumerate(pairs))
+
+
+def test_each_benchmark_of_a_round_has_its_share_of_the_time(clock: Clock) -> None:
+    suite = Suite(clock)
+    suite.rounds(0)
+    (turn,) = suite.scheduler.round(suite.benchmarks, 0)
+    assert [(item.seconds, item.together) for item in suite.scheduler.take(turn)] == [(0.5, 4)] * 4
+    assert suite.scheduler.seconds == 0.25
+
+
+@pytest.mark.parametrize("how", ["broken", "kills"])
+def test_a_benchmark_that_fails_does_not_lose_the_others(clock: Clock, how: str) -> None:
+    suite = Suite(clock, **{how: "b"})
+    assert [sorted(names) for names in suite.rounds(3)] == [list("acd")] * 3
+    assert suite.scheduler.lost == {"b"}
+    assert {len(names) for names, _, _, warming in suite.requests if not warming} == {3}
+    assert suite.said == []
+
+
+def test_a_benchmark_that_fails_only_among_others_runs_in_its_own_process(clock: Clock) -> None:
+    suite = Suite(clock, shy="c")
+    assert [sorted(names) for names in suite.rounds(3)] == [list("abcd")] * 3
+    assert suite.scheduler.lost == set()
+    assert {"".join(sorted(names)) for names, _, _, warming in suite.requests if not warming} == {"abd", "c"}
+    assert set(suite.said) == {f"c {DISTURBED}"}
+
+
+def test_benchmarks_of_a_suite_that_only_one_process_each_can_run_are_separate(clock: Clock) -> None:
+    suite = Suite(clock, shy="abcd")
+    assert [sorted(names) for names in suite.rounds(2)] == [list("abcd")] * 2
+    assert {names for names, _, _, warming in suite.requests if not warming} == set("abcd")
+
+
+def test_a_benchmark_of_long_iterations_runs_in_its_own_process(clock: Clock) -> None:
+    suite = Suite(clock, slow="a")
+    suite.rounds(1)
+    assert {"".join(sorted(names)) for names, _, _, warming in suite.requests if not warming} == {"a", "bcd"}
+
+
+def test_benchmarks_that_were_recalled_are_not_measured_again(clock: Clock) -> None:
+    suite = Suite(clock)
+    known = dict.fromkeys((BASELINE, CANDIDATE), (Reading("time", 9.0, "b"),))
+    suite.scheduler.taken = {("b", 0): known}
+    found = run(suite.scheduler, suite.scheduler.round(suite.benchmarks, 0))
+    assert {item.benchmark.name: item.recalled for item in found} == {"a": False, "b": True, "c": False, "d": False}
+    assert not any("b" in names for names, *_ in suite.requests)

@@ -7,6 +7,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,10 +17,12 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.design import Design
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
-from perfflow.sampling.pairs import EXPENSIVE, FIRST_LOOK, LostError, Sampled, Sampler, Subject, coin
-from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.pairs import BenchmarkToSample, LostError, PairScheduler, Request, SamplingProgress, coin
+from perfflow.sampling.sampling import EXPENSIVE, FIRST_ANALYSIS, Sampling
 from perfflow.sampling.stop_rule import Stop, StopRule
-from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE, SCREENING
+from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE
+from perfflow.verdict.comparison import compare
+from perfflow.verdict.decide import rule
 
 BOTH = tuple(Side)
 START = 1000.0
@@ -33,14 +36,14 @@ class World:
     ) -> None:
         self.now, self.lasts, self.noise, self.slower = START, lasts, noise, slower
         self.events: list[dict[str, Any]] = []
-        self.told: list[Sampled] = []
+        self.told: list[SamplingProgress] = []
         self.warnings: dict[str, None] = {}
         self.runs: Counter[str] = Counter()
         self.lost_after: dict[str, int] = {}
         step = plan.steps[0]
         self.rule = StopRule(Criteria(), step, budget, clock=self.clock)
-        self.sampler = Sampler(7, clock=self.clock)
-        self.sampling = Sampling("s", self.sampler, self.rule, self._store, self.warnings, self.told.append)
+        self.scheduler = PairScheduler(7, clock=self.clock)
+        self.sampling = Sampling("s", self.scheduler, self.rule, self._store, self.warnings, self.told.append)
 
     def clock(self) -> float:
         return self.now
@@ -48,18 +51,25 @@ class World:
     def _store(self, event: Any) -> None:
         self.events.append(dict(event))
 
-    def subject(self, name: str, sides: tuple[Side, ...] = BOTH, **keys: Any) -> Subject:
-        def take(side: Side) -> tuple[Reading, ...]:
+    def subject(self, name: str, sides: tuple[Side, ...] = BOTH, *, one_sided: bool = False) -> BenchmarkToSample:
+        def take(request: Request) -> tuple[Reading, ...]:
             self.runs[name] += 1
             self.now += self.lasts
             if self.runs[name] > self.lost_after.get(name, 10**6):
                 raise LostError
             # The value does not depend on the order of the processes, so a resumed run gives the same.
-            luck = random.Random(f"{name} {side} {self.sampler.number} {self.sampler.layout}")
-            slower = self.slower if side is Side.CANDIDATE else 1.0
+            luck = random.Random(f"{name} {request.side} {request.number} {request.layout}")
+            slower = self.slower if request.side is Side.CANDIDATE else 1.0
             return (Reading("time", slower * math.exp(luck.gauss(0, self.noise)), name),)
 
-        return Subject(name, sides, take, **keys)
+        return BenchmarkToSample(name, sides, take, one_sided)
+
+    def steady(self, request: Request, slower: float) -> tuple[Reading, ...]:
+        """Take a reading with hardly any noise; the candidate's is ``slower`` times as large."""
+        self.now += self.lasts
+        name = request.benchmarks[0].name
+        luck = random.Random(f"{name} {request.side} {request.number}").gauss(0, 0.002)
+        return (Reading("time", math.exp(luck) * (slower if request.side is Side.CANDIDATE else 1.0), name),)
 
     def samples(self, name: str) -> list[dict[str, Any]]:
         return [item for item in self.events if name in (item.get("baseline") or item["candidate"])[0]["benchmark"]]
@@ -80,7 +90,7 @@ def test_as_many_rounds_are_taken_as_were_asked_for(world: World) -> None:
     subjects = [world.subject("a"), world.subject("b")]
     world.sampling.take_rounds(subjects, Design.FIXED, 3, math.inf)
     assert world.runs == {"a": 8, "b": 8}  # including one warm-up run of each side
-    assert world.told[:2] == [Sampled("a", 0, "pair", (1, 2)), Sampled("b", 0, "pair", (2, 2))]
+    assert world.told[:2] == [SamplingProgress("a", 0, "pair", (1, 2)), SamplingProgress("b", 0, "pair", (2, 2))]
     assert sorted((item.benchmark, item.count) for item in world.told[2:]) == [(b, n) for b in "ab" for n in (1, 2, 3)]
     assert {item.turn for item in world.told[2:]} == {(1, 2), (2, 2)}
     for name in "ab":
@@ -99,9 +109,9 @@ def test_as_many_rounds_are_taken_as_were_asked_for(world: World) -> None:
 
 
 def test_one_side_is_taken_in_runs(world: World) -> None:
-    subject = world.subject("a", (Side.BASELINE,), alone=True)
+    subject = world.subject("a", (Side.BASELINE,), one_sided=True)
     world.sampling.take_rounds([subject, world.subject("b")], Design.FIXED, 1, math.inf)
-    assert Sampled("a", 0, "run", (1, 2)) in world.told
+    assert SamplingProgress("a", 0, "run", (1, 2)) in world.told
     assert {item.unit for item in world.told if item.benchmark == "a"} == {"run"}
     (event,) = world.samples("a")
     assert event["alone"] is True
@@ -110,7 +120,7 @@ def test_one_side_is_taken_in_runs(world: World) -> None:
 
 def test_every_benchmark_has_a_round_when_the_time_is_spent(world: World) -> None:
     subjects = [world.subject("a"), world.subject("b"), world.subject("c")]
-    world.sampling.stop(subjects[0], Stop.BUDGET)
+    world.rule.stop(subjects[:1], Stop.BUDGET)
     world.sampling.take_rounds(subjects, Design.FIXED, 3, world.now)
     assert [len(world.samples(name)) for name in "abc"] == [1, 1, 1]
     assert {name: world.rule.stopped.get(name) for name in "bc"} == dict.fromkeys("bc", Stop.TOTAL_BUDGET)
@@ -119,13 +129,13 @@ def test_every_benchmark_has_a_round_when_the_time_is_spent(world: World) -> Non
     assert world.events[-2:] == [told, told | {"benchmark": "c"}]
     world.sampling.tell_why_stopped(subjects[1:2])
     assert world.events[-1]["benchmark"] == ""
-    world.sampling.stop(subjects[1], None)
+    world.rule.stop(subjects[1:2], None)
     assert not world.sampling.was_stopped(subjects[1])
 
 
 def test_what_had_all_its_rounds_was_not_stopped(world: World) -> None:
     subject = world.subject("a")
-    world.sampling.stop(subject, Stop.BUDGET)
+    world.rule.stop([subject], Stop.BUDGET)
     world.sampling.take_rounds([subject], Design.FIXED, 1, 0.0)
     assert not world.sampling.was_stopped(subject)
 
@@ -138,20 +148,25 @@ def test_rounds_end_at_the_moment_that_was_given(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lasts", "patience", "sides", "design"),
+    ("lasts", "benchmark_budget", "sides", "design"),
     [
         (EXPENSIVE * 1.01, 1000.0, BOTH, "few"),
         (EXPENSIVE, 1000.0, BOTH, "looks"),
-        (1.0, FIRST_LOOK * 0.99, BOTH, "few"),
-        (1.0, FIRST_LOOK * 1.01, BOTH, "looks"),
+        (1.0, FIRST_ANALYSIS * 0.99, BOTH, "few"),
+        (1.0, FIRST_ANALYSIS * 1.01, BOTH, "looks"),
         (EXPENSIVE * 2, 1000.0, (Side.BASELINE,), "looks"),
     ],
 )
 def test_an_expensive_command_is_run_a_few_times(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, lasts: float, patience: float, sides: tuple[Side, ...], design: str
+    plan: Plan,
+    monkeypatch: pytest.MonkeyPatch,
+    lasts: float,
+    benchmark_budget: float,
+    sides: tuple[Side, ...],
+    design: str,
 ) -> None:
     world = made(plan, monkeypatch, lasts=lasts, slower=1.5)
-    world.sampling.take_until_decided([world.subject("a", sides)], math.inf, patience)
+    world.sampling.take_until_decided([world.subject("a", sides)], math.inf, benchmark_budget)
     assert {item["design"] for item in world.events} == {design}
     assert world.rule.stopped["a"] is Stop.SETTLED
     if design == "few":
@@ -178,12 +193,12 @@ def test_few_runs_that_the_budget_cannot_hold_are_one_a_side(
     assert world.rule.stopped["a"] is (Stop.SETTLED if runs == FEW else Stop.TOTAL_BUDGET)
 
 
-@pytest.mark.parametrize(("patience", "said"), [(40.0, False), (39.9, True)])
+@pytest.mark.parametrize(("benchmark_budget", "said"), [(40.0, False), (39.9, True)])
 def test_few_runs_that_take_longer_than_a_benchmark_may_say_so(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, patience: float, *, said: bool
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, benchmark_budget: float, *, said: bool
 ) -> None:
     world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
-    world.sampling.take_until_decided([world.subject("a")], math.inf, patience)
+    world.sampling.take_until_decided([world.subject("a")], math.inf, benchmark_budget)
     assert len(world.events) == 2 * FEW
     about = "5 runs of each side, the fewest that can prove a change, exceeded the budget of 39.9 s"
     assert list(world.warnings) == ([about] if said else [])
@@ -243,69 +258,182 @@ def test_what_is_recalled_is_known_by_its_kind(world: World) -> None:
     assert known == {3: [True, True, False], 4: [True, False, True], 5: [False, False, False]}
 
 
-@pytest.mark.parametrize(
-    ("ends", "patience", "why", "rounds"),
-    [
-        # A round of both takes 2 s. Two thirds of 10 s are over after the warm-up and three rounds, and each of the two
-        # later stages has at least one round.
-        (10.0, math.inf, Stop.TOTAL_BUDGET, 3 + 1 + 1),
-        (10.0, 30.0, Stop.TOTAL_BUDGET, 3 + 1 + 1),
-        # Two thirds of 60 s are over after two stages and a round.
-        (math.inf, 30.0, Stop.BUDGET, 18 + 1),
-    ],
-)
-def test_a_screening_ends_with_the_time_of_all_its_benchmarks(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, ends: float, patience: float, why: Stop, rounds: int
-) -> None:
-    world = made(plan, monkeypatch, lasts=0.5, noise=0.3)
-    subjects = [world.subject("a"), world.subject("b")]
-    world.sampling.screen(subjects, START + ends, patience)
-    assert {world.rule.stopped[name] for name in "ab"} == {why}
-    assert Counter(item["design"] for item in world.events)["screen"] == 2 * rounds
+MUCH = 99
+"""So many other benchmarks that changes must be confirmed."""
 
 
-def test_only_what_stands_out_is_confirmed_with_fresh_pairs(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_many_benchmarks_is_confirmed_by_fresh_pairs(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     world = made(plan, monkeypatch, slower=1.2)
-    world.sampling.screen([world.subject("a")], confirmations=3)
-    designs = Counter((item["design"], item.get("confirmation")) for item in world.events)
-    fewest = min(CONFIRMING)
-    assert designs == {
-        ("screen", None): max(SCREENING),
-        ("confirm", None): fewest,
-        ("confirm", 2): fewest,
-        ("confirm", 3): fewest,
+    world.sampling.take_until_decided([world.subject("a")], math.inf, math.inf, others=MUCH)
+    assert Counter((item["design"], item.get("confirmation")) for item in world.events) == {
+        ("looks", None): 11,
+        ("confirm", 1): min(CONFIRMING),
     }
     assert [item["pair"] for item in world.events] == list(range(len(world.events)))
+    assert all(item["many"] for item in world.events)
+    assert world.rule.stopped["a"] is Stop.SETTLED
+    (row,) = (compare(item, Criteria()) for item in world.rule.record.series.values())
+    assert (row.pairs, row.confidence, row.is_confirmed) == (11 + min(CONFIRMING), 0.99, True)
     calm = made(plan, monkeypatch, noise=0.001)
-    calm.sampling.screen([calm.subject("a")], confirmations=3)
-    assert Counter(item["design"] for item in calm.events) == {"screen": min(SCREENING)}
+    calm.sampling.take_until_decided([calm.subject("a")], math.inf, math.inf, others=MUCH)
+    assert Counter(item["design"] for item in calm.events) == {"looks": 11}
+    few = made(plan, monkeypatch, slower=1.2)
+    few.sampling.take_until_decided([few.subject("a")], math.inf, math.inf)
+    assert Counter(item["design"] for item in few.events) == {"looks": 11}
 
 
-def test_a_change_that_few_runs_of_many_benchmarks_prove_must_show_again_in_fresh_ones(
+def test_a_regression_is_confirmed_as_often_as_asked(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    for others, first in ((MUCH, [1]), (0, [])):
+        world = made(plan, monkeypatch, slower=1.2)
+        subject = world.subject("a")
+        world.sampling.take_until_decided([subject], math.inf, math.inf, others=others)
+        taken = len(world.events)
+        world.sampling.confirm([subject], world.now, 3)
+        assert len(world.events) == taken  # no time is left
+        world.sampling.confirm([subject], math.inf, 3)
+        found = list(dict.fromkeys(item["confirmation"] for item in world.events if "confirmation" in item))
+        assert found == [*first, *({1, 2, 3} - set(first))]
+
+
+def test_a_change_that_does_not_show_again_is_not_confirmed(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = made(plan, monkeypatch, slower=1.2)
+    subject = world.subject("a")
+    world.sampling.take_until_decided([subject], math.inf, math.inf)
+    world.slower = 1.0
+    world.sampling.confirm([subject], math.inf, 1)
+    assert Counter(item["design"] for item in world.events)["confirm"] in CONFIRMING[2:4]
+    (row,) = (compare(item, Criteria()) for item in world.rule.record.series.values())
+    assert not row.is_confirmed
+    ruling = rule(row, Criteria().thresholds_of("a", "time"), identical=False)
+    assert (ruling.decision, ruling.level) == ("unproven", None)
+
+
+def test_a_change_is_confirmed_before_others_take_the_time(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = made(plan, monkeypatch, lasts=0.5, noise=0.3)
+    steady = replace(world.subject("s"), take=lambda request: world.steady(request, 1.5))
+    world.sampling.take_until_decided([steady, world.subject("n")], START + 40.0, math.inf, others=MUCH)
+    designs = {name: Counter(item["design"] for item in world.samples(name)) for name in "sn"}
+    assert designs == {"s": {"looks": 11, "confirm": min(CONFIRMING)}, "n": {"looks": 21}}
+    assert world.rule.stopped == {"s": Stop.SETTLED, "n": Stop.TOTAL_BUDGET}
+
+
+def test_time_is_kept_to_confirm_what_is_changed_but_not_settled(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = made(plan, monkeypatch, lasts=0.5, noise=0.04, slower=1.1)
+    # An interval from 5% to 15% is a regression, but contains a threshold.
+    world.sampling.take_until_decided([world.subject("a")], START + 20.0, math.inf, others=MUCH)
+    designs = Counter(item["design"] for item in world.events)
+    assert designs["confirm"] > 0
+    assert designs.total() <= 19
+
+
+def test_what_is_the_same_within_the_concern_threshold_leaves_if_that_is_enough(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = {}
+    for coarsely in (False, True):
+        world = made(plan, monkeypatch, noise=0.02)
+        names = [world.subject(name) for name in "ab"]
+        world.sampling.take_until_decided(names, math.inf, math.inf, others=MUCH, coarsely=coarsely)
+        taken[coarsely] = max(item["pair"] for item in world.events) + 1
+    assert taken[True] <= 15 < taken[False]
+
+
+class Together:
+    """A suite of benchmarks that one process measures; ``among`` and ``alone``: how much slower the candidate is."""
+
+    def __init__(self, world: World, names: str, among: float, alone: float) -> None:
+        self.world, self.among, self.alone, self.requests = world, among, alone, list[str]()
+        self.benchmarks = [BenchmarkToSample(name, BOTH, self.take, own_id=name, together=math.inf) for name in names]
+
+    def take(self, request: Request) -> tuple[Reading, ...]:
+        names = "".join(sorted(item.name for item in request.benchmarks))
+        self.requests.append(names)
+        slower = self.among if len(names) > 1 else self.alone
+        return tuple(
+            reading
+            for item in request.benchmarks
+            for reading in self.world.steady(replace(request, benchmarks=(item,)), slower if item.name == "a" else 1.0)
+        )
+
+
+def test_what_would_fail_is_confirmed_in_processes_of_its_own(world: World) -> None:
+    suite = Together(world, "abc", among=1.2, alone=1.2)
+    world.sampling.take_until_decided(suite.benchmarks, math.inf, math.inf)
+    assert Counter(suite.requests) == {"abc": 2 * 12, "a": 2 * min(CONFIRMING)}
+    assert {item.get("together") for item in world.samples("a")} == {3, None}
+    assert world.rule.stopped == dict.fromkeys("abc", Stop.SETTLED)
+    assert world.warnings == {}
+
+
+def test_what_would_not_fail_is_confirmed_among_others(world: World) -> None:
+    suite = Together(world, "abc", among=0.8, alone=0.8)
+    world.sampling.take_until_decided(suite.benchmarks, math.inf, math.inf)
+    assert suite.requests.count("abc") == 2 * 12
+    (row,) = (compare(item, Criteria()) for (name, _), item in world.rule.record.series.items() if name == "a")
+    assert row.is_confirmed
+
+
+def test_benchmarks_that_disturb_each_other_are_told(world: World) -> None:
+    suite = Together(world, "abc", among=1.2, alone=1.0)
+    world.sampling.take_until_decided(suite.benchmarks, math.inf, math.inf)
+    (warning,) = world.warnings
+    assert warning.startswith("a changed by +2")
+    assert warning.endswith("alone: they disturb each other; set `rounds: benchmark`")
+    (row,) = (compare(item, Criteria()) for (name, _), item in world.rule.record.series.items() if name == "a")
+    assert rule(row, Criteria().thresholds_of("a", "time"), identical=False).decision == "unproven"
+
+
+def test_wherever_a_suite_is_cut_the_rest_is_taken_as_it_would_have_been(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken(before: Sequence[dict[str, Any]]) -> World:
+        world = made(plan, monkeypatch, noise=0.01)
+        suite = Together(world, "abc", among=1.2, alone=1.2)
+        world.sampling.recall(before, suite.benchmarks)
+        world.sampling.take_until_decided(suite.benchmarks, math.inf, math.inf)
+        return world
+
+    whole = taken([])
+    for cut in (1, 2, 3, 31, 34, 36):
+        plain = [
+            {key: value for key, value in item.items() if key not in ("seconds", "together")}
+            for item in whole.events[cut:]
+        ]
+        again = [
+            {key: value for key, value in item.items() if key not in ("seconds", "together")}
+            for item in taken(whole.events[:cut]).events
+        ]
+        assert again == plain
+
+
+def test_a_change_that_few_runs_of_many_benchmarks_prove_is_confirmed_by_fresh_ones(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
-    world.sampling.screen([world.subject("a"), world.subject("b")], confirmations=2)
+    subjects = [world.subject("a"), world.subject("b")]
+    world.sampling.take_until_decided(subjects, math.inf, math.inf, others=MUCH)
+    world.sampling.confirm(subjects, math.inf, 2)
     for name in "ab":
         own = world.samples(name)
-        assert [item["pair"] for item in own] == list(range(6 * FEW))
-        assert [item.get("confirmation", 0) for item in own] == [0] * 2 * FEW + [1] * 2 * FEW + [2] * 2 * FEW
-        series = world.rule.record.series[name, "time"]
-        assert (series.design, series.confirmation) == ("few", 2)
-        assert [len(series.readings(side)) for side in Side] == [FEW, FEW]
-        assert [len(series.screened[side]) for side in Side] == [2 * FEW, 2 * FEW]
+        assert [item["pair"] for item in own] == list(range(len(own)))
+        assert [item.get("confirmation", 0) for item in own] == [0] * 2 * FEW + [1] * 4 * FEW_MORE + [2] * 4 * FEW_MORE
+        row = compare(world.rule.record.series[name, "time"], Criteria())
+        assert [item.pairs for item in row.confirmations] == [2 * FEW_MORE] * 2
+        assert (row.pairs, row.is_confirmed) == (FEW + 4 * FEW_MORE, True)
     calm = made(plan, monkeypatch, lasts=4.0, noise=0.001)
-    calm.sampling.screen([calm.subject("a"), calm.subject("b")], confirmations=2)
+    calm.sampling.take_until_decided([calm.subject("a"), calm.subject("b")], math.inf, math.inf, others=MUCH)
     assert not any("confirmation" in item for item in calm.events)
 
 
-def test_a_change_that_no_time_is_left_to_confirm_is_none(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fresh_runs_are_taken_only_if_there_is_time_for_all_of_them(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
-    # Enough for two warm-up runs and the first runs, but not for the fresh ones.
-    world.sampling.screen([world.subject("a")], START + 8.0 + FEW * 8.0 + 20.0)
-    assert [item.get("confirmation", 0) for item in world.events] == [0] * 2 * FEW + [1] * 2
-    assert not world.rule.changed(world.subject("a"))
-    assert world.rule.stopped["a"] is Stop.TOTAL_BUDGET
+    # There is time for the warm-up and the first runs, but not for the fresh ones.
+    world.sampling.take_until_decided([world.subject("a")], START + 8.0 + FEW * 8.0 + 20.0, math.inf, others=MUCH)
+    assert len(world.events) == 2 * FEW
+    (row,) = (compare(item, Criteria()) for item in world.rule.record.series.values())
+    assert not row.is_confirmed
 
 
 def test_hardly_any_gate_of_slow_benchmarks_alarms(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,9 +441,11 @@ def test_hardly_any_gate_of_slow_benchmarks_alarms(plan: Plan, monkeypatch: pyte
     for suite in range(6):
         world = made(plan, monkeypatch, lasts=4.0, noise=0.2, budget=1.0)
         names = [f"{suite}.{number}" for number in range(40)]
-        world.sampling.screen([world.subject(name) for name in names], patience=1.0)
+        world.sampling.take_until_decided([world.subject(name) for name in names], math.inf, math.inf, others=MUCH)
         first += any("confirmation" in item for item in world.events)
-        alarms += any(world.rule.changed(world.subject(name)) for name in names)
+        for series in world.rule.record.series.values():
+            found = rule(compare(series, Criteria()), Criteria().thresholds_of("", "time"), identical=False)
+            alarms += found.decision in ("regressed", "improved")
     # Each block alone would have a false alarm in one of 126 comparisons.
     assert first > 0
     assert alarms == 0
@@ -329,23 +459,12 @@ def test_a_confirmation_of_few_runs_is_taken_up_where_it_was_cut(
         world = made(plan, monkeypatch, lasts=4.0, noise=0.05, slower=1.5, budget=200.0)
         subjects = [world.subject(name) for name in "ab"]
         world.sampling.recall(before, subjects)
-        world.sampling.screen(subjects, confirmations=1)
+        world.sampling.take_until_decided(subjects, math.inf, math.inf, others=MUCH)
         return world
 
     whole = taken([])
     again = taken(whole.events[:cut])
     assert [{**item, "seconds": 0} for item in again.events] == [{**item, "seconds": 0} for item in whole.events[cut:]]
-
-
-def test_no_confirmation_is_begun_without_time_for_it(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = made(plan, monkeypatch, slower=1.2)
-    subject = world.subject("a")
-    world.sampling.screen([subject])
-    taken = len(world.events)
-    world.sampling.confirm([subject], world.now, 2)
-    assert len(world.events) == taken
-    world.sampling.confirm([subject], math.inf, 2)
-    assert [item.get("confirmation") for item in world.events[taken:]] == [None] * 20 + [2] * 20
 
 
 def test_layouts_are_numbered_from_the_round_that_has_the_first(world: World) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,10 +12,10 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.design import Design
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
-from perfflow.sampling import pairs
-from perfflow.sampling.pairs import IDLE, Sampler, Subject, Turn, coin
+from perfflow.sampling import pairs, sampling
+from perfflow.sampling.pairs import IDLE, BenchmarkToSample, PairScheduler, Request, Turn, coin
 from perfflow.sampling.stop_rule import ALONE, Stop, StopRule
-from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE
+from perfflow.stats.designs import ENOUGH, FEW, FEW_MORE, MANY
 from perfflow.verdict import comparison
 from perfflow.verdict.acceptance import Goal
 from tests.sampling.test_sampling import BOTH, START, made
@@ -26,7 +24,7 @@ from tests.verdict.records import criteria
 BASELINE, CANDIDATE = Side
 
 
-def nothing(_: Side) -> tuple[Reading, ...]:
+def nothing(_: Request) -> tuple[Reading, ...]:
     return ()
 
 
@@ -36,15 +34,17 @@ def nothing(_: Side) -> tuple[Reading, ...]:
 def test_the_same_seed_gives_the_same_coins_and_orders_in_every_version() -> None:
     """A run that is resumed by a later version keeps its orders."""
     assert "".join("01"[coin(7, "a", pair)] for pair in range(16)) == "1110001010010011"
-    sampler, subject = Sampler(7), Subject("a", BOTH, nothing)
-    first, later = (list(sampler.few(subject, *block)) for block in ((), (FEW_MORE, FEW)))
+    scheduler, subject = PairScheduler(7), BenchmarkToSample("a", BOTH, nothing)
+    first, later = (list(scheduler.random_block(subject, *block)) for block in ((), (FEW_MORE, FEW)))
     assert "".join(turn.order[0].value[0] for turn in first) == "bccbcbbcbc"
     assert "".join(turn.order[0].value[0] for turn in later) == "bbcbcc"
     assert [turn.number for turn in later] == list(range(10, 16))
-    found = [(turn.order[0].value[0], turn.layout) for turn in sampler.layouts_in_turn(subject, 3, 4)]
+    found = [(turn.order[0].value[0], turn.layout) for turn in scheduler.layouts_in_turn(subject, 3, 4)]
     assert found == [("b", 1), ("c", 3), ("c", 2), ("c", 1), ("b", 3), ("b", 2)]
-    rounds = [sampler.round([Subject(name, BOTH, nothing) for name in "abcd"], number) for number in range(3)]
-    assert "".join(turn.subject.name for turns in rounds for turn in turns) == "abdcabcdbcda"
+    rounds = [
+        scheduler.round([BenchmarkToSample(name, BOTH, nothing) for name in "abcd"], number) for number in range(3)
+    ]
+    assert "".join(turn.benchmarks[0].name for turns in rounds for turn in turns) == "abdcabcdbcda"
 
 
 class Clock:
@@ -54,28 +54,25 @@ class Clock:
         self.now = START
         self.seen: list[tuple[bool, int, int]] = []
         self.runs: list[str] = []
-        self.sampler = Sampler(7, warmup=warmup, clock=lambda: self.now)
-        self.subject = Subject("a", BOTH, self._take)
+        self.scheduler = PairScheduler(7, warmup=warmup, clock=lambda: self.now)
+        self.subject = BenchmarkToSample("a", BOTH, self._take)
 
-    def _take(self, side: Side) -> tuple[Reading, ...]:
+    def _take(self, request: Request) -> tuple[Reading, ...]:
         self.now += 0.5
-        self.runs.append(side.value[0])
-        self.seen.append((self.sampler.warming, self.sampler.number, self.sampler.layout))
+        self.runs.append(request.side.value[0])
+        self.seen.append((request.warming, request.number, request.layout))
         return (Reading("time", 1.0),)
 
 
-def test_warming_up_is_known_while_it_runs() -> None:
+def test_a_process_knows_whether_it_warms_up() -> None:
     clock = Clock()
-    sampler = clock.sampler
-    before = (sampler.warming, sampler.seconds, sampler.number, sampler.layout)
-    assert before == (False, 0.0, 0, 0)
-    sampler.number = 7
-    for turn in sampler.warm_ups(clock.subject):
-        sampler.take(turn)
-        assert sampler.seconds == 0.5
+    scheduler = clock.scheduler
+    assert scheduler.seconds == 0.0
+    for turn in scheduler.warm_ups((clock.subject,)):
+        list(scheduler.take(turn))
+        assert scheduler.seconds == 0.5
     assert clock.seen == [(True, 0, 0)] * 2
-    sampler.take(Turn(clock.subject, 3, BOTH, 2))
-    assert sampler.warming is False
+    list(scheduler.take(Turn((clock.subject,), 3, BOTH, 2)))
     assert clock.seen[-1] == (False, 3, 2)
 
 
@@ -83,15 +80,15 @@ def test_warming_up_is_known_while_it_runs() -> None:
 def test_a_side_that_has_gone_cold_runs_once_more(idle: float, runs: str) -> None:
     clock = Clock()
     clock.now = 0.0  # so that a pause is not rounded
-    clock.sampler.take(Turn(clock.subject, 0, BOTH))
+    list(clock.scheduler.take(Turn((clock.subject,), 0, BOTH)))
     assert clock.runs == ["b", "b", "c"]  # nothing has run before
     clock.runs.clear()
-    clock.sampler._last = 0.0
+    clock.scheduler._last = 0.0
     clock.now = idle
-    clock.sampler.take(Turn(clock.subject, 1, BOTH))
+    list(clock.scheduler.take(Turn((clock.subject,), 1, BOTH)))
     assert "".join(clock.runs) == runs
     without = Clock(warmup=0)
-    without.sampler.take(Turn(without.subject, 0, BOTH))
+    list(without.scheduler.take(Turn((without.subject,), 0, BOTH)))
     assert without.runs == ["b", "c"]
 
 
@@ -107,17 +104,19 @@ def test_a_side_that_has_gone_cold_runs_once_more(idle: float, runs: str) -> Non
 )
 def test_what_a_round_took(order: tuple[Side, ...], layout: int, seconds: float, *, single: bool) -> None:
     clock = Clock()
-    assert clock.sampler.take(Turn(clock.subject, 0, order, layout, single=single)).seconds == seconds
+    (found,) = clock.scheduler.take(Turn((clock.subject,), 0, order, layout, single=single))
+    assert found.seconds == seconds
 
 
 def test_what_is_recalled_began_with_the_side_that_began() -> None:
     clock = Clock()
     known = dict.fromkeys(BOTH, (Reading("time", 1.0),))
-    clock.sampler.taken = {("a", 0): known}
-    found = clock.sampler.take(Turn(clock.subject, 0, (CANDIDATE, BASELINE)))
+    clock.scheduler.taken = {("a", 0): known}
+    (found,) = clock.scheduler.take(Turn((clock.subject,), 0, (CANDIDATE, BASELINE)))
     assert (found.first, found.recalled, clock.runs) == (CANDIDATE, True, [])
-    clock.sampler.taken = {("a", 0): {BASELINE: ()}}
-    assert not clock.sampler.take(Turn(clock.subject, 0, BOTH)).recalled
+    clock.scheduler.taken = {("a", 0): {BASELINE: ()}}
+    (found,) = clock.scheduler.take(Turn((clock.subject,), 0, BOTH))
+    assert not found.recalled
 
 
 # -- sampling
@@ -133,7 +132,7 @@ def test_a_single_run_is_told_as_one_and_a_pair_as_a_pair(plan: Plan, monkeypatc
     assert world.events[-1]["seconds"] == 0.246914
     assert world.sampling.next_number([]) == 0
     assert world.sampling.next_number(subjects) == 2
-    world.sampling.stop(subjects[0], Stop.BUDGET)
+    world.rule.stop(subjects[:1], Stop.BUDGET)
     assert [world.sampling.was_stopped(subject) for subject in subjects] == [True, False]
 
 
@@ -150,13 +149,13 @@ def test_what_has_begun_is_not_warmed_up_again(
 ) -> None:
     whole, again = (made(plan, monkeypatch, lasts=lasts, slower=1.5) for _ in range(2))
     monkeypatch.setattr("perfflow.sampling.sampling.time.monotonic", whole.clock)
-    patience = 90.0 if lasts > 1 else 13.0
-    whole.sampling.take_until_decided([whole.subject("a")], math.inf, patience)
+    benchmark_budget = 90.0 if lasts > 1 else 13.0
+    whole.sampling.take_until_decided([whole.subject("a")], math.inf, benchmark_budget)
     monkeypatch.setattr("perfflow.sampling.sampling.time.monotonic", again.clock)
     subject = again.subject("a")
     again.sampling.recall(whole.events[:taken], [subject])
     # 4 s are too short for the first few runs, but those have been taken before.
-    again.sampling.take_until_decided([subject], START + 4.0 if lasts > 1 else math.inf, patience)
+    again.sampling.take_until_decided([subject], START + 4.0 if lasts > 1 else math.inf, benchmark_budget)
     assert [item["pair"] for item in again.events] == [item["pair"] for item in whole.events[taken:]]
     per_round = 1 if lasts > 1 else 2
     assert again.runs["a"] == per_round * len(again.events) + (0 if lasts > 1 else 1)
@@ -179,38 +178,6 @@ def test_further_blocks_are_told_in_turns(plan: Plan, monkeypatch: pytest.Monkey
     assert turns == {"a": {(1, 2)}, "b": {(2, 2)}}
 
 
-def test_a_benchmark_stands_out_by_itself_alone(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = made(plan, monkeypatch, noise=0.001)
-    subjects = [world.subject("a"), world.subject("b")]
-    slow = subjects[0].take
-
-    def slower(side: Side) -> tuple[Reading, ...]:
-        (found,) = slow(side)
-        return (replace(found, value=found.value * (1.3 if side is CANDIDATE else 1.0)),)
-
-    world.sampling.screen([replace(subjects[0], take=slower), subjects[1]])
-    designs = {name: Counter(item["design"] for item in world.samples(name)) for name in "ab"}
-    assert designs == {"a": {"screen": 30, "confirm": 20}, "b": {"screen": 9}}
-
-
-def test_what_a_screening_had_no_time_for_is_confirmed_in_the_time_that_is_left(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = made(plan, monkeypatch, lasts=0.5, slower=1.3)
-    # One second of warm-up. 18 rounds of a second are two stages; the third has at least one more round.
-    world.sampling.screen([world.subject("a")], START + 30.0)
-    assert Counter(item["design"] for item in world.events) == {"screen": 19, "confirm": 10}
-    assert world.rule.stopped["a"] is Stop.TOTAL_BUDGET
-
-
-def test_fresh_pairs_go_on_while_they_leave_something_open(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = made(plan, monkeypatch, noise=0.1, slower=1.07)
-    world.sampling.screen([world.subject("a")])
-    found = Counter(item["design"] for item in world.events)
-    assert found["confirm"] in list(CONFIRMING)[1:]
-    assert [item["pair"] for item in world.events] == list(range(len(world.events)))
-
-
 # -- the stop rule
 
 
@@ -221,11 +188,13 @@ def taken(
     *,
     name: str = "a",
     metric: str = "time",
-    design: Design = Design.LOOKS,
+    confirmation: int = 0,
 ) -> None:
     (step,) = rule.record.planned
     for number, value in enumerate(baseline):
+        design = Design.CONFIRM if confirmation else Design.LOOKS
         event: dict[str, Any] = {"event": "sample", "step": step, "design": design.value, "pair": number}
+        event |= {"confirmation": confirmation} if confirmation else {}
         event |= {"first": "baseline", "baseline": [{"metric": metric, "value": value, "benchmark": name}]}
         if candidate is not None:
             event["candidate"] = [{"metric": metric, "value": candidate[number], "benchmark": name}]
@@ -236,8 +205,8 @@ def wave(count: int, width: float, factor: float = 1.0) -> list[float]:
     return [factor * (1 + width * (number * 7 % 5 - 2) / 2) for number in range(count)]
 
 
-A = Subject("a", BOTH, nothing)
-ONE = Subject("a", (BASELINE,), nothing)
+A = BenchmarkToSample("a", BOTH, nothing)
+ONE = BenchmarkToSample("a", (BASELINE,), nothing)
 
 
 def rule_of(plan: Plan, own: Criteria | None = None, budget: float = math.inf, **keys: Any) -> StopRule:
@@ -361,40 +330,61 @@ def test_a_candidates_fate_does_not_wait_for_targets(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "width", "stands_out", "regressed"),
+    ("factor", "width", "changed", "regressed", "fails"),
     [
-        (1.3, 0.001, True, True),
-        (1.04, 0.001, True, False),  # below the concern threshold
-        (1.0, 0.0, False, False),
-        (0.8, 0.001, True, False),
-        (1.0, 1.0, True, False),  # a regression beyond the action threshold is not excluded
+        (1.3, 0.001, True, True, 0.3),
+        (1.08, 0.001, True, True, 0.0),
+        (1.04, 0.001, True, False, 0.0),  # below the concern threshold
+        (1.0, 0.0, False, False, 0.0),
+        (0.8, 0.001, True, False, 0.0),
+        (1.0, 1.0, False, False, 0.0),
     ],
 )
-def test_what_stands_out_and_what_regressed(
-    plan: Plan, factor: float, width: float, *, stands_out: bool, regressed: bool
+def test_what_changed_and_what_regressed(
+    plan: Plan, factor: float, width: float, fails: float, *, changed: bool, regressed: bool
 ) -> None:
     rule = rule_of(plan)
-    taken(rule, wave(30, width), wave(30, width, factor)[::-1], design=Design.SCREEN)
-    assert rule.stands_out(A, 30) is stands_out
-    assert rule.regressed(A) is regressed
+    taken(rule, wave(30, width), wave(30, width, factor)[::-1])
+    assert (rule.changed(A), rule.regressed(A)) == (changed, regressed)
+    assert rule.fails(A) == pytest.approx(fails, abs=0.01)
 
 
-def test_exact_figures_and_new_ones_stand_out_where_they_changed(plan: Plan) -> None:
-    for factor, changed in ((1.0, False), (1.2, True)):
-        rule = rule_of(plan)
-        taken(rule, [1000.0] * 9, [1000.0 * factor] * 9, metric="heap_peak", design=Design.SCREEN)
-        assert rule.stands_out(A, 9) is changed
-        assert rule.shows_nothing(A, 20) is not changed
-        assert rule.regressed(A) is False  # exact figures need no confirmation
-
-
-@pytest.mark.parametrize(("pairs_taken", "nothing_shows"), [(20, False), (40, True)])
-def test_fresh_pairs_that_show_nothing_are_enough(plan: Plan, pairs_taken: int, *, nothing_shows: bool) -> None:
+def test_exact_figures_need_no_confirmation(plan: Plan) -> None:
     rule = rule_of(plan)
-    # 12 of 20 pairs differ in one direction: p is 0.43, between the limits 0.5 and 0.2 of two stages.
-    candidate = [1.01 if number < 12 else 1 / 1.01 for number in range(20)]
-    taken(rule, [1.0] * 20, candidate, design=Design.CONFIRM)
-    assert rule.shows_nothing(A, pairs_taken) is nothing_shows
+    taken(rule, [1000.0] * 9, [1200.0] * 9, metric="heap_peak")
+    assert (rule.changed(A), rule.regressed(A), rule.fails(A)) == (False, False, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "fresh", "factor", "enough"),
+    [
+        (11, 6, 1.2, True),  # they agree
+        (11, 8, 1.0, False),
+        (11, 11, 1.0, True),  # they will hardly do so
+        (40, 11, 1.2, True),
+        (40, 15, 1.03, False),
+        (40, 40, 1.03, True),  # as many as before
+    ],
+)
+def test_a_confirmation_ends_when_it_agrees_or_will_hardly_do_so(
+    plan: Plan, before: int, fresh: int, factor: float, *, enough: bool
+) -> None:
+    rule = rule_of(plan)
+    taken(rule, [1.0] * before, [1.2] * before)
+    # Half of the pairs are slower, or 11 of 15, which is not unlikely by chance.
+    noisy = [1.05 if (number % 15 < 11 if factor > 1 else number % 2) else 1 / 1.05 for number in range(fresh)]
+    taken(rule, [1.0] * fresh, [1.2] * fresh if factor == 1.2 else noisy, confirmation=1)
+    assert rule.has_confirmation(A, fresh) is enough
+    assert ENOUGH == 11
+
+
+def test_a_confirmation_that_excludes_what_was_seen_contradicts_it(plan: Plan) -> None:
+    for factor, contradicts in ((1.0, True), (1.2, False)):
+        rule = rule_of(plan)
+        taken(rule, wave(11, 0.01), wave(11, 0.01, 1.2)[::-1])
+        assert rule.contradicted(A) is None
+        taken(rule, wave(8, 0.01), wave(8, 0.01, factor)[::-1], confirmation=1)
+        assert (rule.contradicted(A) is not None) is contradicts
 
 
 @pytest.mark.parametrize(
@@ -417,9 +407,10 @@ def test_a_goal_that_is_reached_may_be_an_accident_of_code_layout(plan: Plan, fa
 
 
 def test_so_many_benchmarks_make_a_suite() -> None:
-    assert (pairs.SCREENED, pairs.FIRST_LOOK, pairs.EXPENSIVE, pairs.IDLE) == (12, 24, 2.0, 0.1)
-    assert (Turn(A, 0, BOTH).place, Turn(A, 0, BOTH).layout, Turn(A, 0, BOTH).single) == ((1, 1), 0, False)
+    assert (MANY, sampling.FIRST_ANALYSIS, sampling.EXPENSIVE, pairs.IDLE) == (12, 24, 2.0, 0.1)
+    turn = Turn((A,), 0, BOTH)
+    assert (turn.place, turn.layout, turn.single) == ((1, 1), 0, False)
     found = pairs.Round(A, 0, BASELINE, {})
-    assert (found.recalled, found.seconds, found.layout, found.turn) == (False, 0.0, 0, (1, 1))
-    assert pairs.Sampled("a", 1, "pair").turn == (1, 1)
-    assert A.alone is False
+    assert (found.recalled, found.seconds, found.layout, found.together) == (False, 0.0, 0, 1)
+    assert pairs.SamplingProgress("a", 1, "pair").turn == (1, 1)
+    assert A.one_sided is False

@@ -106,29 +106,6 @@ def test_one_benchmark_of_a_process_that_changed_is_enough(plan: Plan) -> None:
         assert rule.rests_on_layout(A) is changed
 
 
-def test_p_exactly_at_its_bound_shows_something(plan: Plan) -> None:
-    # Two of 20 pairs differ, in one direction: p is 0.5.
-    rule = rule_of(plan)
-    taken(rule, [1.0] * 20, [1.01, 1.01] + [1.0] * 18, design=Design.CONFIRM)
-    assert rule.shows_nothing(A, 20) is False
-
-
-def test_one_pair_of_an_exact_figure_tells_whether_it_changed(plan: Plan) -> None:
-    found = [
-        several(rule_of(plan), {("a", "heap_peak"): factor}, 1, design=Design.SCREEN).stands_out(A, 9)
-        for factor in (1.0, 0.5)
-    ]
-    assert found == [False, True]
-
-
-def test_what_is_open_below_the_action_threshold_does_not_stand_out(plan: Plan) -> None:
-    rule = rule_of(plan)
-    taken(rule, wave(30, 0.08), wave(30, 0.08)[::-1], design=Design.SCREEN)
-    rows = [ruling for _, _, ruling in rule._rulings(A)]
-    assert [(ruling.decision, ruling.level) for ruling in rows] == [("unproven", "ok")]
-    assert rule.stands_out(A, 30) is False
-
-
 def test_beside_what_times_a_benchmark_other_metrics_cost_no_time_between_rounds(plan: Plan) -> None:
     factors = {("a", "time"): 1.0, ("a", "rss"): 1.0, ("a", "main_share"): 1.0, ("b", "rss"): 1.0}
     rule = several(rule_of(plan), factors, 2)

@@ -13,7 +13,7 @@ from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 from perfflow.machine.lock import Queue
 from perfflow.model.result import Benchmark, Result, StepResult
 from perfflow.plan.plan import Planned
-from perfflow.sampling.pairs import Sampled
+from perfflow.sampling.pairs import SamplingProgress
 from perfflow.session.open_workflow import Opened, open_workflow
 
 
@@ -26,7 +26,7 @@ class ProgressRecorder:
     ended_steps: list[StepRun] = field(default_factory=list)
     steps_to_come: list[str] = field(default_factory=list)
     granted_to: list[str] = field(default_factory=list)
-    taken: list[Sampled] = field(default_factory=list)
+    taken: list[SamplingProgress] = field(default_factory=list)
     started_steps: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -46,7 +46,7 @@ class ProgressRecorder:
     def granted(self, planned: Planned) -> None:
         self.granted_to.append(planned.id)
 
-    def sampled(self, planned: Planned, taken: Sampled) -> None:
+    def sampled(self, planned: Planned, taken: SamplingProgress) -> None:
         assert planned.id in self.steps_to_come
         self.taken.append(taken)
 

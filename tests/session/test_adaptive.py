@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 from itertools import accumulate
 from pathlib import Path
@@ -17,10 +16,9 @@ from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.errors import UserError
 from perfflow.model.result import Benchmark
 from perfflow.plan.groups import Benchmarks, Shard
-from perfflow.stats.designs import FEW, SCREENING, blocks_of
+from perfflow.stats.designs import FEW, blocks_of
 from perfflow.stats.paired_test import Looks, look_confidence
 from perfflow.store.result_file import to_text
-from perfflow.verdict.comparison import MEAN_SHARE, SCREEN_CONFIDENCE
 from tests.session.project import Project, row
 
 OF_CHOSEN = 0.8
@@ -232,10 +230,9 @@ stages:
     assert (found.statistic, found.warnings) == ("value", [])
 
 
-def test_many_benchmarks_of_a_suite_are_screened_and_what_stands_out_is_confirmed(
-    project: Project, suite: Path, monkeypatch: pytest.MonkeyPatch
+def test_one_process_measures_all_benchmarks_of_a_suite_and_what_failed_is_confirmed_alone(
+    project: Project, suite: Path
 ) -> None:
-    monkeypatch.setattr("perfflow.session.bench.SCREENED", 3)
     result = project.run(
         """
 stages:
@@ -245,31 +242,38 @@ stages:
       benchmark: "core/*"
       with: {command: SUITE, filter: "/[0-4]$"}
       candidate: {env: {SLOWED: "1"}}
+      budget: 10m
 """.replace("SUITE", str(suite))
     )
     rows = {item.name: item for item in result.benchmarks if item.metric == "cpu"}
     assert set(rows) == {f"core/spin/{number}" for number in range(5)}
+    samples = [event for event in project.events() if event["event"] == "sample"]
+    assert {event.get("together") for event in samples if event["design"] == "looks" and event["pair"] < 11} == {5}
     slowed = rows["core/spin/3"]
-    error = dict(SCHEDULES[Design.CONFIRM])[slowed.pairs]
-    # The mean of each process gets a part of the false alarms; so do clocks that include waiting, if they gate.
-    shares = (OF_CHOSEN * (1 - MEAN_SHARE), 1 - MEAN_SHARE)
-    assert any(slowed.confidence == pytest.approx(1 - share * error) for share in shares)
     assert slowed.decision == "regressed"
-    assert slowed.baseline is not None
-    assert len(slowed.baseline.screened) == max(SCREENING)
-    confirmed = [item["benchmark"] for item in result.confirmations]
-    assert "core/spin/3" in confirmed
-    for name in set(rows) - set(confirmed):
-        assert rows[name].pairs in SCREENING
-        assert any(rows[name].confidence == pytest.approx(1 - share * (1 - SCREEN_CONFIDENCE)) for share in shares)
-        assert rows[name].decision in ("same", "unproven")
+    assert slowed.to_confirm
+    assert all(item.agrees for item in slowed.confirmations)
+    own = [item for item in samples if item["design"] == "confirm" and item["baseline"][0]["benchmark"] == slowed.name]
+    assert {item.get("together") for item in own} == {None}
+    assert {"benchmark": "core/spin/3", "outcome": "confirmed"}.items() <= result.confirmations[0].items()
 
 
-def test_the_part_of_a_large_suite_is_screened_as_the_whole_would_be(
-    project: Project, suite: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # On a slow machine the suite would be measured by a few runs only.
-    monkeypatch.setattr("perfflow.sampling.sampling.EXPENSIVE", math.inf)
+def test_a_suite_can_have_one_process_for_each_benchmark(project: Project, suite: Path) -> None:
+    project.run(f"""
+stages:
+  baseline:
+    - id: suite
+      uses: google-benchmark
+      with: {{command: {suite}, filter: "/[0-1]$"}}
+      candidate: {{env: {{SLOWED: "1"}}}}
+      rounds: benchmark
+""")
+    samples = [event for event in project.events() if event["event"] == "sample"]
+    assert samples
+    assert not any("together" in event or "many" in event for event in samples)
+
+
+def test_the_part_of_a_large_suite_is_confirmed_as_the_whole_would_be(project: Project, suite: Path) -> None:
     text = f"""
 stages:
   baseline:
@@ -277,11 +281,11 @@ stages:
       uses: google-benchmark
       with: {{command: {suite}}}
       candidate: {{env: {{SLOWED: "1"}}}}
-      budget: 10m
+      rounds: benchmark
+      budget: 100ms
 """
     project.run(text, part=RunPart({"suite": Benchmarks(("spin/1", "spin/3"))}, 1))
-    designs = {event["design"] for event in project.events() if event["event"] == "sample"}
-    assert "screen" in designs
+    assert all(event["many"] for event in project.events() if event["event"] == "sample")
 
 
 def test_of_a_suite_that_is_shared_out_a_part_is_measured(project: Project, suite: Path) -> None:

@@ -12,19 +12,19 @@ FAST, SLOW = (reading_of_process("time", [seconds] * 10, "b") for seconds in (0.
 
 def test_the_slower_side_counts_and_memory_is_no_pace() -> None:
     paces = Paces()
-    assert paces.of("b") is None
+    assert paces.slowest(["b"]) is None
     for reading in (FAST, SLOW, FAST):
         paces.notice("b", [Reading("rss", 1e9, "b"), reading])
-    assert paces.of("b") == Pace(0.1, 1.0)
+    assert paces.slowest(["b"]) == Pace(0.1, 1.0)
 
 
 def test_a_resumed_run_takes_the_pace_from_its_first_samples() -> None:
     first = {"pair": 0, "baseline": [reading_to_json(FAST)], "candidate": [reading_to_json(SLOW)]}
     paces = Paces()
     paces.recall([{**first, "pair": 1}, {"event": "stopped"}])
-    assert paces.of("b") is None
+    assert paces.slowest(["b"]) is None
     paces.recall([first])
-    assert paces.of("b") == Pace(0.1, 1.0)
+    assert paces.slowest(["b"]) == Pace(0.1, 1.0)
 
 
 def test_samples_fit_into_half_a_second() -> None:

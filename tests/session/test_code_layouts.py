@@ -13,7 +13,7 @@ import pytest
 from perfflow.model.criteria import criteria_from_json
 from perfflow.model.result import Benchmark, Result
 from perfflow.plan.plan import Planned
-from perfflow.sampling.pairs import Sampled
+from perfflow.sampling.pairs import SamplingProgress
 from perfflow.session.steps import over_layouts
 from perfflow.store.result_file import to_text
 from perfflow.trees.repository import open_repository
@@ -169,7 +169,7 @@ def test_an_interrupted_run_goes_on_in_the_middle_of_its_layouts(
     whole = hot(tree.run(AUTO, base="HEAD~1"))
     taken = tree.told.sampled
 
-    def stop(planned: Planned, item: Sampled) -> None:
+    def stop(planned: Planned, item: SamplingProgress) -> None:
         taken(planned, item)
         if _with_layouts(tree) == after:
             raise KeyboardInterrupt

@@ -22,10 +22,11 @@ from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
-from perfflow.sampling.pairs import SCREENED, Sampler, Subject, Take
+from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Request, Take
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.open_workflow import open_workflow
+from perfflow.stats.designs import MANY
 from perfflow.store.run_folder import find, reopen
 from tests.session.project import Project, samples, step
 
@@ -171,28 +172,25 @@ def sampled(plan: Plan, names: list[str], noise: float, before: list[dict[str, A
         counts.update((event[side.value][0]["benchmark"], side) for side in Side if side.value in event)
 
     def taker(name: str) -> Take:
-        def take(side: Side) -> tuple[Reading, ...]:
-            number = counts[name, side]
-            counts[name, side] += 1
-            luck = random.Random(f"{name} {side} {number}").gauss(0, noise)
-            slower = 1.08 if name.endswith("1") and side is Side.CANDIDATE else 1.0
+        def take(request: Request) -> tuple[Reading, ...]:
+            number = counts[name, request.side]
+            counts[name, request.side] += 1
+            luck = random.Random(f"{name} {request.side} {number}").gauss(0, noise)
+            slower = 1.08 if name.endswith("1") and request.side is Side.CANDIDATE else 1.0
             return (Reading("time", 0.02 * slower * math.exp(luck), name),)
 
         return take
 
     events: list[Mapping[str, Any]] = list(before)
     stop_rule = StopRule(plan.criteria, planned, BUDGET, clock=lambda: 0.0)
-    sampling = Sampling(planned.id, Sampler(1, warmup=0, clock=lambda: 0.0), stop_rule, events.append, {})
-    subjects = [Subject(name, tuple(Side), taker(name)) for name in names]
+    sampling = Sampling(planned.id, PairScheduler(1, warmup=0, clock=lambda: 0.0), stop_rule, events.append, {})
+    subjects = [BenchmarkToSample(name, tuple(Side), taker(name)) for name in names]
     sampling.recall(before, subjects)
-    if len(names) > SCREENED:
-        sampling.screen(subjects)
-    else:
-        sampling.take_until_decided(subjects, math.inf, math.inf)
+    sampling.take_until_decided(subjects, math.inf, math.inf)
     return [dict(event) for event in events]
 
 
-@given(st.sampled_from([1, 2, SCREENED + 1]), st.sampled_from([0.002, 0.02, 0.04]), st.floats(0, 1))
+@given(st.sampled_from([1, 2, MANY + 1]), st.sampled_from([0.002, 0.02, 0.04]), st.floats(0, 1))
 def test_wherever_it_is_cut_a_sampling_ends_as_if_it_had_not_been(
     plan: Plan, benchmarks: int, noise: float, share: float
 ) -> None:

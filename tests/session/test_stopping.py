@@ -19,7 +19,7 @@ from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.readings import Reading, Side
 from perfflow.model.targets import parse_target
 from perfflow.plan.plan import Plan
-from perfflow.sampling.pairs import Sampler, Subject
+from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Request
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import ALONE, Stop, StopRule
 from perfflow.session.open_workflow import open_workflow
@@ -49,14 +49,16 @@ def measured(
     criteria = replace(CRITERIA, targets=(parse_target("b", *requirement, {}),))
     events: list[object] = []
 
-    def take(side: Side) -> tuple[Reading, ...]:
-        factor = slower if side is Side.CANDIDATE else 1.0
+    def take(request: Request) -> tuple[Reading, ...]:
+        factor = slower if request.side is Side.CANDIDATE else 1.0
         return (Reading("time", factor * math.exp(luck.gauss(0, 0.05)), "b"),)
 
     # The clock counts rounds.
     stop_rule = StopRule(criteria, plan.steps[0], rounds, clock=lambda: float(len(events)))
-    sampling = Sampling(plan.steps[0].id, Sampler(seed, warmup=0, clock=lambda: 0.0), stop_rule, events.append, {})
-    sampling.take_until_decided([Subject("b", sides, take)], math.inf, math.inf)
+    sampling = Sampling(
+        plan.steps[0].id, PairScheduler(seed, warmup=0, clock=lambda: 0.0), stop_rule, events.append, {}
+    )
+    sampling.take_until_decided([BenchmarkToSample("b", sides, take)], math.inf, math.inf)
     return stop_rule.record, criteria, stop_rule.stopped["b"]
 
 
@@ -114,15 +116,15 @@ def test_what_cannot_reach_the_first_look_within_its_budget_is_run_a_few_times(
     luck, now = random.Random(1), [0.0]
     events: list[Mapping[str, Any]] = []
 
-    def take(side: Side) -> tuple[Reading, ...]:
-        took = seconds * (1.3 if side is Side.CANDIDATE else 1.0) * math.exp(luck.gauss(0, 0.01))
+    def take(request: Request) -> tuple[Reading, ...]:
+        took = seconds * (1.3 if request.side is Side.CANDIDATE else 1.0) * math.exp(luck.gauss(0, 0.01))
         now[0] += took / 1.3
         return (Reading("time", took, "b"),)
 
     step = plan.steps[0]
     stop_rule = StopRule(CRITERIA, step, 20.0, clock=lambda: now[0])
-    sampling = Sampling(step.id, Sampler(1, clock=lambda: now[0]), stop_rule, events.append, {})
-    sampling.take_until_decided([Subject("b", tuple(Side), take)], math.inf, 20.0)
+    sampling = Sampling(step.id, PairScheduler(1, clock=lambda: now[0]), stop_rule, events.append, {})
+    sampling.take_until_decided([BenchmarkToSample("b", tuple(Side), take)], math.inf, 20.0)
     assert {event["design"] for event in events} == {design.value}
     change = compare(stop_rule.record.series["b", "time"], CRITERIA).change
     assert change

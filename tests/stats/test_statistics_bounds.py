@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from perfflow.stats import paired_test, sign_flips
-from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE, PRECISE, SCREENING, SCREENING_PRECISE
+from perfflow.stats.designs import CONFIRMED, CONFIRMING, ENOUGH, FEW, FEW_MORE, MANY, UNLIKELY
 from perfflow.stats.paired_test import (
     LogMean,
     clopper_pearson_upper,
@@ -31,11 +31,10 @@ from perfflow.stats.paired_test import (
 )
 
 
-def test_the_limits_of_screening_and_the_sizes_of_blocks() -> None:
-    assert list(SCREENING.items()) == [(9, 0.5), (18, 0.25), (30, 0.1)]
-    assert list(SCREENING_PRECISE.items()) == [(9, 0.15), (18, 0.05), (30, 0.03)]
-    assert list(CONFIRMING.items()) == [(20, 0.5), (40, 0.2), (100, 0.07), (200, 0.0)]
-    assert (FEW, FEW_MORE, PRECISE) == (5, 3, 0.01)
+def test_the_limits_of_confirmations_and_the_sizes_of_blocks() -> None:
+    assert CONFIRMING[:5] == (6, 8, 11, 15, 20)
+    assert (ENOUGH, CONFIRMED, UNLIKELY, MANY) == (11, 0.05, 0.2, 12)
+    assert (FEW, FEW_MORE) == (5, 3)
 
 
 def test_between_two_looks_the_next_one_counts_and_after_the_last_the_last() -> None:

@@ -128,11 +128,6 @@ def test_before_the_first_look_all_pairs_count_and_from_it_on_whole_ones() -> No
     assert [len(side) for side in longer] == [first, first]
 
 
-def test_a_screening_is_less_sure_than_a_comparison() -> None:
-    sure = [comparison.confidence_of(design, 9) for design in ("screen", "fixed")]
-    assert sure == [0.98, 0.99]
-
-
 def test_one_reading_that_is_an_upper_bound_leaves_the_low_end_open() -> None:
     readings = [Reading("rss", 5e6 + number, at_most=number == 3) for number in range(20)]
     found = comparison.summarise(readings, METRICS["rss"], "p50")

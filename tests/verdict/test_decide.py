@@ -14,7 +14,7 @@ from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.readings import Side
 from perfflow.stats.paired_test import Interval
 from perfflow.verdict.comparison import Comparison, Summary
-from perfflow.verdict.decide import MAX_MORE, Ruling, excludes_zero, rule, seems_changed, settled, worse_of
+from perfflow.verdict.decide import MAX_MORE, Ruling, excludes_zero, rule, settled, worse_of
 
 TIME, RATE, HEAP = METRICS["time"], METRICS["rate"], METRICS["heap_peak"]
 ONE = Summary(1.0, 0.9, 1.1, 10, (1.0,) * 10)
@@ -284,21 +284,3 @@ def test_a_change_of_any_size_is_proven_where_the_interval_lacks_zero(low: float
     assert excludes_zero(comparison((low + high) / 2, low, high)) is proven
     assert excludes_zero(comparison((low + high) / -2, -high, -low)) is proven
     assert not excludes_zero(replace(comparison(0, 0, 0), change=None))
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "p", "pairs", "goes_on"),
-    [
-        (-0.1, 0.1, 0.5, 9, True),
-        (-0.1, 0.1, 0.51, 9, False),
-        (-0.1, 0.1, 0.1, 30, True),
-        (-0.1, 0.1, 0.11, 30, False),
-        # The half-width is 1% already.
-        (-0.01, 0.01, 0.15, 9, True),
-        (-0.01, 0.01, 0.16, 9, False),
-        (-0.011, 0.01, 0.16, 9, True),
-        (-0.01, 0.011, 0.16, 9, True),
-    ],
-)
-def test_what_seems_changed_goes_on(low: float, high: float, p: float, pairs: int, *, goes_on: bool) -> None:
-    assert seems_changed(comparison(0.0, low, high), p, pairs) is goes_on

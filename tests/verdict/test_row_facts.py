@@ -337,24 +337,42 @@ def test_hotspots_and_profiles_without_a_benchmark_are_those_of_their_step() -> 
     assert [item.benchmark for item in result.profiles] == ["sort", "own"]
 
 
-def fresh(factor: float, noise: float = 0.001) -> Result:
-    """Return a screening, and the fresh pairs that confirm or refute it."""
+def fresh(before: float, after: float, noise: float = 0.001, pairs: int = 6) -> Result:
+    """Return what is judged of eleven pairs of many benchmarks, and of fresh pairs that confirm or refute them."""
     events = []
-    for number, design in enumerate(["screen"] * 9 + ["confirm"] * 20):
+    for number in range(11 + pairs):
+        factor = before if number < 11 else after
         sides = {
             "baseline": [reading("time", 1 + noise * (number * 7 % 5))],
             "candidate": [reading("time", factor * (1 + noise * (number * 3 % 5)))],
         }
-        events.append({"event": "sample", "step": "b", "design": design, "pair": number, "first": "baseline", **sides})
+        event = {"event": "sample", "step": "b", "design": "looks", "pair": number, "first": "baseline", "many": True}
+        events.append(event | sides | ({"design": "confirm", "confirmation": 1} if number >= 11 else {}))
     return judged(*events, ended("b"))
 
 
-@pytest.mark.parametrize(
-    ("factor", "noise", "outcome"), [(1.2, 0.001, "confirmed"), (1.0, 0.001, "refuted"), (1.0, 0.5, "open")]
-)
-def test_fresh_pairs_confirm_refute_or_leave_open(factor: float, noise: float, outcome: str) -> None:
-    (found,) = fresh(factor, noise).confirmations
-    assert (found["outcome"], found["pairs"]) == (outcome, 20)
+def test_fresh_pairs_confirm_or_refute_a_change() -> None:
+    result = fresh(1.2, 1.2)
+    (found,) = result.confirmations
+    assert (found["outcome"], found["pairs"], found["decision"]) == ("confirmed", 6, "regressed")
+    (row,) = result.benchmarks
+    assert (row.pairs, row.confidence, row.design, row.unconfirmed) == (17, 0.99, "looks", False)
+    assert row.baseline is not None
+    assert row.baseline.confirming == [0] * 11 + [1] * 6
+    refuted = fresh(1.3, 1.0, pairs=11)
+    assert [item["outcome"] for item in refuted.confirmations] == ["refuted"]
+    (row,) = refuted.benchmarks
+    assert (row.decision, row.level, row.unconfirmed) == ("unproven", None, True)
+    (reason,) = refuted.reasons
+    assert "changed by +30.0% [" in reason
+    assert "at first, which 11 fresh pairs did not confirm: 0.0% [" in reason
+
+
+def test_a_change_of_many_benchmarks_that_nothing_confirms_is_unproven() -> None:
+    result = fresh(1.3, 1.0, pairs=0)
+    (found,) = result.confirmations
+    assert (found["outcome"], found["pairs"], found["decision"]) == ("open", 0, "unproven")
+    assert "there was no time for fresh pairs to confirm it" in result.reasons[0]
 
 
 def test_a_check_tells_what_it_found_or_else_why_it_failed() -> None:

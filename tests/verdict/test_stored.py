@@ -78,7 +78,7 @@ def blocks(draw: st.DrawFn, step: str) -> list[dict[str, Any]]:
     """Samples of one step: the same readings repeated with a little noise, some of them missing."""
     # Code layouts follow samples of the programs as built; other tests cover them.
     single = [[design.value] for design in Design if "layouts" not in design.value]
-    designs = draw(st.sampled_from([*single, ["screen", "confirm"], []]))
+    designs = draw(st.sampled_from([*single, ["looks", "confirm"], []]))
     chosen = {side: draw(few_readings) for side in draw(st.sampled_from([SIDES, SIDES, SIDES[:1], SIDES[1:]]))}
     found = []
     for design in designs:
@@ -87,6 +87,7 @@ def blocks(draw: st.DrawFn, step: str) -> list[dict[str, Any]]:
             taken = {
                 side: [noisy(item, draw) for item in items if draw(st.integers(0, 9))] for side, items in chosen.items()
             }
+            event |= {"confirmation": 1, "many": draw(st.booleans())} if design == "confirm" else {}
             alone = [{side: items} for side, items in taken.items()] if design == "few" else [taken]
             found += [event | part for part in alone]
     return found

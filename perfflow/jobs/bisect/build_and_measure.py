@@ -74,19 +74,19 @@ class Measuring:
         bench = Bench(session, planned, run)
         bench.start_over(session.context.seed + self.attempt)
         bench.note_files()
-        subjects = bench.subjects()
-        if len(subjects) > 1:
-            wanted = [item for item in subjects if is_chosen(self.benchmarks, item.name)]
-            subjects = wanted or subjects
+        benchmarks = bench.benchmarks()
+        if len(benchmarks) > 1:
+            wanted = [item for item in benchmarks if is_chosen(self.benchmarks, item.name)]
+            benchmarks = wanted or benchmarks
         began = time.monotonic()
         try:
-            ends = session.budget.ends(planned.id, len(subjects))
-            bench.measure(subjects, ends)
-            measure_over_layouts(bench, subjects, ends)
+            ends = session.budget.ends(planned.id, len(benchmarks))
+            bench.measure(benchmarks, ends)
+            measure_over_layouts(bench, benchmarks, ends)
         finally:
             self.spent += time.monotonic() - began
-        conclude(bench, subjects)
-        if self.benchmarks or len(bench.failures) == len(subjects):
+        conclude(bench, benchmarks)
+        if self.benchmarks or len(bench.failures) == len(benchmarks):
             bench.raise_failures()
         self.failures |= {name: failure.reason for name, failure in bench.failures.items()}
 

@@ -20,7 +20,7 @@ from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Reading, Side
 from perfflow.model.version import VERSION
 from perfflow.plan.plan import Plan, Planned
-from perfflow.sampling.pairs import Subject
+from perfflow.sampling.pairs import BenchmarkToSample, Request, Take
 from perfflow.session.bench import Bench
 from perfflow.session.guard_run_folder import calibration_kept
 from perfflow.session.open_workflow import Opened, select
@@ -197,7 +197,8 @@ class _Calibrator:
         self.trials = []
         began = time.monotonic()
         self.bench = bench = Bench(session, planned, run)
-        subjects = [] if bench.deterministic else [self._alike(subject) for subject in bench.subjects()]
+        takes: dict[Take, Take] = {}
+        benchmarks = [] if bench.deterministic else [self._alike(item, takes) for item in bench.benchmarks()]
         # The budget is for comparisons only, so the time to build a suite is added to it.
         self._ends += time.monotonic() - began
         self._start(session.context.plan, planned)
@@ -208,7 +209,7 @@ class _Calibrator:
             bench.start_over(self.seed + len(self.trials))
             self._spent, complete = {}, False
             try:
-                bench.measure(subjects)
+                bench.measure(benchmarks)
                 complete = True
             except _BudgetSpentError:
                 break
@@ -229,18 +230,23 @@ class _Calibrator:
         left = max(1, sum(tool is None or not tool.deterministic for tool in tools))
         self._step_ends = now + max(0.0, self._ends - now) / left
 
-    def _alike(self, subject: Subject) -> Subject:
-        """Return the subject with both sides running the baseline's command."""
+    def _alike(self, benchmark: BenchmarkToSample, takes: dict[Take, Take]) -> BenchmarkToSample:
+        """Return the benchmark with both sides running the baseline's command.
 
-        def take(_: Side) -> tuple[Reading, ...]:
+        ``takes``: the functions made so far. Benchmarks with the same one can share processes.
+        """
+
+        def take(request: Request) -> tuple[Reading, ...]:
             began = time.monotonic()
             if began >= self._step_ends:
                 raise _BudgetSpentError
-            readings = subject.take(Side.BASELINE)
-            self._spent[subject.name] = self._spent.get(subject.name, 0.0) + time.monotonic() - began
+            readings = benchmark.take(replace(request, side=Side.BASELINE))
+            for item in request.benchmarks:
+                share = (time.monotonic() - began) / len(request.benchmarks)
+                self._spent[item.name] = self._spent.get(item.name, 0.0) + share
             return readings
 
-        return replace(subject, sides=tuple(Side), take=take)
+        return replace(benchmark, sides=tuple(Side), take=takes.setdefault(benchmark.take, take))
 
     def found(self) -> Iterator[Finding]:
         """Yield the findings from the trials of the current step."""

@@ -11,7 +11,7 @@ from perfflow.model.readings import BASH_START
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.plan.layouts import layouts_asked
 from perfflow.plan.plan import Planned
-from perfflow.sampling.pairs import Subject
+from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.sampling.stop_rule import Stop
 from perfflow.session.bench import Bench
 from perfflow.session.known_names import NothingChosenError
@@ -31,30 +31,30 @@ def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
         list_benchmarks(session, planned, run)
         bench = Bench(session, planned, run)
         bench.note_files()
-        subjects, audited = without_unchanged(bench, bench.subjects())
-        if subjects or audited:
-            bench.sampling.recall(session.earlier.samples_of(planned.id), [*subjects, *audited])
+        benchmarks, audited = without_unchanged(bench, bench.benchmarks())
+        if benchmarks or audited:
+            bench.sampling.recall(session.earlier.samples_of(planned.id), [*benchmarks, *audited])
             bench.paces.recall(session.earlier.samples_of(planned.id))
-            ends = session.budget.ends(planned.id, len(subjects) + len(audited))
-            if subjects:
-                bench.measure(subjects, ends)
-                measure_over_layouts(bench, subjects, ends)
+            ends = session.budget.ends(planned.id, len(benchmarks) + len(audited))
+            if benchmarks:
+                bench.measure(benchmarks, ends)
+                measure_over_layouts(bench, benchmarks, ends)
             if audited:
                 audit(bench, audited, ends)
                 measure_over_layouts(bench, audited, ends)
     except NothingChosenError:
         run.status, run.reason = StepStatus.SKIPPED, "none of its benchmarks was chosen"
         return
-    conclude(bench, [*subjects, *audited])
+    conclude(bench, [*benchmarks, *audited])
     # Raised only now, so that the other benchmarks are measured first.
     bench.raise_failures()
 
 
-def conclude(bench: Bench, subjects: Sequence[Subject]) -> None:
+def conclude(bench: Bench, benchmarks: Sequence[BenchmarkToSample]) -> None:
     """Put the warnings and findings of a measured step into its run, and store why each benchmark was stopped."""
     session, planned, run = bench.session, bench.planned, bench.run
-    _note_out_of_time(bench, subjects)
-    bench.sampling.tell_why_stopped(subjects)
+    _note_out_of_time(bench, benchmarks)
+    bench.sampling.tell_why_stopped(benchmarks)
     bench.warnings.update(bench.unread.warnings(lambda prepared: session.start(prepared, run)))
     run.warnings += [*bench.warnings, *_about_bash(bench.shell_starts), *filter(None, [bench.brief_runs.warning])]
     run.exit_code = 0
@@ -80,11 +80,11 @@ def _about_bash(starts: Sequence[float]) -> Iterator[str]:
         yield f"bash ran the text of the command; {BASH_START} ({shown}) is not counted"
 
 
-def measure_over_layouts(bench: Bench, subjects: Sequence[Subject], ends: float) -> None:
+def measure_over_layouts(bench: Bench, benchmarks: Sequence[BenchmarkToSample], ends: float) -> None:
     """Measure benchmarks whose verdict rests on one code layout over others too, if the workflow requests it."""
     asked = layouts_asked(bench.planned, in_trees=bench.compares_trees)
     if asked != OFF:
         # Imported on use: most runs draw no layouts.
         from perfflow.session.steps.over_layouts import decide_over_layouts
 
-        decide_over_layouts(bench, subjects, ends, asked)
+        decide_over_layouts(bench, benchmarks, ends, asked)

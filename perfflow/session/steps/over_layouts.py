@@ -13,7 +13,7 @@ from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.units import Dimension, format_quantity
-from perfflow.sampling.pairs import Subject
+from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.sampling.stop_rule import Stop
 from perfflow.session.bench import Bench
 from perfflow.session.code_layouts.layout_sets import Drawn
@@ -32,17 +32,17 @@ MANY = 56
 _SPENT = "the time for measuring was spent"
 
 
-def decide_over_layouts(bench: Bench, subjects: Sequence[Subject], ends: float, asked: int | str) -> None:
+def decide_over_layouts(bench: Bench, benchmarks: Sequence[BenchmarkToSample], ends: float, asked: int | str) -> None:
     """Measure the benchmarks whose verdict rests on one layout over others, until the time ``ends``.
 
     ``asked``: the number of layouts of each side, or ``auto``. The samples of the programs as built are kept, and
     decide if no layouts can be drawn.
     """
-    able = bench.sampling.able(subjects)
+    able = bench.sampling.able(benchmarks)
     always = asked != AUTO or bench.session.over_layouts
     wanted = [item for item in able if always or bench.sampling.stop_rule.rests_on_layout(item)]
     if wanted and not bench.identical and not bench.is_python:
-        _Deciding(bench, wanted, asked if isinstance(asked, int) else None, ends, several=len(subjects) > 1).run()
+        _Deciding(bench, wanted, asked if isinstance(asked, int) else None, ends, several=len(benchmarks) > 1).run()
 
 
 @dataclass
@@ -50,7 +50,7 @@ class _Deciding:
     """The layouts of one step, and the benchmarks that wait for them."""
 
     bench: Bench
-    subjects: Sequence[Subject]
+    benchmarks: Sequence[BenchmarkToSample]
     asked: int | None
     """The number of layouts that the workflow asks for."""
     ends: float
@@ -66,8 +66,8 @@ class _Deciding:
     def run(self) -> None:
         """Draw layouts and measure; if none can be drawn, store the reason as an event."""
         bench = self.bench
-        self.first = bench.sampling.next_number(self.subjects)
-        self.own_end = time.monotonic() + bench.budget * len(self.subjects)
+        self.first = bench.sampling.next_number(self.benchmarks)
+        self.own_end = time.monotonic() + bench.budget * len(self.benchmarks)
         if time.monotonic() >= self.ends and not self._recalled(self.first):
             self._tell(_SPENT)
             return
@@ -87,7 +87,7 @@ class _Deciding:
 
     def _measure(self, drawn: Drawn) -> None:
         # Samples of an interrupted run need no layouts, and show which design it used.
-        few = self.bench.sampling.is_recalled(self.subjects[0], self.first, single=True)
+        few = self.bench.sampling.is_recalled(self.benchmarks[0], self.first, single=True)
         if not few and not self._recalled(self.first):
             seconds = drawn.begin() / len(self.bench.able)
             few = self._is_dear(seconds) if self.asked is None else self.asked <= FEW
@@ -102,14 +102,13 @@ class _Deciding:
 
     def _take_pairs(self, drawn: Drawn) -> None:
         """Take pairs with a new layout of each side per pair; make the layouts before each interim analysis."""
-        sampling, left = self.bench.sampling, list(self.subjects)
+        sampling, left = self.bench.sampling, list(self.benchmarks)
         looks = [self.asked] if self.asked is not None else [pairs for pairs, _ in SCHEDULES[Design.LAYOUTS]]
         design = Design.LAYOUTS if self.asked is None else Design.FIXED_LAYOUTS
         sampling.with_layouts_from(self.first)
         for look in looks:
             until = self._make(drawn, look)
-            for item in left:
-                sampling.stop(item, None)
+            sampling.stop_rule.stop(left, None)
             sampling.take_rounds(left, design, until - self.done, self._end(), start=self.first + self.done)
             drawn.drop(range(self.done + 1, until + 1))
             self.done = until
@@ -127,15 +126,15 @@ class _Deciding:
         self.own_end += time.monotonic() - began
         return last
 
-    def _is_enough(self, subject: Subject, until: int, look: int, last: int) -> bool:
+    def _is_enough(self, benchmark: BenchmarkToSample, until: int, look: int, last: int) -> bool:
         sampling = self.bench.sampling
-        if until < look or sampling.was_stopped(subject):
-            sampling.stop(subject, Stop.TOTAL_BUDGET if self.ends < self.own_end else Stop.BUDGET)
-        elif self.asked is None and sampling.stop_rule.confirmed(subject):
-            sampling.stop(subject, Stop.SETTLED)
+        if until < look or sampling.was_stopped(benchmark):
+            sampling.stop_rule.stop([benchmark], Stop.TOTAL_BUDGET if self.ends < self.own_end else Stop.BUDGET)
+        elif self.asked is None and sampling.stop_rule.confirmed(benchmark):
+            sampling.stop_rule.stop([benchmark], Stop.SETTLED)
         elif look == last:
             if self.asked is None:
-                sampling.stop(subject, Stop.LAST_LOOK)
+                sampling.stop_rule.stop([benchmark], Stop.LAST_LOOK)
         else:
             return False
         return True
@@ -154,10 +153,9 @@ class _Deciding:
             if not recalled and not made:
                 self._make_few(drawn, layouts)
                 made = True
-            for subject in sampling.able(self.subjects):
-                sampling.take_layouts_in_turn(subject, layouts, start)
-        for subject in sampling.able(self.subjects):
-            sampling.stop(subject, Stop.LAST_LOOK)
+            for benchmark in sampling.able(self.benchmarks):
+                sampling.take_layouts_in_turn(benchmark, layouts, start)
+        sampling.stop_rule.stop(sampling.able(self.benchmarks), Stop.LAST_LOOK)
 
     def _make_few(self, drawn: Drawn, layouts: int) -> None:
         seconds, began = drawn.begin() * layouts, time.monotonic()
@@ -172,7 +170,7 @@ class _Deciding:
         return min(self.own_end, self.ends)
 
     def _recalled(self, number: int) -> bool:
-        return all(self.bench.sampling.is_recalled(item, number) for item in self.subjects)
+        return all(self.bench.sampling.is_recalled(item, number) for item in self.benchmarks)
 
     def _builds(self) -> dict[Side, Build]:
         session, planned = self.bench.session, self.bench.planned
@@ -187,7 +185,7 @@ class _Deciding:
 
     def _tell(self, reason: str) -> None:
         """Store why the samples of the programs as built decide."""
-        for subject in self.subjects:
-            name = subject.name if self.several else ""
+        for benchmark in self.benchmarks:
+            name = benchmark.name if self.several else ""
             event = {"event": "layouts", "step": self.bench.planned.id, "benchmark": name, "reason": reason}
             self.bench.session.folder.append(event)
