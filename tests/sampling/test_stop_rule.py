@@ -358,10 +358,10 @@ def test_exact_figures_need_no_confirmation(plan: Plan) -> None:
 @pytest.mark.parametrize(
     ("before", "fresh", "factor", "enough"),
     [
-        (11, 6, 1.2, True),  # they agree
+        (11, 6, 1.06, True),  # they agree
         (11, 8, 1.0, False),
         (11, 11, 1.0, True),  # they will hardly do so
-        (40, 11, 1.2, True),
+        (40, 11, 1.06, True),
         (40, 15, 1.03, False),
         (40, 40, 1.03, True),  # as many as before
     ],
@@ -370,10 +370,10 @@ def test_a_confirmation_ends_when_it_agrees_or_will_hardly_do_so(
     plan: Plan, before: int, fresh: int, factor: float, *, enough: bool
 ) -> None:
     rule = rule_of(plan)
-    taken(rule, [1.0] * before, [1.2] * before)
-    # Half of the pairs are slower, or 11 of 15, which is not unlikely by chance.
-    noisy = [1.05 if (number % 15 < 11 if factor > 1 else number % 2) else 1 / 1.05 for number in range(fresh)]
-    taken(rule, [1.0] * fresh, [1.2] * fresh if factor == 1.2 else noisy, confirmation=1)
+    taken(rule, [1.0] * before, [1.06] * before)
+    # Half of the pairs are slower, or 11 of 15, which is not unlikely by chance (p = 0.12).
+    noisy = [1.1 if (number % 15 < 11 if factor > 1 else number % 2) else 0.97 for number in range(fresh)]
+    taken(rule, [1.0] * fresh, [1.06] * fresh if factor == 1.06 else noisy, confirmation=1)
     assert rule.has_confirmation(A, fresh) is enough
     assert ENOUGH == 11
 
