@@ -242,7 +242,7 @@ stages:
       benchmark: "core/*"
       with: {command: SUITE, filter: "/[0-4]$"}
       candidate: {env: {SLOWED: "1"}}
-      budget: 10m
+      budget: 30s
 """.replace("SUITE", str(suite))
     )
     rows = {item.name: item for item in result.benchmarks if item.metric == "cpu"}
