@@ -6,7 +6,6 @@ same rules.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -41,7 +40,7 @@ class Sampling:
     ) -> None:
         """``between`` is called with the progress after each turn, while no process runs."""
         self._step, self._scheduler, self._store, self._warnings = step, scheduler, store, warnings
-        self.stop_rule, self._between = stop_rule, between
+        self.stop_rule, self._between, self._clock = stop_rule, between, stop_rule.clock
         self._many, self._confirmation = False, 0
         self._numbered: dict[str, int] = {}
         self._seconds: dict[str, float] = {}
@@ -84,7 +83,7 @@ class Sampling:
         while left and taken < rounds:
             self._take(self._scheduler.round(left, start + taken), design)
             left, taken = self.able(left), taken + 1
-            if taken < rounds and time.monotonic() >= ends:
+            if taken < rounds and self._clock() >= ends:
                 self.stop_rule.stop_for_time(left, ends)
                 return
         self.stop_rule.stop(left, None)
@@ -160,7 +159,7 @@ class Sampling:
 
         Returns whether the budget was long enough.
         """
-        began, needed = time.monotonic(), FEW * len(benchmark.sides) * self._took.get(benchmark.name, 0.0)
+        began, needed = self._clock(), FEW * len(benchmark.sides) * self._took.get(benchmark.name, 0.0)
         fits = began + needed <= ends
         self._take(self._scheduler.random_block(benchmark, FEW if fits else 1), Design.FEW)
         if not fits:
@@ -168,7 +167,7 @@ class Sampling:
             about = format_quantity(needed, Dimension.TIME)
             said = f"{FEW} runs of each side would take about {about}, but the budget is too short: took one of each"
             self._warnings[said] = None
-        elif time.monotonic() - began > benchmark_budget:
+        elif self._clock() - began > benchmark_budget:
             budget = format_quantity(benchmark_budget, Dimension.TIME)
             said = f"{FEW} runs of each side, the fewest that can prove a change, exceeded the budget of {budget}"
             self._warnings[said] = None
@@ -222,7 +221,7 @@ class Sampling:
 
     def _take_confirmation(self, benchmarks: Sequence[BenchmarkToSample], ends: float, number: int) -> None:
         left, before = self.able(benchmarks), 0
-        if not left or (time.monotonic() >= ends and not self._was_confirmed(left)):
+        if not left or (self._clock() >= ends and not self._was_confirmed(left)):
             return
         self._confirmation, start = number, self.next_number(left)
         for pairs in CONFIRMING:
@@ -250,7 +249,7 @@ class Sampling:
             runs = self._numbered[item.name] // len(item.sides)
             needed = 2 * FEW_MORE * len(item.sides) * self._seconds.get(item.name, 0.0)
             recalled = self.is_recalled(item, self._numbered[item.name], single=True)
-            if recalled or time.monotonic() + needed <= ends:
+            if recalled or self._clock() + needed <= ends:
                 for done in (runs, runs + FEW_MORE):
                     self._take(self._scheduler.random_block(item, FEW_MORE, done), Design.FEW)
         self._confirmation = 0

@@ -71,7 +71,7 @@ class StopRule:
         enough if they agree.
         """
         self._goal = goal
-        self._criteria, self._budget, self._identical, self._clock = criteria, budget, identical, clock
+        self._criteria, self._budget, self._identical, self.clock = criteria, budget, identical, clock
         tool, role = planned.step.tool_name, planned.role.value
         step = PlannedStep(
             planned.id, planned.stage, tool, role, benchmark=planned.benchmark, metric=planned.step.metric
@@ -104,7 +104,7 @@ class StopRule:
         ``total_ends``: time of the clock at which the step's share of the budget of the run is spent. ``others``:
         number of further benchmarks of the step. ``coarsely``: an interval within the concern threshold is enough.
         """
-        self._ends, self._total_ends = self._clock() + self._budget * len(benchmarks), total_ends
+        self._ends, self._total_ends = self.clock() + self._budget * len(benchmarks), total_ends
         self._single, self._coarsely = len(benchmarks) + others == 1, coarsely
 
     @property
@@ -139,7 +139,7 @@ class StopRule:
             # Take one round even if there is no time left.
             return False
         why = None
-        if self._repeats and finished <= REPEATS and self._clock() < self._total_ends:
+        if self._repeats and finished <= REPEATS and self.clock() < self._total_ends:
             # Two rounds are always taken within the budget of the run, whatever the budget of the benchmark is.
             if finished == REPEATS and self._has_repeated(benchmark):
                 why = Stop.SETTLED
@@ -153,7 +153,7 @@ class StopRule:
         return why is not None
 
     def _why_spent(self, ahead: float) -> Stop | None:
-        if self._clock() + ahead < self.ends:
+        if self.clock() + ahead < self.ends:
             return None
         return Stop.TOTAL_BUDGET if self._total_ends < self._ends else Stop.BUDGET
 

@@ -8,7 +8,6 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -76,14 +75,12 @@ class World:
 
 
 @pytest.fixture
-def world(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> World:
-    return made(plan, monkeypatch)
+def world(plan: Plan) -> World:
+    return made(plan)
 
 
-def made(plan: Plan, monkeypatch: pytest.MonkeyPatch, **keys: float) -> World:
-    found = World(plan, **keys)
-    monkeypatch.setattr("perfflow.sampling.sampling.time", SimpleNamespace(monotonic=found.clock))
-    return found
+def made(plan: Plan, **keys: float) -> World:
+    return World(plan, **keys)
 
 
 def test_as_many_rounds_are_taken_as_were_asked_for(world: World) -> None:
@@ -159,13 +156,12 @@ def test_rounds_end_at_the_moment_that_was_given(world: World) -> None:
 )
 def test_an_expensive_command_is_run_a_few_times(
     plan: Plan,
-    monkeypatch: pytest.MonkeyPatch,
     lasts: float,
     benchmark_budget: float,
     sides: tuple[Side, ...],
     design: str,
 ) -> None:
-    world = made(plan, monkeypatch, lasts=lasts, slower=1.5)
+    world = made(plan, lasts=lasts, slower=1.5)
     world.sampling.take_until_decided([world.subject("a", sides)], math.inf, benchmark_budget)
     assert {item["design"] for item in world.events} == {design}
     assert world.rule.stopped["a"] is Stop.SETTLED
@@ -181,10 +177,8 @@ def test_an_expensive_command_is_run_a_few_times(
 
 
 @pytest.mark.parametrize(("spare", "runs"), [(0.0, FEW), (-0.1, 1)])
-def test_few_runs_that_the_budget_cannot_hold_are_one_a_side(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, spare: float, runs: int
-) -> None:
-    world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
+def test_few_runs_that_the_budget_cannot_hold_are_one_a_side(plan: Plan, spare: float, runs: int) -> None:
+    world = made(plan, lasts=4.0, slower=1.5)
     # Two warm-up runs come first.
     world.sampling.take_until_decided([world.subject("a")], START + 8.0 + FEW * 8.0 + spare, 1000.0)
     assert len(world.events) == 2 * runs
@@ -195,17 +189,17 @@ def test_few_runs_that_the_budget_cannot_hold_are_one_a_side(
 
 @pytest.mark.parametrize(("benchmark_budget", "said"), [(40.0, False), (39.9, True)])
 def test_few_runs_that_take_longer_than_a_benchmark_may_say_so(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, benchmark_budget: float, *, said: bool
+    plan: Plan, benchmark_budget: float, *, said: bool
 ) -> None:
-    world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
+    world = made(plan, lasts=4.0, slower=1.5)
     world.sampling.take_until_decided([world.subject("a")], math.inf, benchmark_budget)
     assert len(world.events) == 2 * FEW
     about = "5 runs of each side, the fewest that can prove a change, exceeded the budget of 39.9 s"
     assert list(world.warnings) == ([about] if said else [])
 
 
-def test_what_few_runs_leave_open_gets_further_blocks_in_turns(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = made(plan, monkeypatch, lasts=4.0, noise=0.2, budget=4.0 * 2 * (FEW + 2 * FEW_MORE))
+def test_what_few_runs_leave_open_gets_further_blocks_in_turns(plan: Plan) -> None:
+    world = made(plan, lasts=4.0, noise=0.2, budget=4.0 * 2 * (FEW + 2 * FEW_MORE))
     world.sampling.take_until_decided([world.subject("a"), world.subject("b")], math.inf, 1000.0)
     counts = [len(world.samples(name)) for name in "ab"]
     assert counts == [2 * (FEW + 2 * FEW_MORE)] * 2
@@ -228,11 +222,9 @@ def test_a_benchmark_that_is_lost_has_no_further_rounds_and_the_others_go_on(wor
 
 
 @pytest.mark.parametrize(("lasts", "noise"), [(0.05, 0.03), (4.0, 0.02)])
-def test_wherever_it_is_cut_the_rest_is_taken_as_it_would_have_been(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, lasts: float, noise: float
-) -> None:
+def test_wherever_it_is_cut_the_rest_is_taken_as_it_would_have_been(plan: Plan, lasts: float, noise: float) -> None:
     def taken(before: Sequence[dict[str, Any]], names: str) -> World:
-        world = made(plan, monkeypatch, lasts=lasts, noise=noise, slower=1.03)
+        world = made(plan, lasts=lasts, noise=noise, slower=1.03)
         subjects = [world.subject(name) for name in names]
         world.sampling.recall(before, subjects)
         world.sampling.take_until_decided(subjects, math.inf, math.inf)
@@ -262,8 +254,8 @@ MUCH = 99
 """So many other benchmarks that changes must be confirmed."""
 
 
-def test_a_change_of_many_benchmarks_is_confirmed_by_fresh_pairs(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = made(plan, monkeypatch, slower=1.2)
+def test_a_change_of_many_benchmarks_is_confirmed_by_fresh_pairs(plan: Plan) -> None:
+    world = made(plan, slower=1.2)
     world.sampling.take_until_decided([world.subject("a")], math.inf, math.inf, others=MUCH)
     assert Counter((item["design"], item.get("confirmation")) for item in world.events) == {
         ("looks", None): 11,
@@ -274,17 +266,17 @@ def test_a_change_of_many_benchmarks_is_confirmed_by_fresh_pairs(plan: Plan, mon
     assert world.rule.stopped["a"] is Stop.SETTLED
     (row,) = (compare(item, Criteria()) for item in world.rule.record.series.values())
     assert (row.pairs, row.confidence, row.is_confirmed) == (11 + min(CONFIRMING), 0.99, True)
-    calm = made(plan, monkeypatch, noise=0.001)
+    calm = made(plan, noise=0.001)
     calm.sampling.take_until_decided([calm.subject("a")], math.inf, math.inf, others=MUCH)
     assert Counter(item["design"] for item in calm.events) == {"looks": 11}
-    few = made(plan, monkeypatch, slower=1.2)
+    few = made(plan, slower=1.2)
     few.sampling.take_until_decided([few.subject("a")], math.inf, math.inf)
     assert Counter(item["design"] for item in few.events) == {"looks": 11}
 
 
-def test_a_regression_is_confirmed_as_often_as_asked(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_regression_is_confirmed_as_often_as_asked(plan: Plan) -> None:
     for others, first in ((MUCH, [1]), (0, [])):
-        world = made(plan, monkeypatch, slower=1.2)
+        world = made(plan, slower=1.2)
         subject = world.subject("a")
         world.sampling.take_until_decided([subject], math.inf, math.inf, others=others)
         taken = len(world.events)
@@ -295,8 +287,8 @@ def test_a_regression_is_confirmed_as_often_as_asked(plan: Plan, monkeypatch: py
         assert found == [*first, *({1, 2, 3} - set(first))]
 
 
-def test_a_change_that_does_not_show_again_is_not_confirmed(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = made(plan, monkeypatch, slower=1.2)
+def test_a_change_that_does_not_show_again_is_not_confirmed(plan: Plan) -> None:
+    world = made(plan, slower=1.2)
     subject = world.subject("a")
     world.sampling.take_until_decided([subject], math.inf, math.inf)
     world.slower = 1.0
@@ -308,8 +300,8 @@ def test_a_change_that_does_not_show_again_is_not_confirmed(plan: Plan, monkeypa
     assert (ruling.decision, ruling.level) == ("unproven", None)
 
 
-def test_a_change_is_confirmed_before_others_take_the_time(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = made(plan, monkeypatch, lasts=0.5, noise=0.3)
+def test_a_change_is_confirmed_before_others_take_the_time(plan: Plan) -> None:
+    world = made(plan, lasts=0.5, noise=0.3)
     steady = replace(world.subject("s"), take=lambda request: world.steady(request, 1.5))
     world.sampling.take_until_decided([steady, world.subject("n")], START + 40.0, math.inf, others=MUCH)
     designs = {name: Counter(item["design"] for item in world.samples(name)) for name in "sn"}
@@ -317,8 +309,8 @@ def test_a_change_is_confirmed_before_others_take_the_time(plan: Plan, monkeypat
     assert world.rule.stopped == {"s": Stop.SETTLED, "n": Stop.TOTAL_BUDGET}
 
 
-def test_time_is_kept_to_confirm_what_is_changed_but_not_settled(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = made(plan, monkeypatch, lasts=0.5, noise=0.04, slower=1.1)
+def test_time_is_kept_to_confirm_what_is_changed_but_not_settled(plan: Plan) -> None:
+    world = made(plan, lasts=0.5, noise=0.04, slower=1.1)
     # An interval from 5% to 15% is a regression, but contains a threshold.
     world.sampling.take_until_decided([world.subject("a")], START + 20.0, math.inf, others=MUCH)
     designs = Counter(item["design"] for item in world.events)
@@ -326,12 +318,10 @@ def test_time_is_kept_to_confirm_what_is_changed_but_not_settled(plan: Plan, mon
     assert designs.total() <= 19
 
 
-def test_what_is_the_same_within_the_concern_threshold_leaves_if_that_is_enough(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_the_same_within_the_concern_threshold_leaves_if_that_is_enough(plan: Plan) -> None:
     taken = {}
     for coarsely in (False, True):
-        world = made(plan, monkeypatch, noise=0.02)
+        world = made(plan, noise=0.02)
         names = [world.subject(name) for name in "ab"]
         world.sampling.take_until_decided(names, math.inf, math.inf, others=MUCH, coarsely=coarsely)
         taken[coarsely] = max(item["pair"] for item in world.events) + 1
@@ -383,11 +373,9 @@ def test_benchmarks_that_disturb_each_other_are_told(world: World) -> None:
     assert rule(row, Criteria().thresholds_of("a", "time"), identical=False).decision == "unproven"
 
 
-def test_wherever_a_suite_is_cut_the_rest_is_taken_as_it_would_have_been(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wherever_a_suite_is_cut_the_rest_is_taken_as_it_would_have_been(plan: Plan) -> None:
     def taken(before: Sequence[dict[str, Any]]) -> World:
-        world = made(plan, monkeypatch, noise=0.01)
+        world = made(plan, noise=0.01)
         suite = Together(world, "abc", among=1.2, alone=1.2)
         world.sampling.recall(before, suite.benchmarks)
         world.sampling.take_until_decided(suite.benchmarks, math.inf, math.inf)
@@ -406,10 +394,8 @@ def test_wherever_a_suite_is_cut_the_rest_is_taken_as_it_would_have_been(
         assert again == plain
 
 
-def test_a_change_that_few_runs_of_many_benchmarks_prove_is_confirmed_by_fresh_ones(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
+def test_a_change_that_few_runs_of_many_benchmarks_prove_is_confirmed_by_fresh_ones(plan: Plan) -> None:
+    world = made(plan, lasts=4.0, slower=1.5)
     subjects = [world.subject("a"), world.subject("b")]
     world.sampling.take_until_decided(subjects, math.inf, math.inf, others=MUCH)
     world.sampling.confirm(subjects, math.inf, 2)
@@ -420,15 +406,13 @@ def test_a_change_that_few_runs_of_many_benchmarks_prove_is_confirmed_by_fresh_o
         row = compare(world.rule.record.series[name, "time"], Criteria())
         assert [item.pairs for item in row.confirmations] == [2 * FEW_MORE] * 2
         assert (row.pairs, row.is_confirmed) == (FEW + 4 * FEW_MORE, True)
-    calm = made(plan, monkeypatch, lasts=4.0, noise=0.001)
+    calm = made(plan, lasts=4.0, noise=0.001)
     calm.sampling.take_until_decided([calm.subject("a"), calm.subject("b")], math.inf, math.inf, others=MUCH)
     assert not any("confirmation" in item for item in calm.events)
 
 
-def test_fresh_runs_are_taken_only_if_there_is_time_for_all_of_them(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
+def test_fresh_runs_are_taken_only_if_there_is_time_for_all_of_them(plan: Plan) -> None:
+    world = made(plan, lasts=4.0, slower=1.5)
     # There is time for the warm-up and the first runs, but not for the fresh ones.
     world.sampling.take_until_decided([world.subject("a")], START + 8.0 + FEW * 8.0 + 20.0, math.inf, others=MUCH)
     assert len(world.events) == 2 * FEW
@@ -436,10 +420,10 @@ def test_fresh_runs_are_taken_only_if_there_is_time_for_all_of_them(
     assert not row.is_confirmed
 
 
-def test_hardly_any_gate_of_slow_benchmarks_alarms(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hardly_any_gate_of_slow_benchmarks_alarms(plan: Plan) -> None:
     alarms = first = 0
     for suite in range(6):
-        world = made(plan, monkeypatch, lasts=4.0, noise=0.2, budget=1.0)
+        world = made(plan, lasts=4.0, noise=0.2, budget=1.0)
         names = [f"{suite}.{number}" for number in range(40)]
         world.sampling.take_until_decided([world.subject(name) for name in names], math.inf, math.inf, others=MUCH)
         first += any("confirmation" in item for item in world.events)
@@ -452,11 +436,9 @@ def test_hardly_any_gate_of_slow_benchmarks_alarms(plan: Plan, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("cut", [9, 12, 21, 25])
-def test_a_confirmation_of_few_runs_is_taken_up_where_it_was_cut(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, cut: int
-) -> None:
+def test_a_confirmation_of_few_runs_is_taken_up_where_it_was_cut(plan: Plan, cut: int) -> None:
     def taken(before: Sequence[dict[str, Any]]) -> World:
-        world = made(plan, monkeypatch, lasts=4.0, noise=0.05, slower=1.5, budget=200.0)
+        world = made(plan, lasts=4.0, noise=0.05, slower=1.5, budget=200.0)
         subjects = [world.subject(name) for name in "ab"]
         world.sampling.recall(before, subjects)
         world.sampling.take_until_decided(subjects, math.inf, math.inf, others=MUCH)
@@ -491,10 +473,10 @@ def test_each_layout_of_each_side_has_a_run_in_random_order(world: World) -> Non
     assert [("candidate" in item, item["layout"]) for item in world.events[12:]] != found
 
 
-def test_layouts_that_were_run_before_are_not_run_again(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = made(plan, monkeypatch)
+def test_layouts_that_were_run_before_are_not_run_again(plan: Plan) -> None:
+    whole = made(plan)
     whole.sampling.take_layouts_in_turn(whole.subject("a"), 3, 4)
-    again = made(plan, monkeypatch)
+    again = made(plan)
     subject = again.subject("a")
     again.sampling.recall(whole.events[:4], [subject])
     again.sampling.take_layouts_in_turn(subject, 3, 4)

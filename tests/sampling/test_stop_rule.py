@@ -122,8 +122,8 @@ def test_what_is_recalled_began_with_the_side_that_began() -> None:
 # -- sampling
 
 
-def test_a_single_run_is_told_as_one_and_a_pair_as_a_pair(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = made(plan, monkeypatch, lasts=0.123456789)
+def test_a_single_run_is_told_as_one_and_a_pair_as_a_pair(plan: Plan) -> None:
+    world = made(plan, lasts=0.123456789)
     subjects = [world.subject("a"), world.subject("b")]
     world.sampling.take_rounds(subjects, Design.FEW, 1, math.inf)
     assert {(item.unit, item.turn) for item in world.told if item.count} == {("pair", (1, 1))}
@@ -136,22 +136,18 @@ def test_a_single_run_is_told_as_one_and_a_pair_as_a_pair(plan: Plan, monkeypatc
     assert [world.sampling.was_stopped(subject) for subject in subjects] == [True, False]
 
 
-def test_a_round_that_would_begin_at_the_end_is_not_begun(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = made(plan, monkeypatch, lasts=0.5)
+def test_a_round_that_would_begin_at_the_end_is_not_begun(plan: Plan) -> None:
+    world = made(plan, lasts=0.5)
     world.sampling.take_rounds([world.subject("a")], Design.FIXED, 9, START + 4.0)
     assert len(world.events) == 3  # a second to warm up, and three rounds
 
 
 @pytest.mark.parametrize("taken", [1, 3])
 @pytest.mark.parametrize("lasts", [0.5, 4.0])
-def test_what_has_begun_is_not_warmed_up_again(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, lasts: float, taken: int
-) -> None:
-    whole, again = (made(plan, monkeypatch, lasts=lasts, slower=1.5) for _ in range(2))
-    monkeypatch.setattr("perfflow.sampling.sampling.time.monotonic", whole.clock)
+def test_what_has_begun_is_not_warmed_up_again(plan: Plan, lasts: float, taken: int) -> None:
+    whole, again = (made(plan, lasts=lasts, slower=1.5) for _ in range(2))
     benchmark_budget = 90.0 if lasts > 1 else 13.0
     whole.sampling.take_until_decided([whole.subject("a")], math.inf, benchmark_budget)
-    monkeypatch.setattr("perfflow.sampling.sampling.time.monotonic", again.clock)
     subject = again.subject("a")
     again.sampling.recall(whole.events[:taken], [subject])
     # 4 s are too short for the first few runs, but those have been taken before.
@@ -163,16 +159,14 @@ def test_what_has_begun_is_not_warmed_up_again(
 
 
 @pytest.mark.parametrize(("spare", "runs"), [(24.0, FEW), (24.5, FEW + FEW_MORE)])
-def test_a_further_block_is_begun_with_time_for_all_of_it(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, spare: float, runs: int
-) -> None:
-    world = made(plan, monkeypatch, lasts=4.0, noise=0.2, budget=4.0 * 2 * FEW + spare)
+def test_a_further_block_is_begun_with_time_for_all_of_it(plan: Plan, spare: float, runs: int) -> None:
+    world = made(plan, lasts=4.0, noise=0.2, budget=4.0 * 2 * FEW + spare)
     world.sampling.take_until_decided([world.subject("a")], math.inf, 1000.0)
     assert len(world.events) == 2 * runs
 
 
-def test_further_blocks_are_told_in_turns(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = made(plan, monkeypatch, lasts=4.0, noise=0.2, budget=4.0 * 2 * (FEW + FEW_MORE) + 1)
+def test_further_blocks_are_told_in_turns(plan: Plan) -> None:
+    world = made(plan, lasts=4.0, noise=0.2, budget=4.0 * 2 * (FEW + FEW_MORE) + 1)
     world.sampling.take_until_decided([world.subject("a"), world.subject("b")], math.inf, 1000.0)
     turns = {name: {item.turn for item in world.told if item.benchmark == name} for name in "ab"}
     assert turns == {"a": {(1, 2)}, "b": {(2, 2)}}

@@ -7,7 +7,6 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -80,12 +79,9 @@ def test_hardly_any_suite_of_unchanged_benchmarks_has_a_change(plan: Plan) -> No
     assert sum(len(sampled(plan, 0.02, {}, seed)[1]) for seed in range(20)) == 0
 
 
-def test_a_suite_of_slow_processes_is_decided_by_a_few_runs_of_each(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_suite_of_slow_processes_is_decided_by_a_few_runs_of_each(plan: Plan) -> None:
     """Pairs would use all of the budget before the first interim analysis, and all benchmarks would stay unproven."""
     now, luck = [0.0], random.Random(3)
-    monkeypatch.setattr("perfflow.sampling.sampling.time", SimpleNamespace(monotonic=lambda: now[0]))
     events: list[Mapping[str, Any]] = []
 
     def taker(name: str, seconds: float) -> Take:
