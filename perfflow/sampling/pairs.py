@@ -71,6 +71,10 @@ class LostError(Exception):
     """The benchmarks of a request could not be measured, but others of their step can."""
 
 
+class TimeUpError(LostError):
+    """The time to measure ended during the process, so the benchmarks of the request get no further ones."""
+
+
 @dataclass(frozen=True)
 class Turn:
     """The next processes: one of each side in ``order``, for the benchmarks of one group."""
@@ -235,6 +239,9 @@ class PairScheduler:
             request = Request(turn.benchmarks, side, turn.number, turn.layout, turn.warming)
             try:
                 readings = turn.benchmarks[0].take(request)
+            except TimeUpError:
+                self.lost.update(item.name for item in turn.benchmarks)
+                return
             except LostError:
                 break
             self._last = self._clock()

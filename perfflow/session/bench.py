@@ -44,7 +44,15 @@ from perfflow.model.secrets import masked
 from perfflow.model.units import duration
 from perfflow.plan.groups import Benchmarks
 from perfflow.plan.plan import Planned
-from perfflow.sampling.pairs import BenchmarkToSample, LostError, PairScheduler, Request, SamplingProgress, Take
+from perfflow.sampling.pairs import (
+    BenchmarkToSample,
+    LostError,
+    PairScheduler,
+    Request,
+    SamplingProgress,
+    Take,
+    TimeUpError,
+)
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.benchmark_durations import Paces
@@ -355,7 +363,7 @@ class Bench:
             raise LostError from failure
         except OutOfTimeFailure as failure:
             self.out_of_time = True
-            raise LostError from failure
+            raise TimeUpError from failure
         except Failure as failure:
             self._blame(failure, request)
             raise
@@ -384,7 +392,7 @@ class Bench:
                     paused = paused or invoked.paused
             except OutOfTimeFailure as failure:
                 self.out_of_time = True
-                raise LostError from failure
+                raise TimeUpError from failure
             except Failure as failure:
                 if read and failure.timeout:
                     # It may finish in time if its output is not read.

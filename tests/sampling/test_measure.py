@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
@@ -18,6 +18,7 @@ from perfflow.sampling.pairs import (
     PairScheduler,
     Request,
     Round,
+    TimeUpError,
     Turn,
     coin,
 )
@@ -236,6 +237,10 @@ class Suite:
             raise LostError
         return tuple(Reading("time", 0.6 if name in self.slow else 0.1, name) for name in lasting)
 
+    def late(self, request: Request) -> tuple[Reading, ...]:
+        self.take(request)
+        raise TimeUpError
+
     def rounds(self, count: int) -> list[list[str]]:
         run(
             self.scheduler,
@@ -287,6 +292,15 @@ def test_benchmarks_of_a_suite_that_only_one_process_each_can_run_are_separate(c
     suite = Suite(clock, shy="abcd")
     assert [sorted(names) for names in suite.rounds(2)] == [list("abcd")] * 2
     assert {names for names, _, _, warming in suite.requests if not warming} == set("abcd")
+
+
+def test_a_process_that_the_end_of_the_time_ends_is_not_tried_again(clock: Clock) -> None:
+    suite = Suite(clock)
+    suite.rounds(1)
+    before = len(suite.requests)
+    ended = [replace(item, take=suite.late) for item in suite.benchmarks]
+    assert run(suite.scheduler, suite.scheduler.round(ended, 1)) == []
+    assert (len(suite.requests), suite.scheduler.lost) == (before + 1, set("abcd"))
 
 
 def test_a_benchmark_of_long_iterations_runs_in_its_own_process(clock: Clock) -> None:

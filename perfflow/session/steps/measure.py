@@ -65,12 +65,12 @@ def conclude(bench: Bench, benchmarks: Sequence[BenchmarkToSample]) -> None:
             run.warnings.append(SAME_CODE)
 
 
-def _note_out_of_time(bench: Bench, subjects: Sequence[Subject]) -> None:
+def _note_out_of_time(bench: Bench, benchmarks: Sequence[BenchmarkToSample]) -> None:
     """Note for each benchmark whose process was ended, or not started, that the time of the command was over."""
-    measured = {item.name for item in bench.sampling.able(subjects)}
-    for subject in subjects if bench.out_of_time else ():
-        if subject.name not in measured and subject.name not in bench.failures:
-            bench.sampling.stop(subject, Stop.TOTAL_BUDGET)
+    measured = {item.name for item in bench.sampling.able(benchmarks)}
+    ended = [item for item in benchmarks if item.name not in measured and item.name not in bench.failures]
+    if bench.out_of_time:
+        bench.sampling.stop_rule.stop(ended, Stop.TOTAL_BUDGET)
 
 
 def _about_bash(starts: Sequence[float]) -> Iterator[str]:
