@@ -39,7 +39,9 @@ _PATIENCE, _EACH = 60.0, 2.0
 """Seconds to record a suite: for the whole, and for each of its benchmarks."""
 
 
-def without_unchanged(bench: Bench, benchmarks: Sequence[BenchmarkToSample]) -> tuple[list[BenchmarkToSample], list[BenchmarkToSample]]:
+def without_unchanged(
+    bench: Bench, benchmarks: Sequence[BenchmarkToSample]
+) -> tuple[list[BenchmarkToSample], list[BenchmarkToSample]]:
     """Return the benchmarks to measure, and those to audit; store an event for each one that cannot have changed.
 
     Raises Failure if a side runs code of another tree.

@@ -70,9 +70,9 @@ def contradictions(rows: Iterable[Benchmark]) -> Iterator[str]:
 
 
 def _contradicts(record: Record, row: Benchmark, criteria: Criteria) -> bool:
-    """Return whether a whole interval of fresh pairs is beyond the concern threshold."""
+    """Return whether a confirmed interval is beyond the concern threshold as a whole."""
     series, concern = record.series[row.name, row.metric], criteria.thresholds_of(row.name, row.metric).concern
-    if row.decision != "regressed" or row.change is None or not (series.built or series).confirmation:
+    if row.decision != "regressed" or row.change is None or not (series.built or series).confirmations:
         return False
     worse = row.change.low if row.better == "lower" else None if row.change.high is None else -row.change.high
     return row.gating and worse is not None and worse > concern
