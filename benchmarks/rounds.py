@@ -153,9 +153,9 @@ def main() -> None:
         plan = open_workflow(str(path)).plan
     print(f"# Rounds of suites: a simulation\n\nWritten by `python -m benchmarks.rounds --suites {asked.suites} "
           f"--changed {asked.changed}`.\n\n{ROWS} benchmarks in one process a side, at most {MOST} pairs of the whole "
-          f"suite, as in a gate. {COMMON:.0%} of the variance is common to all benchmarks of a process, and "
-          f"{DISTURBED:.0%} of the processes are slower by up to ten times the noise. A process for each benchmark and "
-          f"sample would be {2 * ROWS * 11} processes for 11 pairs.\n")  # fmt: skip
+          f"suite, as in a gate. {COMMON:.0%} of the variance is common to\nall benchmarks of a process, and "
+          f"{DISTURBED:.0%} of the processes are slower by up to ten times the noise. A process for each "
+          f"benchmark\nand sample would be {2 * ROWS * 11} processes for 11 pairs.\n")  # fmt: skip
     show_alarms(plan, asked.suites)
     show_found(plan, asked.changed)
 
