@@ -30,6 +30,8 @@ from perfflow.tools.adapter import ProfilingMethod
 
 LONGEST_STEP = 120.0
 """Seconds for the profiles of a step in a gate, or whose profilers perfflow chose."""
+SHORTEST = 20.0
+"""Seconds that each benchmark gets at least, if many share the time; fewer would give too few samples."""
 MOST_BYTES = 256 * 2**20
 """Bytes of the files of such a step, beyond which no further benchmark is profiled."""
 _TIMING = (ProfilingMethod.SAMPLES, ProfilingMethod.SAMPLED_TIME)
@@ -123,15 +125,17 @@ def _profile_several(session: RunSession, planned: Planned, run: StepRun) -> Non
     builds = ProfiledBuilds(session, run)
     limited = planned.tool is None or bool(session.contexts)
     is_ended = planned.tool is None or (limited and _method(planned) in _TIMING)
-    ends = time.monotonic() + LONGEST_STEP if limited else math.inf
+    # In a gate, no more is begun once the time of the whole command is over.
+    ends = time.monotonic() + min(LONGEST_STEP, session.deadline.left) if limited else math.inf
     left = []
-    for subject in found:
+    for number, subject in enumerate(found):
         now = time.monotonic()
         if now >= ends or (limited and _size(session.folder.step(planned.id)) > MOST_BYTES):
             left.append(subject.benchmark)
             continue
         try:
-            _profile_subject(session, planned, subject, run, builds, min(ends, now + LONGEST) if is_ended else math.inf)
+            own = min(LONGEST, max(SHORTEST, (ends - now) / (len(found) - number)))
+            _profile_subject(session, planned, subject, run, builds, min(ends, now + own) if is_ended else math.inf)
         except Failure as failure:
             failures.append(failure)
     if left:
