@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.readings import Parsed, Reading
+from perfflow.model.readings import BATCH, Parsed, Reading
 from perfflow.tools.adapter import Call, Effort
 from perfflow.tools.pacing import Pace
 from tests.session.project import Project
@@ -95,6 +95,14 @@ def test_pytest_benchmark_lists_what_it_would_run(suite: Path) -> None:
 def test_pytest_benchmark_runs_one_alone(name: str, suite: Path) -> None:
     call = replace(_pytest(suite, args=FAST, select="nothing"), chosen=(name,))
     assert list(_times(parsed_of(run_call("pytest-benchmark", call)))) == [name]
+
+
+def test_other_clocks_of_pytest_benchmark_are_of_one_iteration_too(suite: Path) -> None:
+    call = replace(_pytest(suite), chosen=(IDS[0],), effort=Effort.BRIEF)
+    found = {reading.metric: reading for reading in parsed_of(run_call("pytest-benchmark", call)).readings}
+    assert found["time"].inner[BATCH] > 100
+    # It only computes. The least of many rounds had a core for at least a part of its time.
+    assert found["cpu"].inner["min"] > found["time"].inner["min"] / 20
 
 
 def test_pytest_benchmark_runs_several_in_the_given_order(suite: Path) -> None:

@@ -110,14 +110,14 @@ class Clocks:
             return None
 
 
-def parts(times: list[Any], iterations: float = 1.0) -> dict[str, Any]:
-    """Return the CPU times and uncontended times (s per iteration) of elapsed times, {} if they were read otherwise.
+def parts(times: list[Any]) -> dict[str, Any]:
+    """Return the CPU times and uncontended times (s) of elapsed times, {} if they were read otherwise.
 
     ``uncontended`` is left out if one of them is unknown.
     """
     if not times or any(math.isnan(getattr(value, "cpu", math.nan)) for value in times):
         return {}
-    found = {"cpu": [value.cpu / iterations for value in times]}
+    found = {"cpu": [value.cpu for value in times]}
     if not any(math.isnan(value.uncontended) for value in times):
-        found["uncontended"] = [value.uncontended / iterations for value in times]
+        found["uncontended"] = [value.uncontended for value in times]
     return found

@@ -54,7 +54,8 @@ class Timer:
         written = {each["fullname"]: each["stats"] for each in output_json["benchmarks"]}
         for each in benchmarks:
             if each.fullname in written and not each.has_error:
-                written[each.fullname].update(self.clocks.parts(each.stats.data, each.iterations))
+                # pytest-benchmark has divided the times of the rounds by their iterations.
+                written[each.fullname].update(self.clocks.parts(each.stats.data))
 
 
 def beside(name: str) -> Any:
