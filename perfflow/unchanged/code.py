@@ -142,17 +142,13 @@ class Program:
             data += references.data
         return Items({name: tuple(sorted(digests)) for name, digests in found.items()}, tuple(unseen))
 
-    def name(self, entered: int) -> str:
-        """Return the plain name of the function at an address; '' if there is none."""
-        piece = self._functions.by_start.get(entered)
-        return piece.name if piece else ""
-
     def places(self, entered: int) -> tuple[int, ...]:
         """Return the addresses of the instructions of a function, for a lookup of their lines."""
         piece = self._functions.by_start.get(entered)
         if piece is None:
             return ()
-        return tuple(at for at, _, _, _ in self._instructions(piece.start, piece.end))
+        content = self._file.content(piece.start, piece.end - piece.start)
+        return tuple(at for at, _, _, _ in self._decoder.disasm_lite(content, piece.start))
 
     # What the file defines
 

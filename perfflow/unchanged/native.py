@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from perfflow.execute import invoke
-from perfflow.execute.child import Spawner, StartError
+from perfflow.execute.child import Spawner, StartError, ending
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import Ready
 from perfflow.machine.private_folder import private_folder
@@ -18,13 +19,15 @@ from perfflow.model.errors import UserError
 from perfflow.tools.adapter import Call, Invocation
 from perfflow.tools.tool_files import last_words
 from perfflow.unchanged.model import Trace
-from perfflow.unchanged.recorded import Recorded, merged, trace_of
+from perfflow.unchanged.recorded import Recorded, addresses, merged, trace_of
 
 DRIVER = Path(__file__).parent / "drivers" / "trace.c"
 _BUILD = "(build)"
 """How paths in the build folder of a side begin, which lies beside its tree."""
 _RECORDS = "traced-"
 _CANNOT_TRACE = 125
+# A discriminator may follow the line; unknown places are ??:0 or ??:?.
+_PLACE = re.compile(r"(?P<file>[^?].*):(?P<line>[1-9]\d*)(?: |$)")
 _PATIENCE = 60.0
 
 
@@ -36,9 +39,7 @@ def trace(spawner: Spawner, ready: Ready, folder: Path) -> Trace:
 
     Raises Failure if the program itself fails, or if its output does not show that the benchmark ran.
     """
-    roots = {ready.cwd.resolve(): ""}
-    if ready.slot:
-        roots = {ready.slot.path.resolve(): "", ready.slot.build.resolve(): _BUILD}
+    roots = _roots(ready)
     try:
         tracer = compiled(spawner, ready.env)
         invoke.run(spawner, _traced(ready, tracer, roots, folder), folder)
@@ -50,6 +51,52 @@ def trace(spawner: Spawner, ready: Ready, folder: Path) -> Trace:
         raise
     records = sorted(folder.glob(f"{_RECORDS}*"))
     return merged(trace_of(Recorded.read(path.read_bytes()), roots) for path in records)
+
+
+def executed_lines(spawner: Spawner, ready: Ready, folder: Path) -> dict[str, frozenset[int]]:
+    """Return the source lines of the functions that a traced call entered, by file, relative to its tree.
+
+    All lines of an entered function count, and those that are inlined into it. Programs without debug information have
+    none. folder: as it was passed to ``trace``.
+
+    Raises Failure if addr2line is missing or fails.
+    """
+    found: dict[str, set[int]] = {}
+    for records in sorted(folder.glob(f"{_RECORDS}*")):
+        for path, entered in Recorded.read(records.read_bytes()).entered.items():
+            for name, line in _lines(spawner, ready, folder, path, entered):
+                found.setdefault(name, set()).add(line)
+    return {name: frozenset(lines) for name, lines in found.items()}
+
+
+def _lines(
+    spawner: Spawner, ready: Ready, folder: Path, path: str, entered: Iterable[int]
+) -> Iterator[tuple[str, int]]:
+    """Yield (file, line) of every instruction of the entered functions."""
+    (folder / "addresses").write_text("\n".join(f"{at:#x}" for at in addresses(path, entered)))
+    # -i: also the places from which code was inlined.
+    argv = ("addr2line", "-i", "-e", path, f"@{folder / 'addresses'}")
+    out, log = folder / "lines", folder / "addr2line.log"
+    try:
+        done = spawner.run(argv, env=ready.env, cwd=ready.cwd, stdout=out, stderr=log, timeout=_PATIENCE)
+    except StartError as error:
+        raise Failure(str(error)) from error
+    if done.status:
+        raise Failure(f"addr2line {ending(done.status)}", exit_code=done.status, log=log)
+    roots = _roots(ready)
+    for text in dict.fromkeys(out.read_text("utf-8", "replace").splitlines()):
+        if match := _PLACE.match(text):
+            place = Path(os.path.normpath(ready.cwd / match["file"]))
+            for root in roots:
+                if place.is_relative_to(root):
+                    yield str(place.relative_to(root)), int(match["line"])
+
+
+def _roots(ready: Ready) -> dict[Path, str]:
+    """Return the folders whose files count, with the beginning of their paths in a trace."""
+    if ready.slot is None:
+        return {ready.cwd.resolve(): ""}
+    return {ready.slot.path.resolve(): "", ready.slot.build.resolve(): _BUILD}
 
 
 def _traced(ready: Ready, tracer: Path, roots: Mapping[Path, str], folder: Path) -> Ready:

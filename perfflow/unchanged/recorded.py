@@ -138,6 +138,15 @@ def program_at(path: str, _digest: str) -> Program:
     return Program(file)
 
 
+def addresses(path: str, entered: Iterable[int]) -> list[int]:
+    """Return the addresses of all instructions of entered functions of a program; [] if it cannot be read."""
+    try:
+        program = program_at(path, _digest(Path(path)))
+    except (elf.ElfError, OSError):
+        return []
+    return sorted({at for start in entered for at in program.places(start)})
+
+
 class _Paths:
     """Names of files that are equal on both sides: relative to the roots, without cargo's hashes."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -65,3 +66,26 @@ def test_trace_without_a_compiler_knows_nothing(keeper: Spawner, tmp_path: Path,
     ready = prepared(tmp_path / "a", tmp_path / "out", "echo 1 > $FOLDER/figure")
     found = native.trace(keeper, replace(ready, env={**ready.env, "PATH": str(tmp_path)}), tmp_path / "out")
     assert found.unknown == ("it cannot be traced: cc: not found or not executable",)
+
+
+@pytest.mark.skipif(not shutil.which("addr2line"), reason="needs addr2line")
+def test_executed_lines_are_those_of_entered_functions(keeper: Spawner, tmp_path: Path, cache: Path) -> None:
+    ready = prepared(tmp_path / "a", tmp_path / "out", "./bench > $FOLDER/figure")
+    lines = [
+        "#include <stdio.h>",
+        "static inline int inlined(int x) {",
+        "    return x * 3;",
+        "}",
+        "int other(int x) {",
+        "    return x + 1;",
+        "}",
+        "int main(int argc, char **argv) {",
+        '    printf("%d\\n", inlined(argc));',
+        "}",
+    ]
+    (tmp_path / "a" / "bench.c").write_text("\n".join(lines))
+    subprocess.run(["cc", "-O2", "-g", "-o", "bench", "bench.c"], cwd=tmp_path / "a", check=True)
+    native.trace(keeper, ready, tmp_path / "out")
+    found = native.executed_lines(keeper, ready, tmp_path / "out")["bench.c"]
+    assert {3, 8, 9} <= found
+    assert not {5, 6, 7} & found
