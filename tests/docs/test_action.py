@@ -127,7 +127,7 @@ class Job:
     def outputs(self) -> dict[str, str]:
         """What the steps have told the job."""
         lines = self.files["GITHUB_OUTPUT"].read_text().splitlines()
-        return dict(line.split("=", 1) for line in lines)
+        return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
 @pytest.mark.parametrize(("base", "status", "verdict"), [("", 1, "fail"), ("HEAD", 0, "pass")])
@@ -146,6 +146,21 @@ def test_the_scripts_gate_a_change_and_leave_the_files(
     assert all(Path(path).exists() for path in uploaded)
     assert (job.temp / "ci" / "history.sqlite").read_bytes() == (project / ".perfflow/history.sqlite").read_bytes()
     assert json.loads((job.temp / "perf" / "result.json").read_text())["verdict"] == verdict
+
+
+def test_what_is_kept_is_told_by_the_base(project: Path, tmp_path: Path) -> None:
+    job = Job(tmp_path, project)
+    done = job.step("Kept")
+    assert done.returncode == 0, done.stderr
+    _, home, *_ = job.files["GITHUB_OUTPUT"].read_text().splitlines()
+    told = {name: value for name, value in job.outputs().items() if name in ("key", "begin")}
+    assert Path(home).is_relative_to(tmp_path / "cache" / "perfflow" / "trees")
+    assert told["key"] == f"{told['begin']}-{git(project, 'rev-parse', 'main')[:16]}"
+    job.files["GITHUB_OUTPUT"].unlink()
+    job.values["github.base_ref"] = "nonsense"
+    # The gate says what is wrong.
+    assert job.step("Kept").returncode == 0
+    assert not job.files["GITHUB_OUTPUT"].exists()
 
 
 def test_where_nothing_was_run_the_gate_says_why_and_there_are_no_files(project: Path, tmp_path: Path) -> None:
