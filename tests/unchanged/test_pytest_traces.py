@@ -66,7 +66,7 @@ MODULES: Mapping[str, tuple[str, str, str]] = {
         "def twice(f):\n    return lambda: f()\n\n@twice\ndef run():\n    return 1\n",
         "wrapped.py:twice wrapped.py:twice.<locals>.<lambda>",
     ),
-    "in_thread": (THREAD, THREAD.replace("return 1", "return 2"), "in_thread.py:work"),
+    "in_thread": (THREAD, THREAD.replace("return 1", "return 2", 1), "in_thread.py:work"),
     "reads": ("def run():\n    return open('reads.txt').read()\n",) * 2 + ("reads.txt",),
     "looks": ("import os\ndef run():\n    return 1 if os.path.exists('looks.txt') else 2\n",) * 2 + ("looks.txt?",),
     "lists": ("import os\ndef run():\n    return len(os.listdir('lists_it'))\n",) * 2 + ("lists_it/",),
