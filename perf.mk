@@ -18,7 +18,7 @@ PERF_ONE_AT_A_TIME ?= flock $(PERF_STAMPS)/lock
 # Workflows that could not run are tried again after a program was installed or a GPU was added.
 PERF_MACHINE := $(wildcard $(subst :, ,$(PATH)) /dev/nvidiactl)
 PERF_OUT := $(patsubst $(PERF_STAMPS)/%.out,%,$(wildcard $(PERF_STAMPS)/*.out))
-PERF_NAMES := cli-command gpu-kernel gpu-occupancy gpu-regression gpu-warp-efficiency mojo-kernel own-cost python-optimize python-service regression-gate rust-hotpath torch-ddp torch-training
+PERF_NAMES := cli-command compilers gpu-kernel gpu-occupancy gpu-regression gpu-warp-efficiency mojo-kernel own-cost python-optimize python-service regression-gate rust-hotpath torch-ddp torch-training
 
 define PERF_RUN
 @mkdir -p $(PERF_STAMPS)
@@ -33,10 +33,10 @@ perf: PERF_LEFT_OUT = PERFFLOW_LEFT_OUT=$(PERF_STAMPS)/$*.out
 perf: PERF_QUIET = @
 $(PERF_NAMES:%=perf-%): perf-%: $(PERF_STAMPS)/%.pass
 
-$(PERF_STAMPS)/cli-command.pass $(PERF_STAMPS)/gpu-kernel.pass $(PERF_STAMPS)/gpu-occupancy.pass $(PERF_STAMPS)/gpu-regression.pass $(PERF_STAMPS)/gpu-warp-efficiency.pass $(PERF_STAMPS)/mojo-kernel.pass $(PERF_STAMPS)/own-cost.pass $(PERF_STAMPS)/python-optimize.pass $(PERF_STAMPS)/python-service.pass $(PERF_STAMPS)/regression-gate.pass $(PERF_STAMPS)/rust-hotpath.pass $(PERF_STAMPS)/torch-ddp.pass $(PERF_STAMPS)/torch-training.pass: $(PERF_STAMPS)/%.pass: workflows/%.yaml $(PERF_SOURCES) | $(PERF_AFTER)
+$(PERF_STAMPS)/cli-command.pass $(PERF_STAMPS)/compilers.pass $(PERF_STAMPS)/gpu-kernel.pass $(PERF_STAMPS)/gpu-occupancy.pass $(PERF_STAMPS)/gpu-regression.pass $(PERF_STAMPS)/gpu-warp-efficiency.pass $(PERF_STAMPS)/mojo-kernel.pass $(PERF_STAMPS)/own-cost.pass $(PERF_STAMPS)/python-optimize.pass $(PERF_STAMPS)/python-service.pass $(PERF_STAMPS)/regression-gate.pass $(PERF_STAMPS)/rust-hotpath.pass $(PERF_STAMPS)/torch-ddp.pass $(PERF_STAMPS)/torch-training.pass: $(PERF_STAMPS)/%.pass: workflows/%.yaml $(PERF_SOURCES) | $(PERF_AFTER)
 	$(PERF_RUN)
 
-$(PERF_STAMPS)/cli-command.out $(PERF_STAMPS)/gpu-kernel.out $(PERF_STAMPS)/gpu-occupancy.out $(PERF_STAMPS)/gpu-regression.out $(PERF_STAMPS)/gpu-warp-efficiency.out $(PERF_STAMPS)/mojo-kernel.out $(PERF_STAMPS)/own-cost.out $(PERF_STAMPS)/python-optimize.out $(PERF_STAMPS)/python-service.out $(PERF_STAMPS)/regression-gate.out $(PERF_STAMPS)/rust-hotpath.out $(PERF_STAMPS)/torch-ddp.out $(PERF_STAMPS)/torch-training.out: $(PERF_STAMPS)/%.out: workflows/%.yaml $(PERF_SOURCES) $(PERF_MACHINE) | $(PERF_AFTER)
+$(PERF_STAMPS)/cli-command.out $(PERF_STAMPS)/compilers.out $(PERF_STAMPS)/gpu-kernel.out $(PERF_STAMPS)/gpu-occupancy.out $(PERF_STAMPS)/gpu-regression.out $(PERF_STAMPS)/gpu-warp-efficiency.out $(PERF_STAMPS)/mojo-kernel.out $(PERF_STAMPS)/own-cost.out $(PERF_STAMPS)/python-optimize.out $(PERF_STAMPS)/python-service.out $(PERF_STAMPS)/regression-gate.out $(PERF_STAMPS)/rust-hotpath.out $(PERF_STAMPS)/torch-ddp.out $(PERF_STAMPS)/torch-training.out: $(PERF_STAMPS)/%.out: workflows/%.yaml $(PERF_SOURCES) $(PERF_MACHINE) | $(PERF_AFTER)
 	$(PERF_RUN)
 
 $(PERF_STAMPS)/gpu-kernel.pass $(PERF_STAMPS)/gpu-kernel.out: perfflow/library/gpu-kernel.yaml
@@ -48,7 +48,7 @@ $(PERF_STAMPS)/python-optimize.pass $(PERF_STAMPS)/python-optimize.out: perfflow
 $(PERF_STAMPS)/python-service.pass $(PERF_STAMPS)/python-service.out: perfflow/library/python-service.yaml
 $(PERF_STAMPS)/regression-gate.pass $(PERF_STAMPS)/regression-gate.out: perfflow/library/regression-gate.yaml
 
-PERF_NEW := $(filter-out workflows/cli-command.yaml workflows/gpu-kernel.yaml workflows/gpu-occupancy.yaml workflows/gpu-regression.yaml workflows/gpu-warp-efficiency.yaml workflows/mojo-kernel.yaml workflows/own-cost.yaml workflows/python-optimize.yaml workflows/python-service.yaml workflows/regression-gate.yaml workflows/rust-hotpath.yaml workflows/torch-ddp.yaml workflows/torch-training.yaml,$(wildcard workflows/*.yaml workflows/*.yml))
+PERF_NEW := $(filter-out workflows/cli-command.yaml workflows/compilers.yaml workflows/gpu-kernel.yaml workflows/gpu-occupancy.yaml workflows/gpu-regression.yaml workflows/gpu-warp-efficiency.yaml workflows/mojo-kernel.yaml workflows/own-cost.yaml workflows/python-optimize.yaml workflows/python-service.yaml workflows/regression-gate.yaml workflows/rust-hotpath.yaml workflows/torch-ddp.yaml workflows/torch-training.yaml,$(wildcard workflows/*.yaml workflows/*.yml))
 ifneq ($(strip $(PERF_NEW)),)
 .PHONY: perf-new
 perf: perf-new
