@@ -136,6 +136,12 @@ class Slot:
         self._git().attempt("update-index", "-q", "--refresh")
         return not names(self._git().run("diff-index", "--name-only", "--no-renames", "-z", tree))
 
+    def left_files(self) -> list[str]:
+        """Return files and folders that are neither in the tree, ignored nor shared. The next switch removes them."""
+        shared = {path.rstrip("/") for path in self.share}
+        listed = names(self._git().run("ls-files", "-z", "--others", "--exclude-standard", "--directory"))
+        return [path for path in listed if path.rstrip("/") not in shared]
+
     def forget_builds_unless(self, built_with: str) -> None:
         """Remove build outputs unless they were built with the settings of the hash ``built_with``.
 

@@ -68,7 +68,7 @@ def test_a_gate_is_routed_and_its_commands_repeat_it(project: Path) -> None:
         f"perfflow bisect flow.yaml --good {base} --bad {head} --only count",
     ]
     again = perfflow(*shlex.split(brief["commands"][0])[1:], "--json", cwd=project)
-    assert again.returncode == 1
+    assert again.returncode == 1, again.stderr
     assert json.loads(again.stdout)["routes"][0]["rule"] == "regression-spread"
 
 

@@ -51,8 +51,7 @@ def test_the_commands_run_on_a_cluster(
     said = {}
     for words in own:
         done = project.run(*words)
-        # Three pairs settle nothing.
-        assert done.returncode == (4 if words[0] == "gate" else 0), done.stderr
+        assert done.returncode == 0, done.stderr
         said[shlex.join(words)] = done.stdout + done.stderr
     assert re.search(r"lab +n1 +zen2, bench", said["executors"])
     assert "--resume" in said["run nodes.yaml --executor lab --detach"]

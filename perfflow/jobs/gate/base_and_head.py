@@ -158,9 +158,11 @@ class BaseAndHead:
             slot = self._of_side[side]
             if self._fresh:
                 slot.clear()
+            # Perhaps the build made them, and showing the state removes them.
+            is_whole = not slot.left_files()
             self._show(slot, state)
             kept = slot.kept
-            if kept.key == self._wanted[side].key and _are_there(slot, kept.outputs):
+            if is_whole and kept.key == self._wanted[side].key and _are_there(slot, kept.outputs):
                 slot.keep(replace(kept, side=side.value))
                 if self._building:
                     built.setdefault(side, kept.outputs)
