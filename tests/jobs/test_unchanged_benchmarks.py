@@ -9,6 +9,7 @@ import pytest
 from perfflow.model.result import Result
 from perfflow.report.page import page_of
 from perfflow.report.payloads import junit
+from perfflow.session import unchanged_benchmarks
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
 from tests.repositories import git
@@ -33,6 +34,7 @@ def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: py
     """A repository whose working tree differs from its only commit in a comment."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setattr(unchanged_benchmarks, "_drawn", lambda *_: frozenset())
     git(project.folder, "init", "-q", "-b", "main")
     for name, text in {".gitignore": ".perfflow\n__pycache__\nflow.yaml\n", "bench.py": SUITE, "lib.py": LIB}.items():
         project.write(name, text)
@@ -62,6 +64,18 @@ def test_a_gate_times_no_benchmark_if_only_a_comment_changed(tree: Project) -> N
     # What was compared is part of the receipt, like every file of the run.
     folder = tree.folder / ".perfflow" / "runs" / "latest" / "steps" / "suite"
     assert all((folder / side / "trace" / "0.json").is_file() for side in ("baseline", "candidate"))
+
+
+def test_a_gate_audits_benchmarks_that_execute_the_same_code(tree: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = frozenset({"bench.py::test_a"})
+    monkeypatch.setattr(unchanged_benchmarks, "_drawn", lambda names, _: drawn & {*names})
+    result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"])
+    assert unchanged(result) == {"a": "code", "b": "code", "c": "code"}
+    assert (result.verdict, result.reasons) == ("pass", [])
+    assert {row.name for row in result.benchmarks if row.baseline} == drawn
+    assert all(row.decision == "same" for row in result.benchmarks if row.gating)
+    line = "2 of 3 benchmarks run the same code and were not timed, 1 more was timed to check the method"
+    assert line in page_of(result).headline
 
 
 def test_a_stored_result_keeps_benchmarks_that_were_not_timed(tree: Project) -> None:
@@ -116,6 +130,6 @@ def test_a_gate_times_the_programs_whose_code_or_files_changed(tree: Project) ->
     tree.write("a.c", f"// a comment\n{PROGRAM}")
     tree.write("b.c", PROGRAM.replace("1000", "2000"))
     result = tree.run(COMMANDS, base="main")
-    found = {item.name: item.unchanged for item in result.benchmarks if item.metric == "time"}
-    assert found == {"a": "code", "b": None, "script": "files"}
-    assert result.verdict == "pass"
+    found = {item.name: (item.unchanged, item.decision) for item in result.benchmarks if item.metric == "time"}
+    # One pair decides nothing.
+    assert found == {"a": ("code", "same"), "b": (None, "unproven"), "script": ("files", "same")}
