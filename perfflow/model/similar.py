@@ -77,7 +77,7 @@ KEYS: Mapping[str, str] = {
     "warm-up": "warmup",
     **dict.fromkeys(("benchmarks", "bench"), "benchmark"),
     **dict.fromkeys(("setup", "before", "before-each", "pre"), "prepare"),
-    **dict.fromkeys(("iterations", "samples", "repeat", "rounds", "repetitions", "min-runs"), "runs"),
+    **dict.fromkeys(("iterations", "samples", "repeat", "repetitions", "min-runs"), "runs"),
     **dict.fromkeys(("warn", "warning", "warn-at"), "concern"),
     **dict.fromkeys(("fail", "failure", "error", "alert", "max-regression", "fail-at"), "action"),
     **dict.fromkeys(("noise", "min", "ignore-below"), "floor"),

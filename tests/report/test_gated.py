@@ -318,7 +318,9 @@ def _regressing(number: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
 def test_no_name_breaks_a_gate(name: str) -> None:
     result = hostile_gate(name)
-    tokens = check_safe(markdown.render(result), ("text", "yaml", "sh", "sh"))
+    # An entry of `accepted` with a name of 1000 letters is not proposed.
+    proposed = ("yaml",) if len(name) < 300 else ()
+    tokens = check_safe(markdown.render(result), ("text", *proposed, "sh", "sh"))
     found = [token.content for before, token in itertools.pairwise(tokens) if before.type == "heading_open"]
     assert [title for title in found if title in SECTIONS] == SECTIONS
     for width in (40, 80, 120):

@@ -53,7 +53,8 @@ class AcceptedState:
     ) -> RunSession:
         """Return a session whose steps alternate between two trees. Steps with one side run in the candidate's."""
         contexts = {Side.BASELINE: baseline, Side.CANDIDATE: candidate}
-        return replace(self.session_in(candidate, subrun, planned), contexts=contexts)
+        # A candidate that executes the same is measured too: its effect is what the report tells.
+        return replace(self.session_in(candidate, subrun, planned), contexts=contexts, times_all=True)
 
     def built(self, slot: Slot, tree: str, settings: Settings, subrun: Subrun, candidate: Planned) -> TreeContext:
         """Check out a tree in a slot and build it. Raises RejectedError if a building step fails."""
