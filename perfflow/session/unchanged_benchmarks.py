@@ -12,6 +12,7 @@ import random
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,7 +126,7 @@ class _Recording:
             left = max(1.0, self._ends - time.monotonic())
             bounded = replace(prepared, timeout=min(prepared.timeout or left, left))
             try:
-                with checking_code(bounded, self._bench.run) as (changed, _):
+                with _checked(self._bench, bounded) as changed:
                     traces.append(native.trace(self._bench.session.spawner(), changed, prepared.call.folder))
             except Failure as failure:
                 # It is timed, and told if it fails there as well.
@@ -144,6 +145,17 @@ def _prepared(bench: Bench, side: Side, chosen: tuple[str, ...]) -> Ready:
     call = replace(found.call, kept=found.call.place, folder=folder / FOLDER) if found.call else None
     # The order of sets must be the same on both sides.
     return replace(found, call=call, env={HASH_SEED: "0", **found.env})
+
+
+@contextmanager
+def _checked(bench: Bench, prepared: Ready) -> Iterator[Ready]:
+    """Yield the call with its modules recorded. Raises Failure, with the side, if code of another tree ran."""
+    try:
+        with checking_code(prepared, bench.run) as (changed, _):
+            yield changed
+    except Failure as failure:
+        failure.reason = f"{bench.session.where(prepared.side)}{failure.reason}"
+        raise
 
 
 def _own(prepared: Ready) -> list[Path]:
@@ -171,7 +183,7 @@ def _python_traces(bench: Bench, prepared: Ready) -> dict[str, Trace]:
         return {}
     timeout = min(prepared.timeout or _PATIENCE + _EACH * len(call.chosen), _PATIENCE + _EACH * len(call.chosen))
     reason = ""
-    with checking_code(prepared, bench.run) as (changed, _):
+    with _checked(bench, prepared) as changed:
         try:
             done = session.spawner().run(
                 invocation.argv,
