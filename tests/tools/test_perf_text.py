@@ -113,11 +113,11 @@ def test_an_error_of_perf_stays_its_error(tmp_path: Path) -> None:
 
 
 def test_a_recording_that_reaches_its_limit_is_an_error_with_a_remedy(tmp_path: Path) -> None:
-    said = "[ perf record: perf size limit reached (524288 KB), stopping session ]\n"
+    said = "[ perf record: perf size limit reached (262144 KB), stopping session ]\n"
     (tmp_path / "stderr").write_text(said)
-    with pytest.raises(ToolOutputError, match="the recording reached 512 MiB, so perf ended the program: lower"):
+    with pytest.raises(ToolOutputError, match="the recording reached 256 MiB, so perf ended the program: lower"):
         perf_samples.parse_script(tmp_path, "perf")
-    assert "--max-size=512M" in perf_samples.RECORD
+    assert "--max-size=256M" in perf_samples.RECORD
 
 
 def _script(folder: Path, *samples: tuple[str, int, str]) -> Path:
