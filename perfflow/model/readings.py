@@ -234,6 +234,7 @@ class Parsed:
 ONE_THREAD = 0.95
 # The two clocks of main_share differ by up to a tick.
 _TICK = 0.001
+_WAITED = 0.1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -275,3 +276,15 @@ class Usage:
         if self.queued is None or (self.main_share or 0.0) < ONE_THREAD:
             return None
         return max(self.wall - self.queued, self.user + self.system)
+
+    def uncontended_factor(self, computed: float) -> float | None:
+        """Return an upper bound of time without core waits as a multiple of CPU time, for a part of a process.
+
+        ``computed`` is the CPU time (s) of that part. Whatever else than a core the process waited for is charged to
+        the part in full. None if that is more than a tenth of its CPU time, so that the part may have waited, or if it
+        is unknown.
+        """
+        if self.uncontended is None:
+            return None
+        waited = self.uncontended - self.user - self.system
+        return 1 + waited / computed if computed and waited <= _WAITED * computed else None

@@ -135,6 +135,8 @@ class Call(Generic[Options_co]):
     ``built``: the folder that ``preparations`` used for measuring, if this call builds again for profilers in ``kept``.
     ``iterations``: iterations that a suite must run under a counting profiler, 0 for measuring.
     ``clock``: the library of tools/drivers/stepping_clock.c, to preload; None if it cannot be compiled.
+    ``cpu_clock``: the library of tools/drivers/cpu_clock.c, to preload for measuring; None if the benchmarks may have
+    threads or wait, or if it cannot be compiled.
     ``harness``: a regular expression for functions of the harness that the command runs, '' if there is none.
     """
 
@@ -154,6 +156,7 @@ class Call(Generic[Options_co]):
     iterations: int = 0
     harness: str = ""
     clock: Path | None = None
+    cpu_clock: Path | None = None
 
     @property
     def only(self) -> str:
@@ -390,6 +393,8 @@ class Adapter:
 
     A benchmark that fails then does not fail the call: ``parse`` names it in ``failed``.
     """
+    times_by_clock: bool = False
+    """It times by the monotonic clock alone, so ``Call.cpu_clock`` lets it time by CPU time."""
     steps_clock: bool = False
     """A clock that advances by a fixed time per reading makes it run a fixed number: ``Call.clock``."""
     iterated: Callable[[Call], str] = lambda _call: ""

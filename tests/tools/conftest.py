@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from perfflow.tools import adapter
 from tests.tools.crates.hot_workspace import hot_workspace
 from tests.tools.harness import EXAMPLES, PROGRAMS, compiler
 
@@ -30,6 +31,15 @@ def gbench(tmp_path_factory: pytest.TempPathFactory) -> str:
 def kernels_cpu(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the path of the example program that prints lines of cuda-bench for kernels on the CPU."""
     return _compile(EXAMPLES / "gpu-kernels/kernels_cpu.cpp", tmp_path_factory.mktemp("kernels") / "kernels_cpu")
+
+
+@pytest.fixture(scope="session")
+def cpu_clock_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of the compiled clock of CPU time."""
+    library = tmp_path_factory.mktemp("clock") / "cpu_clock.so"
+    source = Path(adapter.__file__).parent / "drivers" / "cpu_clock.c"
+    subprocess.run(["cc", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
 
 
 @pytest.fixture

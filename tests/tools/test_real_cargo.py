@@ -76,6 +76,21 @@ def test_criterion(crate: Path, tmp_path: Path) -> None:
     assert not list(call.folder.rglob("base")) + list(call.folder.rglob("change"))
 
 
+def test_criterion_and_libtest_by_cpu_time(crate: Path, tmp_path: Path, cpu_clock_library: Path) -> None:
+    call = replace(_built(crate, tmp_path, bench=["conductor", "plain"]), cpu_clock=cpu_clock_library)
+    found = _measured(call)
+    names = {name for name, _ in found}
+    assert {*CONDUCTOR, "mixes"} <= names
+    for name in names:
+        cpu, time = found[name, "cpu"], found[name, "time"]
+        assert 0 < cpu.value <= time.value
+        assert cpu.inner.keys() == time.inner.keys()
+    # Rates are those of elapsed time.
+    overhead = found[CONDUCTOR[0], "time"]
+    assert found[CONDUCTOR[0], "throughput"].value == pytest.approx(4096 / overhead.value, rel=0.01)
+    assert found["mixes", "throughput"].value == pytest.approx(800 / found["mixes", "time"].value, rel=0.1)
+
+
 def test_odd_names_run_alone(crate: Path, tmp_path: Path) -> None:
     call = _built(crate, tmp_path, bench=["odd"])
     names = _names(call)

@@ -57,6 +57,13 @@ def _measured(call: Call, env: dict[str, str] | None = None) -> dict[tuple[str, 
     return {(item.benchmark, item.metric): item for item in parsed_of(Ran(status, call, BENCH)).readings}
 
 
+def test_divan_by_cpu_time(sorts: Path, tmp_path: Path, cpu_clock_library: Path) -> None:
+    found = _measured(replace(_built(sorts, tmp_path), cpu_clock=cpu_clock_library))
+    assert {name for name, _ in found} == NAMES | GENERIC
+    assert all(0 < found[name, "cpu"].value <= found[name, "time"].value for name in NAMES | GENERIC)
+    assert found["own", "throughput"].value == pytest.approx(4096 / found["own", "time"].value, rel=0.01)
+
+
 def test_all_together_and_each_alone(sorts: Path, tmp_path: Path) -> None:
     call = _built(sorts, tmp_path)
     assert _names(call) == NAMES | GENERIC

@@ -33,9 +33,7 @@ _TOGETHER = 0.02
 _SPECIAL = re.compile(r"[.\[\\()*+?{|^$]")
 # Seconds, less than a third of a clock cycle: the loop was optimized away.
 _OPTIMIZED_AWAY = 1e-10
-# Largest time that a process waited for other things than a core, as a share of the CPU time of a benchmark, with which
-# the benchmark counts as computing.
-_WAITED = 0.1
+
 
 # Iterations in all batches -> the factor between batches, and their number.
 _BATCHES: Mapping[int, tuple[int, int]] = {3: (2, 2), 13: (12, 2), 7: (2, 3), 157: (12, 3)}
@@ -119,18 +117,14 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 
 def _uncontended(found: ResultSet, cpu: Mapping[str, float], usage: Usage) -> Iterator[Reading]:
-    """Yield an upper bound of the time without waiting for a core, for each benchmark that only computed.
+    """Yield an upper bound of the time without core waits of each benchmark that only computed.
 
-    The library does not measure how long a benchmark waited for a core, but it is known of the process. Whatever else
-    the process waited for is charged to each benchmark in full. If that is little beside the CPU time of a benchmark's
-    iterations, it only waited for a core. ``cpu``: seconds of all iterations of a benchmark.
+    The library does not measure how long a benchmark waited for a core, but it is known of the process. ``cpu``:
+    seconds of all iterations of a benchmark.
     """
-    if usage.uncontended is None:
-        return
-    waited = usage.uncontended - usage.user - usage.system
     for (name, metric), values in found.benchmarks.items():
-        if metric == "cpu" and waited <= _WAITED * cpu.get(name, 0.0):
-            factor = 1 + waited / cpu[name]
+        factor = usage.uncontended_factor(cpu.get(name, 0.0)) if metric == "cpu" else None
+        if factor:
             yield reading_of_process("uncontended", [value * factor for value in values], name)
 
 

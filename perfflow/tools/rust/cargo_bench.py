@@ -5,6 +5,9 @@ since starting cargo takes longer than a short sample. ``drivers/cargo_suite.py`
 takes up to 100 samples in 0.1 s, without criterion's comparison. Settings of a group in the code override the command
 line, so slow benchmarks are measured in criterion's quick mode, which no group can override.
 
+All three harnesses time by the monotonic clock. Benchmarks that only compute in one thread are timed by CPU time, with
+``tools/drivers/cpu_clock.c``; the elapsed time of the same batches is in its log.
+
 For profilers the benchmarks are built again with source lines if the profile has none. Under a counting profiler, a
 benchmark uses the clock of ``tools/drivers/stepping_clock.c``, which advances 1 s per reading. In criterion's profiling
 mode, one iteration takes three readings: it does one iteration in the 1 s of warm-up, and then as many as fit into its
@@ -26,8 +29,9 @@ from pydantic import Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage, reading_of_process
-from perfflow.tools import pacing, python_command, tool_files, tool_json
+from perfflow.tools import cpu_clock, pacing, python_command, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Parts, Role
+from perfflow.tools.cpu_clock import ClockLog
 from perfflow.tools.rust import cargo_packages, criterion_files
 from perfflow.tools.rust.cargo_packages import CARGO
 from perfflow.tools.tool_json import Json
@@ -201,6 +205,8 @@ def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
     own, env = [bench.ids[name] for name in call.chosen if name in bench.ids], dict(bench.env)
     if call.iterations:
         env |= {"LD_PRELOAD": str(call.clock), "PERFFLOW_CLOCK_READINGS": str(call.folder / _READINGS)}
+    elif call.cpu_clock:
+        env |= cpu_clock.environment(call.cpu_clock, _clock_log(call, number))
     if bench.harness == _LIBTEST:
         if call.iterations:
             first = _MILLISECOND // _OF_LIBTEST[call.iterations]
@@ -257,19 +263,26 @@ def executed(call: Call) -> tuple[Path, ...]:
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the seconds per iteration of every batch of criterion, and the medians of libtest's and divan's benchmarks.
 
-    Raises ToolOutputError if nothing was built, if no benchmark ran, or if a file is missing or invalid.
+    With ``call.cpu_clock`` they are CPU time, and the elapsed time is known from its log. Raises ToolOutputError if
+    nothing was built, if no benchmark ran, or if a file is missing or invalid.
     """
     readings: list[Reading] = []
     warnings: dict[str, None] = {}
-    for number, bench in _selected(call):
-        if bench.harness == _LIBTEST:
-            text = tool_files.read_text(_output_file(call, number, bench))
-            ignored = frozenset(tool_files.clean_name(found["name"]) for found in _IGNORED.finditer(text))
-            readings += _named(call, bench, libtest_readings(text), ignored)
-        elif bench.harness == _DIVAN:
-            readings += _named(call, bench, divan_readings(tool_files.read_text(_output_file(call, number, bench))))
+    selected = _selected(call)
+    for number, bench in selected:
+        clock = ClockLog.read(_clock_log(call, number)) if call.cpu_clock else None
+        # Only the first process of a call has its resource usage measured.
+        known = usage if len(selected) == 1 else Usage(0.0)
+        if bench.harness in (_LIBTEST, _DIVAN):
+            text, ignored = tool_files.read_text(_output_file(call, number, bench)), frozenset[str]()
+            if bench.harness == _LIBTEST:
+                ignored = frozenset(tool_files.clean_name(found["name"]) for found in _IGNORED.finditer(text))
+            found = libtest_readings(text) if bench.harness == _LIBTEST else divan_readings(text)
+            medians = _named(call, bench, found, ignored)
+            readings += _of_both_clocks(medians, clock, known) if clock else medians
         else:
-            readings += _named(call, bench, _criterion_readings(call, _criterion_folder(call, number), warnings))
+            home = _criterion_folder(call, number)
+            readings += _named(call, bench, _criterion_readings(call, home, warnings, clock, known))
     names = [(reading.benchmark, reading.metric) for reading in readings]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[0]!r}")
@@ -278,12 +291,28 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(tuple(readings), warnings=tuple(warnings))
 
 
+def _of_both_clocks(medians: Sequence[Reading], clock: ClockLog, usage: Usage) -> Iterator[Reading]:
+    """Yield figures that were timed by CPU time, and those by elapsed time, which differs by the factor of the log."""
+    benchmarks = len({reading.benchmark for reading in medians})
+    factor = usage.uncontended_factor((usage.user + usage.system) / max(1, benchmarks))
+    for reading in medians:
+        if reading.metric == "time":
+            yield replace(reading, metric="cpu")
+            if factor:
+                yield replace(reading, metric="uncontended", value=reading.value * factor)
+            yield replace(reading, value=reading.value * clock.factor)
+        else:
+            yield replace(reading, value=reading.value / clock.factor)
+
+
 def listing(call: Call) -> Invocation:
     """Return the process that prints the names from the list made after building."""
     return Invocation((*_LISTER, str(call.place)))
 
 
-def _criterion_readings(call: Call, home: Path, warnings: dict[str, None]) -> Iterator[Reading]:
+def _criterion_readings(
+    call: Call, home: Path, warnings: dict[str, None], clock: ClockLog | None, usage: Usage
+) -> Iterator[Reading]:
     # criterion writes sample.json first, so an interrupted benchmark has no benchmark.json.
     places = sorted({path.parent for path in home.rglob(f"new/{criterion_files.ABOUT}")})
     if not places:
@@ -296,8 +325,11 @@ def _criterion_readings(call: Call, home: Path, warnings: dict[str, None]) -> It
         if is_told and taken != wanted:
             text = f"sets its own sample_size, so a process takes {taken} samples instead of {wanted}"
             warnings[f"{tool_files.clean_name(found.name)[:80]} {text}"] = None
-        for metric, values in found.series():
+        for metric, values in found.series(clock.elapsed(found.nanoseconds) if clock else ()):
             yield reading_of_process(metric, values, name, found.batch)
+            factor = usage.uncontended_factor(sum(found.nanoseconds) * 1e-9) if metric == "cpu" else None
+            if factor:
+                yield reading_of_process("uncontended", [value * factor for value in values], name, found.batch)
 
 
 def libtest_readings(text: str) -> Iterator[Reading]:
@@ -406,6 +438,10 @@ def _criterion_folder(call: Call, number: int) -> Path:
     return call.folder / "criterion" / str(number)
 
 
+def _clock_log(call: Call, number: int) -> Path:
+    return call.folder / f"clock-{number}"
+
+
 def _output_file(call: Call, number: int, bench: _Bench) -> Path:
     return call.folder / f"{bench.harness}-{number}.txt"
 
@@ -415,7 +451,7 @@ ADAPTER = Adapter(
     role=Role.MEASURE,
     options=Options,
     program=CARGO,
-    metrics=builtin_metrics("time", "throughput", "rate"),
+    metrics=builtin_metrics("time", "cpu", "uncontended", "throughput", "rate"),
     suite=True,
     preparations=preparations,
     parts=Parts("bench", cargo_packages.has_bench),
@@ -425,6 +461,7 @@ ADAPTER = Adapter(
     iteration_counts=iteration_counts,
     iterated=iterated,
     harness=_HARNESS,
+    times_by_clock=True,
     steps_clock=True,
     together=_TOGETHER,
     executed=executed,

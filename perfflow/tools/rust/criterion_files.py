@@ -41,8 +41,8 @@ _LONGEST = 100
 class Batches(NamedTuple):
     """One benchmark's samples: ``seconds`` per iteration and ``iterations`` of each batch, in the order of measurement.
 
-    ``amounts`` is the work of one iteration, as (metric, bytes or elements). ``title`` is the id as criterion prints
-    it, truncated if it is long.
+    ``nanoseconds`` are the times of whole batches as criterion took them. ``amounts`` is the work of one iteration, as
+    (metric, bytes or elements). ``title`` is the id as criterion prints it, truncated if it is long.
     """
 
     name: str
@@ -50,18 +50,26 @@ class Batches(NamedTuple):
     seconds: tuple[float, ...]
     iterations: tuple[float, ...]
     amounts: tuple[tuple[str, float], ...]
+    nanoseconds: tuple[float, ...]
 
     @property
     def batch(self) -> float:
         """The mean number of iterations per sample."""
         return sum(self.iterations) / len(self.iterations)
 
-    def series(self) -> Iterator[tuple[str, Sequence[float]]]:
-        """Yield the metrics, each with its values of all batches. Raises ToolOutputError for an invalid value."""
-        yield "time", self.seconds
+    def series(self, elapsed: Sequence[float] = ()) -> Iterator[tuple[str, Sequence[float]]]:
+        """Yield the metrics, each with its values of all batches. Raises ToolOutputError for an invalid value.
+
+        elapsed: the elapsed time (ns) of each batch, if criterion timed by CPU time.
+        """
+        seconds: Sequence[float] = self.seconds
+        if elapsed:
+            yield "cpu", seconds
+            seconds = [time * _NANOSECOND / count for time, count in zip(elapsed, self.iterations, strict=True)]
+        yield "time", seconds
         for metric, amount in self.amounts:
             name = f"{metric} of {self.name[:80]}"
-            yield metric, [tool_files.positive(amount / value, name) for value in self.seconds]
+            yield metric, [tool_files.positive(amount / value, name) for value in seconds]
 
     @property
     def listed(self) -> str:
@@ -112,7 +120,9 @@ def read(place: Path) -> Batches:
     seconds = tuple(time * _NANOSECOND / count for time, count in zip(sample.times, sample.iters, strict=True))
     tool_files.positive(min(seconds), "a time per iteration")
     amounts = tuple(about.throughput.amounts()) if about.throughput else ()
-    return Batches(about.full_id, about.title or about.full_id, seconds, tuple(sample.iters), amounts)
+    return Batches(
+        about.full_id, about.title or about.full_id, seconds, tuple(sample.iters), amounts, tuple(sample.times)
+    )
 
 
 def exactly(*names: str) -> str:
