@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from perfflow.execute import invoke
-from perfflow.execute.child import StartError
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import Ready, ready
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
 from perfflow.session.profiled_builds import ProfiledBuilds
 from perfflow.session.session import RunSession
-from perfflow.tools import adapter
+from perfflow.session.suite_clock import compiled
 from perfflow.tools.adapter import Call, Effort
-
-_CLOCK = Path(adapter.__file__).parent / "drivers" / "stepping_clock.c"
-_PATIENCE = 60.0
 
 
 class SuiteCalls:
@@ -41,18 +36,13 @@ class SuiteCalls:
             raise Failure(f"step `{self._source.id}` uses no tool")
         kept = self._builds.place(self._source, side) if tool.is_built_first else None
         effort = Effort.SAMPLED if only and not iterations else call.effort
-        clock = self._clock(side) if tool.steps_clock else None
+        clock = self._stepping_clock(side) if tool.steps_clock else None
         return replace(call, kept=kept, folder=folder, iterations=iterations, effort=effort, clock=clock)
 
-    def _clock(self, side: Side) -> Path | None:
-        """Compile the stepping clock, once, and return its path; None if there is no C compiler."""
-        path = self._session.folder.step(self._source.id) / "stepping_clock.so"
-        if not path.exists():
-            prepared = self._ready(side, path.parent, "")
-            argv = ("cc", "-O1", "-shared", "-fPIC", "-o", str(path), str(_CLOCK))
-            with contextlib.suppress(StartError):
-                self._session.spawner().run(argv, env=prepared.env, cwd=path.parent, timeout=_PATIENCE)
-        return path if path.exists() else None
+    def _stepping_clock(self, side: Side) -> Path | None:
+        step_id = self._source.id
+        prepared = self._ready(side, self._session.folder.step(step_id), "")
+        return compiled(self._session, step_id, "stepping_clock", prepared)
 
     def counts(self, sides: Iterable[Side], folder: Path, only: str, seconds: float) -> tuple[int, ...]:
         """Return two numbers of iterations that a benchmark can run on every side; () if a side cannot.
