@@ -67,6 +67,7 @@ from perfflow.session.missing_side import missing_side
 from perfflow.session.own_code import OwnCode
 from perfflow.session.python_random_state import runs_python, with_random_state
 from perfflow.session.session import RunSession
+from perfflow.session.suite_clock import SuiteClock
 from perfflow.session.unread_output import UnreadOutput
 from perfflow.session.variants import Suite, benchmarks_of
 from perfflow.tools.pacing import Pace
@@ -117,6 +118,7 @@ class Bench:
         self.warnings: dict[str, None] = {}
         self.evidence = Evidence(session, planned)
         self.unread = UnreadOutput()
+        self._clock = SuiteClock(session)
         self.brief_runs = BriefRuns()
         self.shell_starts: list[float] = []
         """Seconds that bash took to start, of each timed process that it ran."""
@@ -383,6 +385,7 @@ class Bench:
                 for count in counts or (None,):
                     before = written(self.session.parsed_file(self.planned, side)) if self._parse else None
                     prepared = self._with_random_state(self.prepared(side, count, request.ids), request)
+                    prepared = prepared if request.warming else self._clock.timed(prepared)
                     read = self.unread.with_reader(prepared) if request.warming else None
                     checked = self._own_code.checked(read or prepared) if request.warming else nullcontext(prepared)
                     with checked as started:
@@ -470,6 +473,7 @@ class Bench:
     def _note_run(self, prepared: Ready, read: Ready | None, invoked: Invoked, folder: Path, *, warming: bool) -> None:
         """Note what one process tells about the program. ``read``: the call, if its output was read."""
         if warming:
+            self._clock.note_warm_up(prepared, invoked)
             self._observe_turns(prepared, invoked, folder)
             self.brief_runs.run_full(prepared, lambda full: invoke.run(self.session.spawner(), full, folder))
         if read:

@@ -43,14 +43,16 @@ class SuiteClock:
     def note_warm_up(self, prepared: Ready, invoked: Invoked) -> None:
         """Note whether the benchmarks of a warm-up run only computed."""
         usage = invoked.usage
-        computes = usage.uncontended_factor(usage.user + usage.system) is not None
+        # Of several processes, the usage of the first one is known.
+        computes = usage.uncontended_factor(usage.user + usage.system) is not None and len(prepared.invocations()) == 1
         for name in (prepared.call and prepared.call.chosen) or _WHOLE:
             self._computes[prepared.side, name] = computes and self._computes.get((prepared.side, name), True)
 
     def timed(self, prepared: Ready) -> Ready:
         """Return the call with the clock of CPU time, if all its benchmarks only compute."""
         call, tool = prepared.call, prepared.tool
-        if not call or not tool or not tool.times_by_clock or not self._computes:
+        # A self-test plants its slowdown with a library of its own, before each reading of the clock.
+        if not call or not tool or not tool.times_by_clock or not self._computes or self._session.plants:
             return prepared
         sides = {side for side, _ in self._computes}
         if not all(self._computes.get((side, name)) for side in sides for name in call.chosen or _WHOLE):

@@ -282,7 +282,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
             readings += _of_both_clocks(medians, clock, known) if clock else medians
         else:
             home = _criterion_folder(call, number)
-            readings += _named(call, bench, _criterion_readings(call, home, warnings, clock, known))
+            readings += _named(call, bench, _criterion_readings(call, home, warnings, clock))
     names = [(reading.benchmark, reading.metric) for reading in readings]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[0]!r}")
@@ -310,9 +310,7 @@ def listing(call: Call) -> Invocation:
     return Invocation((*_LISTER, str(call.place)))
 
 
-def _criterion_readings(
-    call: Call, home: Path, warnings: dict[str, None], clock: ClockLog | None, usage: Usage
-) -> Iterator[Reading]:
+def _criterion_readings(call: Call, home: Path, warnings: dict[str, None], clock: ClockLog | None) -> Iterator[Reading]:
     # criterion writes sample.json first, so an interrupted benchmark has no benchmark.json.
     places = sorted({path.parent for path in home.rglob(f"new/{criterion_files.ABOUT}")})
     if not places:
@@ -327,9 +325,6 @@ def _criterion_readings(
             warnings[f"{tool_files.clean_name(found.name)[:80]} {text}"] = None
         for metric, values in found.series(clock.elapsed(found.nanoseconds) if clock else ()):
             yield reading_of_process(metric, values, name, found.batch)
-            factor = usage.uncontended_factor(sum(found.nanoseconds) * 1e-9) if metric == "cpu" else None
-            if factor:
-                yield reading_of_process("uncontended", [value * factor for value in values], name, found.batch)
 
 
 def libtest_readings(text: str) -> Iterator[Reading]:
