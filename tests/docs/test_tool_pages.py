@@ -106,6 +106,6 @@ def test_the_example_is_run_where_the_tool_is_installed(name: str, clone: Path) 
     header = HEADERS.get(name, "/")
     if not Path(header).exists():
         pytest.skip(f"{header} is not there")
-    words = ("run", str(path), "--progress", "off", "--unproven=pass", "--budget", "60s")
+    words = ("run", str(path), "--progress", "off", "--unproven=pass", "--budget", "10m")
     done = perfflow(*words, cwd=clone, measured=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
