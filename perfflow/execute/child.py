@@ -231,7 +231,7 @@ class Spawner:
         watchdog = self._watchdog
         if watchdog is None:
             return finished
-        if watchdog.too_long and finished.ended is Ended.STOPPED and not self._stopped:
+        if watchdog.too_long and finished.ended is Ended.STOPPED:
             finished = replace(finished, ended=Ended.FLOODED)
         return replace(finished, stalled=True) if watchdog.was_stopped() else finished
 

@@ -73,9 +73,10 @@ class Service:
     @property
     def was_stopped(self) -> bool:
         """Whether it ended because it was asked to stop."""
-        return self.is_over and (
-            self._asked_to_stop or (self._finished is not None and self._finished.ended is Ended.STOPPED)
-        )
+        if self._finished is not None and self._finished.ended in (Ended.STOPPED, Ended.FLOODED):
+            # One that printed too much has been ended already, when it is asked to stop before its end is known.
+            return self._finished.ended is Ended.STOPPED
+        return self.is_over and self._asked_to_stop
 
     @property
     def exit_code(self) -> int | None:

@@ -22,6 +22,8 @@ _VARYING = [
     # The id of a run may continue in the next row of the screen.
     (re.compile(_RUN_ID), lambda found: re.sub(r"[^\n]", "R", found[0])),
     (re.compile(r"\d\d:\d\d:\d\d"), lambda _: "HH:MM:SS"),
+    # Another test may hold the machine.
+    (re.compile(r" \(waited \S+ for the machine\)"), lambda _: ""),
     (re.compile(r"\b\d+(?:\.\d)?s\b"), lambda _: "Ns"),
 ]
 

@@ -164,7 +164,8 @@ def test_a_verdict_that_cannot_be_printed_is_no_pass(place: Path) -> None:
     assert done.stdout == "= 3\n= 3\n"
     assert done.stderr.count("cannot write to standard output: No space left on device") == 2
     assert done.stderr.count("free some space where the output goes, or send it elsewhere") == 2
-    assert len(done.stderr.splitlines()) == 4
+    # Another test may hold the machine.
+    assert len([line for line in done.stderr.splitlines() if not line.startswith("waiting ")]) == 4
 
 
 @pytest.mark.parametrize("words", ["--help", "--version", "run --help", "list", "schema", "validate flow.yaml"])

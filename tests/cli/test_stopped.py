@@ -29,7 +29,7 @@ stages:
   baseline:
     - {id: bench, uses: command, with: {command: ./program}, candidate: ./program, runs: 6}
 """
-PROGRAM = "#!/bin/sh\necho >> counter\nsleep 0.2\n"
+PROGRAM = "#!/bin/sh\necho >> counter\nsleep 0.5\n"
 
 
 def lines(path: Path) -> int:

@@ -373,14 +373,14 @@ def test_of_several_benchmarks_only_those_are_profiled_that_regressed(tree: Proj
 def test_a_missing_profiler_is_named_and_the_next_best_stands_in(
     tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    c_history(tree, FOLD=90, SIZE=SIZE)
+    c_history(tree, FOLD=180, SIZE=SIZE)
     programs = tmp_path / "bin"
     programs.mkdir()
     for path in Path("/usr/bin").iterdir():
         if not path.name.startswith("perf"):
             (programs / path.name).symlink_to(path)
     monkeypatch.setenv("PATH", str(programs))
-    result = tree.run(flow(TIMED), base="main")
+    result = tree.run(flow(TIMED.replace("runs: 8", "runs: 12")), base="main")
     said = step(result, "profile-1").warnings
     wanted = (
         "perf is not on PATH; install it: apt-get install linux-perf; "

@@ -7,15 +7,18 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from perfflow.execute import invoke
+from perfflow.execute.child import MARK, ChildExit, Spawner
 from perfflow.execute.invoke import STALLED
 from perfflow.execute.kept_output import KEPT
 from perfflow.session import artifacts, bench, same_outputs
 from tests.cli.shell import perfflow, write
+from tests.execute.test_child import wait_until
 from tests.session.project import Project, samples, step
 
 
@@ -159,6 +162,32 @@ stages:
     assert "printed more than" in step(result, "loud").reason
     kept = project.folder / ".perfflow/runs/latest/steps/loud/stdout"
     assert kept.stat().st_size <= KEPT + 200
+
+
+def test_a_service_that_floods_its_output_is_told_although_it_is_asked_to_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step can see that it is gone, and the services be stopped, before its thread knows of the end."""
+    from perfflow.execute import service
+
+    asked = threading.Event()
+
+    class Late(Spawner):
+        def _with_client_facts(self, finished: ChildExit) -> ChildExit:
+            asked.wait()
+            return super()._with_client_facts(finished)
+
+        def stop(self) -> None:
+            super().stop()
+            asked.set()
+
+    monkeypatch.setattr(service, "MOST_PRINTED", 2**20)
+    out, env = tmp_path / "out", {"PATH": os.environ["PATH"], MARK: "test"}
+    with Late() as spawner:
+        loud = service.Service(spawner, ["yes"], env=env, cwd=tmp_path, stdout=out, stderr=tmp_path / "err")
+        wait_until(lambda: loud.pid > 0 and not Path(f"/proc/{loud.pid}").exists(), "it was not ended")
+        loud.stop()
+        assert loud.unexpected_end.startswith("printed more than")
 
 
 def test_the_receipt_fits_what_was_cut_and_masked(project: Project) -> None:
