@@ -131,6 +131,8 @@ class Spawner:
         self._lock = threading.RLock()
         self._sender: int | None = None
         self._stopped = False
+        self._flooded = False
+        """Whether the child is ended because it printed too much, not because of a request to stop before."""
         self._expecting = False
         self._watchdog: Watchdog | None = None
         self._token = secrets.token_hex(4)
@@ -211,7 +213,7 @@ class Spawner:
             "in_bash": in_bash,
             "announce": started is not None,
         }
-        self._watchdog = Watchdog(self._process.pid, limits or {})
+        self._watchdog, self._flooded = Watchdog(self._process.pid, limits or {}), False
         try:
             self._send(request)
             answer = self._answer()
@@ -231,7 +233,7 @@ class Spawner:
         watchdog = self._watchdog
         if watchdog is None:
             return finished
-        if watchdog.too_long and finished.ended is Ended.STOPPED:
+        if self._flooded and finished.ended is Ended.STOPPED:
             finished = replace(finished, ended=Ended.FLOODED)
         return replace(finished, stalled=True) if watchdog.was_stopped() else finished
 
@@ -309,6 +311,7 @@ class Spawner:
         while self._watchdog and not self._poller.poll(self._watchdog.pause * 1000):
             if self._watchdog.check():
                 with self._lock:
+                    self._flooded = not self._stopped
                     # The second stop skips the grace period.
                     self._socket.sendall(_framed(b"stop") * 2)
 

@@ -73,10 +73,9 @@ class Service:
     @property
     def was_stopped(self) -> bool:
         """Whether it ended because it was asked to stop."""
-        if self._finished is not None and self._finished.ended in (Ended.STOPPED, Ended.FLOODED):
-            # One that printed too much has been ended already, when it is asked to stop before its end is known.
-            return self._finished.ended is Ended.STOPPED
-        return self.is_over and self._asked_to_stop
+        ended = self._finished.ended if self._finished else None
+        # One that printed too much may be asked to stop after its end, which its thread does not know yet.
+        return self.is_over and ended is not Ended.FLOODED and (self._asked_to_stop or ended is Ended.STOPPED)
 
     @property
     def exit_code(self) -> int | None:

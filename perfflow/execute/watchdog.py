@@ -30,8 +30,7 @@ class Watchdog:
         self._stops = 0
         self.pause = _FIRST
         """Seconds until the next check."""
-        self.too_long: Path | None = None
-        """A file that is longer than its limit."""
+        self._too_long = False
         # One call for the usual case, in which nothing happened.
         if _changed_state(spawner, os.WSTOPPED | os.WCONTINUED | os.WNOWAIT):
             if is_stopped(spawner):
@@ -47,15 +46,15 @@ class Watchdog:
             if self._stops > _MOST_STOPS:
                 end_below(self._spawner)
             let_go_on(self._spawner)
-        if self.too_long:
+        if self._too_long:
             return False
         for path, limit in self._limits.items():
             size = _size(path)
             if size > limit:
-                self.too_long = path
+                self._too_long = True
             elif size > limit // _NEAR_LIMIT:
                 self.pause = _SOON
-        return self.too_long is not None
+        return self._too_long
 
     def was_stopped(self) -> bool:
         """Return whether the spawner was stopped since the start of the child, however briefly."""

@@ -219,7 +219,7 @@ def _shares(data: Mapping[str, Any] | None, keys: Collection[str]) -> dict[str, 
 
 def _share(value: Any) -> float:
     share = float(value)
-    if not math.isfinite(share):
+    if not math.isfinite(share) or share < 0:
         raise ValueError(f"a threshold of {share}")
     return share
 

@@ -90,9 +90,7 @@ def _change_bars(page: Page, rows: Sequence[Comparison]) -> tuple[str, list[Cell
     speedups = []
     for row in rows:
         faster = row.source.better == "higher"
-        change = None if row.bound is None else 1 + row.bound
-        # A bound of -100%, which no time can reach, is no speedup.
-        bound = change if faster or change is None else 1 / change if change > 0 else None
+        bound = None if row.bound is None else 1 + row.bound if faster else 1 / (1 + row.bound)
         speedups.append(ratio_of_speedup(row.source.speedup, bound, row.tone))
     return on_one_axis(speedups, percent=False)
 
