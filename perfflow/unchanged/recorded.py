@@ -173,9 +173,11 @@ def _inputs(recorded: Recorded, paths: _Paths) -> tuple[dict[str, str], list[str
     inputs: dict[str, str] = {}
     made: set[Path] = set()
     written: set[Path] = set()
+    kept: set[Path] = set()
+    """Files that the program wrote to, and that still have content from before."""
     changed: list[str] = []
     for letter, text in recorded.records:
-        name = paths.name(text) if letter in "radwc" else None
+        name = paths.name(text) if letter in "radwkc" else None
         path = Path(os.path.normpath(text))
         if name is None or _BYTECODE in path.parts or made & {path, *path.parents}:
             continue
@@ -183,13 +185,17 @@ def _inputs(recorded: Recorded, paths: _Paths) -> tuple[dict[str, str], list[str
             inputs.setdefault(name, ABSENT)
         elif letter == "c":
             made.add(path)
-        elif letter == "w":
-            written.add(path)
+        elif letter in "wk":
+            (written if letter == "w" else kept).add(path)
             if inputs.get(name, ABSENT) != ABSENT:
                 changed.append(name)
         elif letter == "d":
             inputs[f"{name}/"] = _listing(path, made)
-        elif path not in written:
+        elif path in written:
+            continue
+        elif path in kept:
+            changed.append(name)
+        else:
             inputs.update(_input(name, path, paths))
     return inputs, changed
 

@@ -70,6 +70,21 @@ def test_a_program_that_changes_its_input_is_not_known(trees: tuple[Tree, Tree])
     assert trees[0].trace().unknown == ("it changes state",)
 
 
+@pytest.mark.parametrize("change", ['fprintf(fopen("state", "a"), "x");', 'truncate("state", 1);'])
+def test_what_a_file_held_before_the_program_changed_it_is_an_input(change: str, trees: tuple[Tree, Tree]) -> None:
+    trees[0].build(program(f'{change} fopen("state", "r");'))
+    (trees[0].path / "state").write_text("12")
+    assert trees[0].trace().unknown == ("it changes state",)
+
+
+def test_a_file_that_is_only_added_to_is_no_input(trees: tuple[Tree, Tree]) -> None:
+    trees[0].build(program('fprintf(fopen("log", "a"), "x");'))
+    (trees[0].path / "log").write_text("12")
+    found = trees[0].trace()
+    assert not found.unknown
+    assert "log" not in found.inputs
+
+
 def test_functions_of_threads_and_children_count(trees: tuple[Tree, Tree]) -> None:
     body = """
     pthread_t threads[8];

@@ -10,7 +10,8 @@
  *   r PATH           a file opened for reading, executed, or found by a look-up
  *   a PATH           a look-up that failed
  *   d PATH           a folder that was listed
- *   w PATH           a file opened for writing that existed
+ *   w PATH           a file that existed, emptied, replaced or removed
+ *   k PATH           a file that existed, opened for writing, which keeps its content
  *   c PATH           a file or folder that the program made
  *   ! WORD           why not all code is known
  *   ? WORD           why not all is known
@@ -416,10 +417,10 @@ static int begins(Task *task) {
     if (!task->path[0]) return 0;
     if (mode & O_CREAT || task->kind == 'c') task->existed = exists(task->path);
     if (mode & O_CREAT && !task->existed) task->kind = 'c';
-    else if ((mode & O_ACCMODE) != O_RDONLY || mode & O_TRUNC) task->kind = 'w';
+    else if (mode & O_TRUNC) task->kind = 'w';
+    else if ((mode & O_ACCMODE) != O_RDONLY || r.orig_rax == SYS_truncate) task->kind = 'k';
     task->reads = (mode & O_ACCMODE) == O_RDWR && !(mode & O_TRUNC);
     if ((mode & O_TMPFILE) == O_TMPFILE) return 0;
-    if (r.orig_rax == SYS_truncate) task->kind = 'w';
     return 1;
 }
 
@@ -439,7 +440,7 @@ static void ends(Task *task) {
     else {
         /* That it did not exist is a fact that a program can see. */
         if (task->kind == 'c') record(task->existed ? 'w' : 'a', task->path);
-        if (task->kind == 'w' && task->reads) record('r', task->path);
+        if (task->kind == 'k' && task->reads) record('r', task->path);
         record(task->kind, task->path);
         if (task->second[0]) record('r', task->second);
     }
