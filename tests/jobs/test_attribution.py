@@ -234,6 +234,23 @@ def test_a_gate_that_passes_is_not_profiled(tree: Project) -> None:
     assert [item.id for item in result.steps] == ["make", "one"]
 
 
+@pytest.mark.parametrize(("unit", "is_profiled"), [("'1'", False), ("B", False), ("ms", True)])
+def test_a_custom_figure_is_profiled_only_if_it_is_a_time(
+    unit: str, is_profiled: bool, tree: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # That it was begun is enough: no profile fits.
+    monkeypatch.setattr(profile, "LONGEST_STEP", 0.0)
+    tree.write("cost", "#!/bin/sh\necho 100\n", executable=True)
+    commit(tree, "base")
+    git(tree.folder, "checkout", "-qb", "topic")
+    tree.write("cost", "#!/bin/sh\necho 120\n", executable=True)
+    commit(tree, "planted")
+    parse = f"parse: {{regex: '(?P<cost>[0-9]+)', units: {{cost: {unit}}}, better: {{cost: lower}}}}"
+    result = tree.run(f"stages:\n  baseline:\n    - {{id: one, run: ./cost, {parse}}}\n", base="main")
+    assert result.verdict == "fail"
+    assert ("attribution" in [item.id for item in result.steps]) is is_profiled
+
+
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 def test_what_the_time_for_profiles_did_not_allow_is_named(tree: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile, "LONGEST_STEP", 0.0)

@@ -16,8 +16,9 @@ from perfflow.execute.prepare import missing_program, ready
 from perfflow.model.criteria import Criteria
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.lazy import dataclass
-from perfflow.model.metrics import TIMES
+from perfflow.model.metrics import METRICS, TIMES
 from perfflow.model.readings import Side
+from perfflow.model.units import Dimension
 from perfflow.plan.plan import Planned, chosen_of, counted_source
 from perfflow.session.benchmark_names import benchmark_name
 from perfflow.session.session import RunSession
@@ -36,6 +37,8 @@ from perfflow.verdict.sharing import compared
 AUTOMATIC = "attribution"
 """Id of the step that perfflow adds to a gate that fails."""
 _TIME = "time"
+_UNFOLLOWED = (Dimension.COUNT, Dimension.RATIO, Dimension.BYTES)
+"""Dimensions of custom metrics that no profiler follows."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,10 @@ def subjects(session: RunSession, planned: Planned) -> list[Subject]:
 
 
 def failing(record: Record, criteria: Criteria) -> list[tuple[str, str]]:
-    """Return the benchmark and metric of each row that fails a gate and that no step profiled, the worst first."""
+    """Return the benchmark and metric of each row that fails a gate and that no step profiled, the worst first.
+
+    A custom number that is neither a time nor a rate is left out: no profiler follows it.
+    """
     result = judge(record, criteria)
     missed = {(item.benchmark, item.metric) for item in result.targets if item.status == "not met"}
     profiled = {entry.benchmark for _, step in record.ended_steps() for entry in step.costs}
@@ -96,6 +102,7 @@ def failing(record: Record, criteria: Criteria) -> list[tuple[str, str]]:
         if row.decision == "regressed"
         and ((row.gating and row.level == "action") or (row.name, row.metric) in missed)
         and row.name not in profiled
+        and (row.metric in METRICS or criteria.metric(row.metric).dimension not in _UNFOLLOWED)
     ]
     return [(row.name, row.metric) for row in sorted(rows, key=lambda row: -(worse_by(row) or 0.0))]
 
