@@ -6,6 +6,7 @@ same rules.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -96,13 +97,15 @@ class Sampling:
         *,
         others: int = 0,
         coarsely: bool = False,
+        kept: float = 0.0,
     ) -> None:
         """Take pairs until the interim analyses decide; expensive benchmarks get a few runs in random order instead.
 
         If there are many benchmarks, or one process measures several, changes are confirmed by fresh samples.
         ``benchmark_budget``: of one benchmark in s. A few expensive runs may exceed it, with a warning. ``others``:
         number of benchmarks that other steps and machines compare. ``coarsely``: a benchmark among many that is the
-        same within the concern threshold is not measured to a narrower interval.
+        same within the concern threshold is not measured to a narrower interval. ``kept``: share of the time that is
+        left for what follows while a benchmark seems changed.
         """
         compared = [item for item in benchmarks if len(item.sides) == 2]
         together = any(len(group) > 1 for group in self._scheduler.groups(compared))
@@ -111,18 +114,20 @@ class Sampling:
         quick, slow = self._split(benchmarks, benchmark_budget / FIRST_ANALYSIS)
         self._take_expensive(slow, ends, benchmark_budget, others=len(quick))
         self.stop_rule.start(quick, ends, len(slow), coarsely=coarsely and self._many)
-        taken, left, suspects = 0, list(quick), 0
+        kept *= ends - self._clock() if math.isfinite(ends) else 0.0
+        taken, left, reserve = 0, list(quick), 0.0
         while left:
-            # Time to confirm what seems changed so far.
-            reserve = CONFIRMING[0] * self._pair_seconds * min(suspects, MOST_ALONE) / 2
             done = [item for item in self.able(left) if self.stop_rule.decided(item, taken, ahead=reserve)]
             if self._many:
                 self._confirm([item for item in done if self.stop_rule.changed(item)], self.stop_rule.ends, 1)
             left = [item for item in self.able(left) if item not in done]
             self._take(self._scheduler.round(left, taken), Design.LOOKS)
             taken += 1
-            if self._many and taken in ANALYSES:
+            if (self._many or kept) and taken in ANALYSES:
+                # Time to confirm what seems changed so far.
                 suspects = sum(map(self.stop_rule.changed, left))
+                confirming = CONFIRMING[0] * self._pair_seconds * min(suspects, MOST_ALONE) / 2 if self._many else 0.0
+                reserve = max(confirming, kept if suspects else 0.0)
 
     def _split(
         self, benchmarks: Sequence[BenchmarkToSample], bound: float
@@ -143,7 +148,10 @@ class Sampling:
 
         Among many benchmarks, some seem changed by chance, so fresh runs must confirm a change.
         """
-        self.stop_rule.start(slow, ends, others)
+        began = self._clock()
+        # The quick ones get the time that is left: their part of it is kept.
+        part = len(slow) / max(1, len(slow) + others)
+        self.stop_rule.start(slow, began + (ends - began) * part if slow else ends, others)
         self._expensive.update(item.name for item in slow)
         fitting = []
         for number, item in enumerate(slow, 1):

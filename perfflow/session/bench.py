@@ -43,6 +43,7 @@ from perfflow.model.readings import ONE_THREAD, Reading, Side
 from perfflow.model.secrets import masked
 from perfflow.model.units import duration
 from perfflow.plan.groups import Benchmarks
+from perfflow.plan.layouts import layouts_asked
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import (
     BenchmarkToSample,
@@ -73,6 +74,7 @@ from perfflow.session.variants import Suite, benchmarks_of
 from perfflow.tools.pacing import Pace
 from perfflow.tools.pattern_search import PatternTimeoutError, time_left
 from perfflow.tools.regular_files import TooLargeError, read
+from perfflow.workflow.layout_checks import OFF
 from perfflow.workflow.model import Parse
 from perfflow.workflow.roles import figures_in
 
@@ -85,6 +87,8 @@ MOST_PARSED = 64 * 2**20
 """Most bytes of output, or of a file, that ``parse`` reads."""
 _LONGEST_OBSERVED = 5.0
 """Seconds: a program that takes longer is not run once more to see whether its processes take turns."""
+OVER_LAYOUTS = 0.3
+"""Share of the time that is kept to measure what seems changed over code layouts."""
 HOSTILE_FACTOR = 2
 """Factor of the default budget on a hostile machine."""
 
@@ -138,9 +142,15 @@ class Bench:
         self.start_over(session.context.seed)
 
     def _budget_seconds(self) -> float:
-        """Return the budget (s) of one benchmark. The default is longer on a hostile machine."""
+        """Return the budget (s) of one benchmark.
+
+        Without one in the workflow, it is what the step has of the time of a gate, else BUDGET, or more on a hostile
+        machine.
+        """
         if self.planned.step.budget:
             return duration(str(rendered(self.planned.step.budget, self.context)))
+        if self.session.budget.whole:
+            return math.inf
         hostile = self.session.noise is not None and self.session.noise.kind is NoiseClass.HOSTILE
         return BUDGET * HOSTILE_FACTOR if hostile else BUDGET
 
@@ -182,8 +192,14 @@ class Bench:
             self.sampling.take_rounds(benchmarks, Design.FIXED, rounds, ends)
         else:
             others = 0 if self.deterministic else self.session.compared_steps - 1 + self._elsewhere
+            has_layouts = layouts_asked(self.planned, in_trees=self.compares_trees) != OFF
             self.sampling.take_until_decided(
-                benchmarks, ends, benchmark_budget, others=others, coarsely=self.compares_trees
+                benchmarks,
+                ends,
+                benchmark_budget,
+                others=others,
+                coarsely=self.compares_trees,
+                kept=OVER_LAYOUTS if has_layouts else 0.0,
             )
         if len(self.sides) == 2 and not self.deterministic:
             self.sampling.confirm(benchmarks, ends, self.planned.step.confirm or 0)

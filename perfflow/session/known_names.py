@@ -56,6 +56,10 @@ class KnownNames:
             is_named(glob, name) if glob in exact else matches(glob, name) for glob in self.chosen
         )
 
+    def numbers(self) -> dict[str, int]:
+        """Return the number of chosen benchmarks of each suite with known names."""
+        return {step: sum(map(self.is_chosen, names)) for step, names in self.by_step.items()}
+
     def require_some(self, step_id: str) -> None:
         """Raise NothingChosenError if the names of a suite are known and none of them is chosen."""
         names = self.by_step.get(step_id)

@@ -296,7 +296,9 @@ class Step(WorkflowPart):
     prepare: str | list[str] | None = Field(
         None, description="command, or list of commands, to run before every sample; not timed"
     )
-    budget: Duration | None = Field(None, description="longest time to measure one benchmark; default: 20s")
+    budget: Duration | None = Field(
+        None, description="longest time to measure one benchmark; default: 20s, in a gate all the time that there is"
+    )
     metric: str | None = Field(
         None, description="timing metric that decides the verdict: auto (the default), time, cpu or uncontended"
     )

@@ -318,6 +318,34 @@ def test_time_is_kept_to_confirm_what_is_changed_but_not_settled(plan: Plan) -> 
     assert designs.total() <= 19
 
 
+def test_time_is_kept_to_measure_a_change_over_code_layouts(plan: Plan) -> None:
+    took = {}
+    for slower in (1.0, 1.1):
+        world = made(plan, lasts=0.5, noise=0.3 if slower == 1.0 else 0.04, slower=slower)
+        world.sampling.take_until_decided([world.subject("a")], START + 20.0, math.inf, kept=0.3)
+        took[slower] = world.now - START
+    assert took[1.0] == pytest.approx(20.0, abs=1.0)
+    # That it seems changed is known after 15 pairs of one second each.
+    assert took[1.1] == pytest.approx(16.0, abs=0.1)
+
+
+def test_slow_commands_leave_the_quick_ones_their_part_of_the_time(plan: Plan) -> None:
+    world = made(plan, lasts=4.0, noise=0.3)
+    quick = [replace(world.subject(name), take=lambda request: world.steady(request, 1.0)) for name in "bcd"]
+    slow = world.subject("a")
+
+    def take(request: Request) -> tuple[Reading, ...]:
+        world.lasts = 4.0 if request.benchmarks[0].name == "a" else 0.1
+        return slow.take(request) if request.benchmarks[0].name == "a" else world.steady(request, 1.0)
+
+    world.sampling.take_until_decided([replace(item, take=take) for item in (slow, *quick)], START + 400.0, math.inf)
+    assert {name: world.rule.stopped[name] for name in "abcd"} == {
+        "a": Stop.TOTAL_BUDGET,
+        **dict.fromkeys("bcd", Stop.SETTLED),
+    }
+    assert world.now < START + 200.0
+
+
 def test_what_is_the_same_within_the_concern_threshold_leaves_if_that_is_enough(plan: Plan) -> None:
     taken = {}
     for coarsely in (False, True):

@@ -50,6 +50,18 @@ def test_steps_share_by_their_benchmarks_and_what_is_left_flows_on() -> None:
     assert shared(budget, clock, "d", 1, takes=0) == 0
 
 
+def test_a_later_suite_with_known_benchmarks_keeps_its_share() -> None:
+    clock = Clock()
+    budget = total(60, ["a", "b", "c"], clock)
+    assert budget.ends("a", 10, {"a": 10, "b": 19}) - clock.now == pytest.approx(60 * 10 / (10 + 19 + 1))
+
+
+def test_benchmarks_share_the_whole_time_only_if_there_is_a_limit() -> None:
+    assert TotalBudget(Deadline(60), whole=True).whole
+    assert not TotalBudget(Deadline(60)).whole
+    assert not TotalBudget(whole=True).whole
+
+
 def test_nothing_is_kept_for_a_step_that_will_not_measure() -> None:
     clock = Clock()
     budget = total(60, ["a", "b"], clock)

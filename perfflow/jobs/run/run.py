@@ -350,7 +350,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     # A run without checks and without a gate has nothing to do after measuring.
     follows = chosen.is_gate or any(item.role is Role.CHECK and item.id in steps for item in opened.plan.steps)
     kept = (request.budget or 0.0) * KEPT if follows else 0.0
-    session.budget = TotalBudget(session.deadline, [item.id for item in measuring], kept=kept)
+    session.budget = TotalBudget(session.deadline, [item.id for item in measuring], kept=kept, whole=chosen.is_gate)
     session.times_all, session.plants = request.times_all or request.self_test, request.self_test
     session.checks_noise, session.earlier = request.checks_noise, earlier
     # The names in the file of a part are not checked: its steps do not measure all benchmarks.

@@ -35,7 +35,7 @@ def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
         if benchmarks or audited:
             bench.sampling.recall(session.earlier.samples_of(planned.id), [*benchmarks, *audited])
             bench.paces.recall(session.earlier.samples_of(planned.id))
-            ends = session.budget.ends(planned.id, len(benchmarks) + len(audited))
+            ends = session.budget.ends(planned.id, len(benchmarks) + len(audited), session.names.numbers())
             if benchmarks:
                 bench.measure(benchmarks, ends)
                 measure_over_layouts(bench, benchmarks, ends)

@@ -98,7 +98,11 @@ class _Deciding:
 
     def _is_dear(self, seconds: float) -> bool:
         in_runs = seconds > DEAR_IN_RUNS * self.bench.sampling.seconds
-        return seconds > DEAR or (in_runs and seconds * MANY > self.bench.budget)
+        return seconds > DEAR or (in_runs and seconds * MANY > self._each())
+
+    def _each(self) -> float:
+        """Return how long (s) one benchmark may be measured."""
+        return min(self.bench.budget, (self.ends - time.monotonic()) / len(self.benchmarks))
 
     def _take_pairs(self, drawn: Drawn) -> None:
         """Take pairs with a new layout of each side per pair; make the layouts before each interim analysis."""
