@@ -240,15 +240,15 @@ stages:
     - id: suite
       uses: google-benchmark
       benchmark: "core/*"
-      with: {command: SUITE, filter: "/[0-4]$"}
+      with: {command: SUITE, filter: "/[34]$"}
       candidate: {env: {SLOWED: "1"}}
       budget: 30s
 """.replace("SUITE", str(suite))
     )
     rows = {item.name: item for item in result.benchmarks if item.metric == "cpu"}
-    assert set(rows) == {f"core/spin/{number}" for number in range(5)}
+    assert set(rows) == {f"core/spin/{number}" for number in (3, 4)}
     samples = [event for event in project.events() if event["event"] == "sample"]
-    assert {event.get("together") for event in samples if event["design"] == "looks" and event["pair"] < 11} == {5}
+    assert {event.get("together") for event in samples if event["design"] == "looks" and event["pair"] < 11} == {2}
     slowed = rows["core/spin/3"]
     assert slowed.decision == "regressed"
     assert slowed.to_confirm
@@ -267,6 +267,7 @@ stages:
       with: {{command: {suite}, filter: "/[0-1]$"}}
       candidate: {{env: {{SLOWED: "1"}}}}
       rounds: benchmark
+      budget: 500ms
 """)
     samples = [event for event in project.events() if event["event"] == "sample"]
     assert samples
