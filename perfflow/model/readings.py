@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
@@ -43,8 +44,9 @@ class Reading:
 
     ``value`` represents the process. ``inner`` holds the statistics of the values taken inside it, if there were many,
     and ``statistic`` names the one that is ``value``: '' for a single value.
-    ``at_most`` marks an upper bound, below which the tool cannot measure (max RSS under the spawner's own). ``exact``
-    marks values of a deterministic tool for any metric: simulated cache misses have no noise, counted ones do.
+    ``at_most`` marks an upper bound, below which the tool cannot measure: max RSS under the spawner's own, or the time
+    without core waits of a benchmark in a process that waits. ``exact`` marks values of a deterministic tool for any
+    metric: simulated cache misses have no noise, counted ones do.
     ``tick`` is the step of the last printed digit, 0 if it is unknown or irrelevant.
     """
 
@@ -277,14 +279,19 @@ class Usage:
             return None
         return max(self.wall - self.queued, self.user + self.system)
 
-    def uncontended_factor(self, computed: float) -> float | None:
+    @property
+    def only_computes(self) -> bool:
+        """Whether it has one thread, which waited for nothing but a core during a tenth of its CPU time at most."""
+        factor = self.uncontended_factor(self.user + self.system)
+        return factor is not None and factor <= 1 + _WAITED
+
+    def uncontended_factor(self, computed: float, elapsed: float = math.inf) -> float | None:
         """Return an upper bound of time without core waits as a multiple of CPU time, for a part of a process.
 
-        ``computed`` is the CPU time (s) of that part. Whatever else than a core the process waited for is charged to
-        the part in full. None if that is more than a tenth of its CPU time, so that the part may have waited, or if it
-        is unknown.
+        ``computed`` and ``elapsed`` are the CPU time and wall time (s) of that part. Whatever else than a core the
+        process waited for is charged to the part in full, as far as the part waited at all. None if it is unknown.
         """
-        if self.uncontended is None:
+        if self.uncontended is None or not computed:
             return None
         waited = self.uncontended - self.user - self.system
-        return 1 + waited / computed if computed and waited <= _WAITED * computed else None
+        return 1 + max(0.0, min(waited, elapsed - computed)) / computed

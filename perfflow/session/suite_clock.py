@@ -44,7 +44,7 @@ class SuiteClock:
         """Note whether the benchmarks of a warm-up run only computed."""
         usage = invoked.usage
         # Of several processes, the usage of the first one is known.
-        computes = usage.uncontended_factor(usage.user + usage.system) is not None and len(prepared.invocations()) == 1
+        computes = usage.only_computes and len(prepared.invocations()) == 1
         for name in (prepared.call and prepared.call.chosen) or _WHOLE:
             self._computes[prepared.side, name] = computes and self._computes.get((prepared.side, name), True)
 

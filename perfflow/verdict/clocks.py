@@ -59,6 +59,11 @@ def _of_computing(
         return "time", "the program forks or has threads, so only wall time covers all of its work"
     if "uncontended" in by_metric and not uncontended:
         return "time", "one side has threads or children, so only wall time covers all of its work"
+    if uncontended and uncontended.bounded:
+        # Only bounds are known. A program that waits does so in every process, and then no bound is low.
+        if _best_share(cpu, uncontended) >= _CPU_BOUND:
+            return "cpu", "the program only computes, and CPU time is not disturbed by other processes"
+        return "time", "the program may wait, so only wall time covers all of its work"
     if uncontended and _fewest(uncontended) < _fewest(time):
         return "time", "some runs have threads or children, so only wall time covers all of its work"
     if uncontended and _share(cpu, uncontended) < _CPU_BOUND:
@@ -86,6 +91,15 @@ def _share(part: Comparison, whole: Comparison) -> float:
     """Return the median share over all processes of the side with the lower share."""
     pairs = zip(_sides(part), _sides(whole), strict=True)
     return min(a.value / b.value if b.value else 1.0 for a, b in pairs)
+
+
+def _best_share(part: Comparison, whole: Comparison) -> float:
+    """Return the share that the best tenth of the processes has, of the side with the lower one."""
+    found = []
+    for a, b in zip(_sides(part), _sides(whole), strict=True):
+        shares = [own / all_ for own, all_ in zip(a.samples, b.samples, strict=False) if all_ > 0]
+        found.append(quantile(shares, 0.9) if shares else 0.0)
+    return min(found, default=0.0)
 
 
 def _only_computes(cpu: Comparison, time: Comparison) -> bool:
@@ -175,7 +189,11 @@ class Clocks:
             # If the chosen clock already shows a regression, only a higher level is worth a warning.
             shown = rule(row, thresholds, identical=False).decision == "regressed"
             doubtful = (item for item in others if _may_regress(worse_of(item), thresholds.concern))
-            maybe = (None if shown else next(doubtful, None)) or _seems_worse(row, others[0], thresholds)
+            maybe = None if shown else next(doubtful, None)
+            # Wall time that seems worse tells little, if bounds show that the program does not wait.
+            bound = by_metric.get("uncontended")
+            if not maybe and not (bound and bound.bounded):
+                maybe = _seems_worse(row, others[0], thresholds)
             self.undecided |= {(row.benchmark, chosen): _slower_by(maybe)} if maybe else {}
         refuted = contradiction(row, others, thresholds.floor)
         if refuted:

@@ -49,7 +49,9 @@ TICK = 0.001
 _UNCHECKED = "one run per side, so perfflow could not check that the value repeats; set `runs: 2`"
 _TICKS = "the runs of one side differ by up to 0.1%, which widens the interval"
 _ZEROS = "some values are zero, so there is no relative change"
-_AT_MOST = "only an upper bound is known: the process that starts the program uses that much itself"
+_AT_MOST = "only an upper bound is known: "
+_OF_STARTER = "the process that starts the program uses that much itself"
+_OF_PROCESS = "all waiting of its process is charged to each benchmark"
 _TOO_FEW = "too few values for a confidence interval of the change; raise the number of runs"
 _TOO_FEW_PAIRS = "too few pairs for a confidence interval of the change; raise `runs` or `budget`"
 _EXTREMES = ("min", "max")
@@ -131,6 +133,8 @@ class Comparison:
     confirmations: tuple[Confirmation, ...] = ()
     to_confirm: bool = False
     """Whether a change counts only if the confirmations agree."""
+    bounded: bool = False
+    """Whether only upper bounds of the values are known, so that there is no change."""
 
     @property
     def is_confirmed(self) -> bool:
@@ -167,8 +171,9 @@ def _compared(series: Series, criteria: Criteria, share: float) -> Comparison:
         candidate,
         warnings=_warnings(series, metric),
         only=series.one_sided(),
+        bounded=all(_bounded(series, side) for side in Side),
     )
-    if not baseline or not candidate or metric.better is Better.NONE or all(_bounded(series, side) for side in Side):
+    if not baseline or not candidate or metric.better is Better.NONE or alone.bounded:
         return alone
     if statistic == CAPPED and series.design not in (Design.FEW, Design.UNPAIRED) and not is_rate(series.metric):
         alone, (change, confidence, said) = _capped_or_mean(alone, series, share)
@@ -516,7 +521,8 @@ def _bounded(series: Series, side: Side) -> bool:
 
 
 def _warnings(series: Series, metric: Metric) -> tuple[str, ...]:
-    bounded = [_AT_MOST] if any(_bounded(series, side) for side in Side) else []
+    why = _OF_PROCESS if metric.name == "uncontended" else _OF_STARTER
+    bounded = [f"{_AT_MOST}{why}"] if any(_bounded(series, side) for side in Side) else []
     return (*bounded, *_of_steps([series.readings(side) for side in Side], metric))
 
 

@@ -73,21 +73,25 @@ def test_google_benchmark_units(unit: str, seconds: float, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("usage", "uncontended"),
+    ("usage", "name", "real", "uncontended"),
     [
         # 2 s of CPU time, 8 s of waiting for a core, 0.1 s of other waiting: 5% of the CPU time of the benchmark.
-        (Usage(10.1, 2.0, 0.0, queued=8.0, main_cpu=2.0), 1.05e-6),
+        (Usage(10.1, 2.0, 0.0, queued=8.0, main_cpu=2.0), "b", 5.0, 1.05e-6),
         # 3 s of other waiting, perhaps in the benchmark.
-        (Usage(13.0, 2.0, 0.0, queued=8.0, main_cpu=2.0), None),
-        (Usage(10.1, 2.0, 0.0, queued=8.0, main_cpu=1.0), None),  # threads
-        (Usage(10.1, 2.0, 0.0), None),
+        (Usage(13.0, 2.0, 0.0, queued=8.0, main_cpu=2.0), "b", 5.0, 2.5e-6),
+        # The benchmark waited 0.2 s in all, for whatever it was, as far as its times are not its own.
+        (Usage(13.0, 2.0, 0.0, queued=8.0, main_cpu=2.0), "b", 1.1, 1.1e-6),
+        (Usage(13.0, 2.0, 0.0, queued=8.0, main_cpu=2.0), "b/manual_time", 1.1, 2.5e-6),
+        (Usage(10.1, 2.0, 0.0, queued=8.0, main_cpu=1.0), "b", 5.0, None),  # threads
+        (Usage(10.1, 2.0, 0.0), "b", 5.0, None),
     ],
     ids=str,
 )
 def test_google_benchmark_tells_waiting_for_a_core_from_other_waiting(
-    usage: Usage, uncontended: float | None, tmp_path: Path
+    usage: Usage, name: str, real: float, uncontended: float | None, tmp_path: Path
 ) -> None:
-    (tmp_path / "google-benchmark.json").write_text(json.dumps(_runs({"iterations": 2_000_000, "real_time": 5.0})))
+    run = {"name": name, "iterations": 2_000_000, "real_time": real}
+    (tmp_path / "google-benchmark.json").write_text(json.dumps(_runs(run)))
     values = values_of(tool("google-benchmark").parse(call_of("google-benchmark", tmp_path, "/bin/x"), usage))
     assert values.get("uncontended") == (uncontended and pytest.approx(uncontended))
 

@@ -156,3 +156,42 @@ def test_a_regression_by_waiting_is_held_against_the_benchmarks_own_threshold() 
     criteria = Criteria(per_glob={"b": OwnThresholds({"concern": 0.15, "action": 0.2})}, thresholds=Thresholds())
     result = judged(cpu=0.0, wait=0.105, criteria=criteria)
     assert [item.metric for item in result.benchmarks if item.gating] == ["cpu"]
+
+
+def of_a_suite(tight: float, waits: float, queueing: float) -> Result:
+    """Return pairs of a benchmark whose waiting is known by upper bounds.
+
+    ``tight``: the share of its processes in which the bound is low. ``waits``: the share of its CPU time for which it
+    waits itself. ``queueing``: the deviation of wall time.
+    """
+    dice = random.Random(11)
+    taken = []
+    for number in range(40):
+        event: dict[str, Any] = {"event": "sample", "step": "b", "design": "looks", "pair": number, "first": "baseline"}
+        for side in ("baseline", "candidate"):
+            cpu = dice.lognormvariate(0, 0.003)
+            others = 0.01 if dice.random() < tight else dice.uniform(0.3, 2)
+            event[side] = [
+                {"metric": "time", "value": cpu * (1 + waits) * (1 + abs(dice.gauss(0, queueing)))},
+                {"metric": "cpu", "value": cpu},
+                {"metric": "uncontended", "value": cpu * (1 + waits + others), "at_most": True},
+            ]
+        taken.append(event)
+    return judge(record(*taken, ended("b"), END, steps=(planned("b"),)), Criteria())
+
+
+@pytest.mark.parametrize(
+    ("tight", "waits", "decides"), [(1.0, 0.0, "cpu"), (0.35, 0.0, "cpu"), (0.0, 0.0, "time"), (1.0, 0.15, "time")]
+)
+def test_a_benchmark_computes_if_its_waiting_is_bounded_in_some_of_its_processes(
+    tight: float, waits: float, decides: str
+) -> None:
+    result = of_a_suite(tight, waits, 0.1)
+    assert [item.metric for item in result.benchmarks if item.gating] == [decides]
+    assert row(result, "uncontended").decision is None
+
+
+def test_queueing_of_a_benchmark_that_only_computes_leaves_it_decided() -> None:
+    found = row(of_a_suite(0.5, 0.0, 0.6), "cpu")
+    assert (found.decision, found.stopped) == ("same", "")
+    assert not [text for text in found.warnings if "not proven to exceed" in text]

@@ -113,19 +113,19 @@ def parse(call: Call, usage: Usage) -> Parsed:
     empty = ", ".join(sorted(name for name, least in times.items() if least < _OPTIMIZED_AWAY))[:200]
     warnings = (f"the compiler optimized away {empty}: use benchmark::DoNotOptimize",) if empty else ()
     parsed = found.parsed(*warnings, single=True)
-    return replace(parsed, readings=(*parsed.readings, *_uncontended(found, output.cpu_seconds(), usage)))
+    return replace(parsed, readings=(*parsed.readings, *_uncontended(found, output.seconds(), usage)))
 
 
-def _uncontended(found: ResultSet, cpu: Mapping[str, float], usage: Usage) -> Iterator[Reading]:
-    """Yield an upper bound of the time without core waits of each benchmark that only computed.
+def _uncontended(found: ResultSet, seconds: Mapping[str, tuple[float, float]], usage: Usage) -> Iterator[Reading]:
+    """Yield an upper bound of the time without core waits of each benchmark, if the program has one thread.
 
-    The library does not measure how long a benchmark waited for a core, but it is known of the process. ``cpu``:
-    seconds of all iterations of a benchmark.
+    The library does not measure how long a benchmark waited for a core, but it is known of the process. ``seconds``:
+    CPU time and wall time of all iterations of a benchmark.
     """
     for (name, metric), values in found.benchmarks.items():
-        factor = usage.uncontended_factor(cpu.get(name, 0.0)) if metric == "cpu" else None
+        factor = usage.uncontended_factor(*seconds.get(name, (0.0, 0.0))) if metric == "cpu" else None
         if factor:
-            yield reading_of_process("uncontended", [value * factor for value in values], name)
+            yield replace(reading_of_process("uncontended", [value * factor for value in values], name), at_most=True)
 
 
 def listing(call: Call) -> Invocation:

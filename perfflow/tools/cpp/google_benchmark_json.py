@@ -6,6 +6,7 @@ the author become metrics of the same name. The program exits with 0 even if a b
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
@@ -15,6 +16,7 @@ from perfflow.tools import tool_files
 from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, facts, label
 from perfflow.tools.tool_json import Json, one_of
 
+_OWN_TIME = "/manual_time"
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _OTHERS = {
     "bytes_per_second": "throughput",
@@ -59,13 +61,21 @@ class _Output(Json):
     context: dict[str, object]
     benchmarks: list[_Entry]
 
-    def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU time (s) of all iterations of each benchmark, in all its repetitions."""
-        found: dict[str, float] = {}
+    def seconds(self) -> dict[str, tuple[float, float]]:
+        """Return the CPU time and the wall time (s) of all iterations of each benchmark, in all its repetitions.
+
+        The wall time is infinite where the program measures it itself.
+        """
+        found: dict[str, tuple[float, float]] = {}
         for entry in self.benchmarks:
-            if not entry.is_aggregate and isinstance(entry.iterations, int) and isinstance(entry.cpu_time, int | float):
-                spent = entry.iterations * entry.cpu_time * entry.time_unit
-                found[label(entry.name)] = found.get(label(entry.name), 0.0) + spent
+            cpu, wall = entry.cpu_time, entry.real_time
+            if entry.is_aggregate or not isinstance(entry.iterations, int) or not isinstance(cpu, int | float):
+                continue
+            is_known = isinstance(wall, int | float) and _OWN_TIME not in entry.name
+            once = entry.iterations * entry.time_unit
+            computed, elapsed = found.get(label(entry.name), (0.0, 0.0))
+            spent = once * wall if is_known and isinstance(wall, int | float) else math.inf
+            found[label(entry.name)] = computed + once * cpu, elapsed + spent
         return found
 
 

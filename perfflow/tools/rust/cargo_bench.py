@@ -294,12 +294,13 @@ def parse(call: Call, usage: Usage) -> Parsed:
 def _of_both_clocks(medians: Sequence[Reading], clock: ClockLog, usage: Usage) -> Iterator[Reading]:
     """Yield figures that were timed by CPU time, and those by elapsed time, which differs by the factor of the log."""
     benchmarks = len({reading.benchmark for reading in medians})
-    factor = usage.uncontended_factor((usage.user + usage.system) / max(1, benchmarks))
+    computed = (usage.user + usage.system) / max(1, benchmarks)
+    factor = usage.uncontended_factor(computed, computed * clock.factor)
     for reading in medians:
         if reading.metric == "time":
             yield replace(reading, metric="cpu")
             if factor:
-                yield replace(reading, metric="uncontended", value=reading.value * factor)
+                yield replace(reading, metric="uncontended", value=reading.value * factor, at_most=True)
             yield replace(reading, value=reading.value * clock.factor)
         else:
             yield replace(reading, value=reading.value / clock.factor)

@@ -1,0 +1,120 @@
+"""Gates of real changes of public projects, forwards and backwards: ``python -m benchmarks.replay --help``.
+
+Prints one line of JSON for each gate: which of the known changes it found, which other rows it called changed, how many
+it left undecided, and its minutes. ``replay.yaml`` has the changes. Needs clones of the projects, and their tools.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+TABLE = Path(__file__).with_suffix(".yaml")
+NAME = ("-c", "user.name=replay", "-c", "user.email=replay@localhost")
+
+
+def git(folder: Path, *words: str) -> str:
+    """Run git in a folder; return what it prints."""
+    return subprocess.run(["git", *NAME, *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def prepared(change: dict[str, Any], clone: Path, tree: Path, *, backwards: bool) -> tuple[str, list[str]]:
+    """Check out head in ``tree``, a worktree of ``clone``; return the base and the options for the gate.
+
+    Backwards, head is a commit with the files of the base after the real head, so that their merge base is the latter.
+    """
+    newest = git(clone, "rev-parse", "HEAD")
+    old, new = (git(clone, "rev-parse", f"{change[side]}^{{commit}}") for side in ("base", "head"))
+    if not (tree / ".git").exists():
+        git(clone, "worktree", "add", "-f", "--detach", str(tree), new)
+    git(tree, "checkout", "-qf", "--detach", new)
+    # The folders of builds stay: perfflow keeps its own.
+    git(tree, "clean", "-fdq", "-e", ".perfflow")
+    if backwards:
+        git(tree, "rm", "-rqf", ".")
+        git(tree, "checkout", old, "--", ".")
+    own = [*change.get("take", []), *change.get("files", {})]
+    if change.get("take"):
+        git(tree, "checkout", newest, "--", *change["take"])
+    for name, text in change.get("files", {}).items():
+        (tree / name).write_text(text)
+    git(tree, "add", "-Af")
+    git(tree, "commit", "-qm", "replayed", "--allow-empty", "--no-verify")
+    return (new if backwards else old), [f"--overlay={path}" for path in own]
+
+
+def gate(change: dict[str, Any], tree: Path, base: str, options: list[str]) -> tuple[dict[str, Any], float]:
+    """Run one gate; return its result and its minutes."""
+    flow = tree.parent / f"{tree.name}.yaml"
+    flow.write_text(change["workflow"])
+    words = [sys.executable, "-m", "perfflow", "gate", str(flow), "--base", base, "--json", *options]
+    began = time.monotonic()
+    done = subprocess.run(words, cwd=tree, capture_output=True, text=True, check=False)
+    minutes = (time.monotonic() - began) / 60
+    if not done.stdout.startswith("{"):
+        return {"error": done.stderr[-2000:]}, minutes
+    return json.loads(done.stdout), minutes
+
+
+def summary(change: dict[str, Any], result: dict[str, Any], minutes: float, *, backwards: bool) -> dict[str, Any]:
+    """Return what counts of a gate: known changes found and missed, other rows that changed, and what is undecided."""
+    known = {glob: word for word in ("slower", "faster") for glob in change.get(word, [])}
+    turned = {"slower": "faster", "faster": "slower"} if backwards else {}
+    found = {"change": change["name"], "backwards": backwards, "minutes": round(minutes, 1)}
+    if "error" in result:
+        return found | {"error": result["error"]}
+    rows = [row for row in result["benchmarks"] if row["gating"]]
+    told = {"regressed": "slower", "improved": "faster"}
+    changed = {row["name"]: told[row["decision"]] for row in rows if row["decision"] in told}
+    hits = {
+        glob: [name for name in changed if fnmatchcase(name, glob) and changed[name] == turned.get(word, word)]
+        for glob, word in known.items()
+    }
+    expected = {name for names in hits.values() for name in names}
+    decisions = Counter(row["decision"] for row in rows)
+    undecided = [row["name"] for row in rows if row["decision"] == "unproven" and row["level"] is None]
+    return found | {
+        "verdict": result["gate"]["status"],
+        "rows": len(rows),
+        "found": sum(map(bool, hits.values())),
+        "known": len(known),
+        "others": {name: word for name, word in changed.items() if name not in expected},
+        "decisions": dict(decisions),
+        "undecided": undecided,
+        "unchanged": Counter(row.get("unchanged") or "timed" for row in rows),
+        "load": os.getloadavg()[1],
+        "reasons": result["reasons"][:5],
+    }
+
+
+def main() -> None:
+    """Replay the chosen changes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("clones", type=Path, help="folder of the clones, by the name of each repository")
+    parser.add_argument("names", nargs="*", help="parts of the names of the changes; default: all")
+    parser.add_argument("--budget", default="10m")
+    parser.add_argument("--forwards", action="store_true", help="no gate of the change turned round")
+    asked = parser.parse_args()
+    for change in yaml.safe_load(TABLE.read_text()):
+        if asked.names and not any(name in change["name"] for name in asked.names):
+            continue
+        clone = asked.clones / change["repository"].split("/")[1]
+        tree = asked.clones / f"{clone.name}-replayed"
+        for backwards in (False,) if asked.forwards else (False, True):
+            base, options = prepared(change, clone, tree, backwards=backwards)
+            result, minutes = gate(change, tree, base, [*options, "--budget", asked.budget])
+            print(json.dumps(summary(change, result, minutes, backwards=backwards)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
