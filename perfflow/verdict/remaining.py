@@ -16,7 +16,6 @@ MOST_NAMED = 4
 """Rows that a text names."""
 SPARE = 1.25
 """Factor on the estimate, because the interval of a later interim analysis is a little wider."""
-_INSTEAD = "a quieter machine, metric: cpu or more work in each run"
 _SECOND, _MINUTE, _HOUR = (1.0, "second", "s"), (60.0, "minute", "m"), (3600.0, "hour", "h")
 
 
@@ -59,12 +58,18 @@ def remaining(row: Benchmark, *, options: bool = False, grants: bool = True) -> 
     if not row.more:
         return _first_look(row, options=options, grants=grants)
     if row.stopped == "last look":
-        return f"more time will not settle it; use {_INSTEAD}"
+        return f"more time will not settle it; use {_instead(row)}"
     seconds = _seconds(row, row.more)
     if seconds is not None and seconds > _PLAUSIBLE:
-        return f"about {_in_words(seconds)} more would settle it; {_INSTEAD} would need less time"
+        return f"about {_in_words(seconds)} more would settle it; {_instead(row)} would need less time"
     much = _pairs(row, row.more) if seconds is None else f"{_in_words(seconds)} more"
     return f"about {much} would settle it{_grant(row, row.more, options=options) if grants else ''}"
+
+
+def _instead(*rows: Benchmark) -> str:
+    """Return what helps more than time does. CPU time does not help a row that it decides already."""
+    cpu = "" if all(row.metric == "cpu" for row in rows) else ", metric: cpu"
+    return f"a quieter machine{cpu} or more work in each run"
 
 
 def seconds_to_settle(row: Benchmark) -> float | None:
@@ -89,7 +94,7 @@ def together(rows: Sequence[Benchmark], budget: float | None) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     told = f"{', '.join(names[:MOST_NAMED])}{more}"
     if stopped == "last look":
-        return f"all pairs were taken, and more time will not settle them; use {_INSTEAD}: {told}"
+        return f"all pairs were taken, and more time will not settle them; use {_instead(*rows)}: {told}"
     cause = CAUSES.get(stopped, "too few pairs" if not stopped else "more pairs will not settle them")
     known = [seconds for row in rows if (seconds := seconds_to_settle(row)) is not None]
     if not known:
@@ -104,7 +109,7 @@ def together(rows: Sequence[Benchmark], budget: float | None) -> str:
         each = max((row.seconds or 0.0) + (seconds_to_settle(row) or 0.0) * SPARE for row in rows)
         grant = f" (budget: {_as_option(each)})"
     elif total > _PLAUSIBLE:
-        grant = f" ({_INSTEAD} would need less)"
+        grant = f" ({_instead(*rows)} would need less)"
     return f"{cause}; {about} {_in_words(total)} more would settle them{grant}: {told}"
 
 

@@ -52,6 +52,11 @@ def test_more_than_an_hour_is_not_advised() -> None:
     assert "budget" not in text
 
 
+def test_cpu_time_is_not_advised_where_it_decides_already() -> None:
+    for metric, is_advised in (("time", True), ("cpu", False)):
+        assert ("metric: cpu" in remaining(changed(unproven(5.0), more=2000, metric=metric))) is is_advised
+
+
 def test_what_ended_the_measuring_decides_what_helps() -> None:
     fixed = changed(unproven(1.0, ""), more=30)
     assert remaining(fixed) == "about 30 seconds more would settle it (runs: 50)"
