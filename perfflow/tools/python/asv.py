@@ -15,7 +15,7 @@ from pydantic import Field
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
-from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Role, may_leave
+from perfflow.tools.adapter import TRACE, Adapter, Call, Effort, Invocation, Role, may_leave
 from perfflow.tools.python.asv_json import FORMAT
 
 _FILE = "asv.json"
@@ -58,6 +58,11 @@ def listing(call: Call) -> Invocation:
     return Invocation(_driver(call, "list"))
 
 
+def tracing(call: Call[Options]) -> Invocation:
+    """Return the process that records what each benchmark executes and reads."""
+    return Invocation((*_driver(call, "trace"), str(call.folder / TRACE)))
+
+
 def _driver(call: Call[Options], mode: str) -> tuple[str, ...]:
     return (call.options.python, str(_DRIVER), mode, call.options.config, call.options.bench)
 
@@ -73,5 +78,6 @@ ADAPTER = Adapter(
     together=_SECONDS,
     counters=True,
     listing=listing,
+    tracing=tracing,
     outputs=may_leave(_FILE),
 )

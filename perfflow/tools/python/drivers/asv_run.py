@@ -1,41 +1,53 @@
-"""List or run the benchmarks of an asv suite with asv_runner, each in a process of its own.
+"""List, run or trace the benchmarks of an asv suite with asv_runner, each in a process of its own.
 
-    python asv_run.py list CONFIG REGEX
-    python asv_run.py run  CONFIG REGEX OUT [--attributes=JSON] [--chosen=NAMES]
+    python asv_run.py list  CONFIG REGEX
+    python asv_run.py run   CONFIG REGEX OUT [--attributes=JSON] [--chosen=NAMES]
+    python asv_run.py trace CONFIG REGEX SETTINGS
 
 ``asv run`` itself needs a repository with the commit, writes into the home folder and the suite's own results, and
 removes PYTHONPATH, which determines the measured code, from the benchmarks' sys.path. So this driver uses asv_runner,
-the package that asv runs in every environment, in the same steps: discover, set up the cache, run. CONFIG is
+the package that asv runs in every environment, in the same steps: discover, set up the cache, run. As with asv's
+launch method ``forkserver``, its default, one process imports the suite, and forks a child for each step. CONFIG is
 asv.conf.json; only its ``benchmark_dir`` is used. OUT is like a file of asv's own results, but each combination of
 parameters is a benchmark of its own, and the columns ``cpu`` and ``uncontended`` have the samples by other clocks (see
 clocks.py). It also contains ``benchmarks.json``, and ``errors`` with the reasons of failures.
 The result of a failed benchmark is null, that of a skipped one NaN (not strict JSON). Attributes replace those of the
-benchmarks, such as ``{"repeat": 5}``. NAMES is a JSON list of the benchmarks to run, in this order. Exit status 5:
-there is no benchmark.
+benchmarks, such as ``{"repeat": 5}``. NAMES is a JSON list of the benchmarks to run, in this order. SETTINGS is a JSON
+file: ``benchmarks`` are the names of those to trace, ``out`` is the folder for the record of what they execute and
+read, and the rest is described in python_trace.py. Exit status 5: there is no benchmark.
 
 Run by the measured interpreter, so: standard library and asv_runner only, and nothing newer than Python 3.8.
 """
 
-# ruff: noqa: PTH100, PTH109, PTH110, PTH112, PTH118, PTH120, PTH123
+# ruff: noqa: PTH100, PTH109, PTH110, PTH112, PTH118, PTH119, PTH120, PTH123
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib.util
 import itertools
 import json
 import os
 import re
+import select
+import signal
 import statistics
-import subprocess
 import sys
 import tempfile
-from typing import Any
+import time
+import traceback
+from functools import partial
+from typing import Any, Callable  # noqa: UP035
 
-PLACE = "PERFFLOW_ASV_STARTED_IN"
 NONE, SKIPPED = 5, 77
 CLOCKS = ("cpu", "uncontended")
 # asv's own limit (s) for benchmarks without one. A process gets twice as long.
 TIMEOUT = 60.0
+# Numbers of calls in the first and the second part of a traced benchmark, and the seconds for the second part.
+FEW, MORE, LONGEST = 2, 18, 0.5
+# Seconds between two looks at a child that closed its files, or left them to a child of its own.
+LOOK = 0.2
 
 
 def main() -> None:
@@ -43,16 +55,21 @@ def main() -> None:
     mode = sys.argv[1]
     # As with `python -m asv_runner`: imports are found in the working directory, not in this file's folder.
     if not getattr(sys.flags, "safe_path", False):
-        sys.path[0] = os.environ.setdefault(PLACE, os.getcwd())
+        sys.path[0] = os.getcwd()
     try:
         import asv_runner  # type: ignore[import-untyped]
     except ImportError:
         sys.exit("asv_runner is not installed for this python: pip install asv")
-    if mode.startswith("step-"):
-        step(mode, tuple(sys.argv[2:]))
-        return
     root, regex, flags = benchmark_dir(sys.argv[2]), sys.argv[3], dict(word.split("=", 1) for word in sys.argv[5:])
-    chosen = json.loads(flags.get("--chosen", "[]"))
+    recorder, settings = None, {}
+    if mode == "trace":
+        with open(sys.argv[4], encoding="utf-8") as stream:
+            settings = json.load(stream)
+        recorder = driver("python_trace").Recorder(settings)
+        recorder.start()
+    preimport(root)
+    common = recorder.record() if recorder else None
+    chosen = settings.get("benchmarks") or json.loads(flags.get("--chosen", "[]"))
     # As in asv, the expression can match anywhere in the name.
     found = [each for each in discover(root) if (each["name"] in chosen if chosen else re.search(regex, each["name"]))]
     if chosen:
@@ -67,6 +84,12 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             names = [each["name"] for each in found if not skips(root, each, folder)]
         sys.stdout.writelines(f"{name}\n" for name in names)
+        return
+    if recorder is not None:
+        recorder.codes.clear()
+        done = trace(root, found, recorder, settings["out"])
+        with open(os.path.join(settings["out"], "0.json"), "w", encoding="utf-8") as stream:
+            json.dump({"common": common, "benchmarks": done}, stream)
         return
     out = os.path.abspath(sys.argv[4])
     with tempfile.TemporaryDirectory(dir=os.path.dirname(out)) as folder:
@@ -97,11 +120,37 @@ def benchmark_dir(config: str) -> str:
     return os.path.normpath(root)
 
 
+def preimport(root: str) -> None:
+    """Import all modules of the suite, as every child needs some of them. What they print goes to standard error."""
+    from asv_runner._aux import update_sys_path  # type: ignore[import-untyped]
+    from asv_runner.discovery import disc_modules  # type: ignore[import-untyped]
+
+    with contextlib.redirect_stdout(sys.stderr):
+        update_sys_path(root)
+        for _ in disc_modules(os.path.basename(root)):
+            pass
+
+
+def driver(name: str) -> Any:
+    """Return the module of another driver, whose folder is not on the path."""
+    spec = importlib.util.spec_from_file_location(name, os.path.join(os.path.dirname(__file__), f"{name}.py"))
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def discover(root: str) -> list[dict[str, Any]]:
     """Return every benchmark with every combination of its parameters, named as asv names them."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "found.json")
-        child("step-discover", [root, path], folder, None)
+        from asv_runner.discovery import _discover
+
+        status, said = child(lambda: _discover((root, path)), folder, None)
+        sys.stderr.write(said)
+        if status:
+            sys.exit(status)
         with open(path, encoding="utf-8") as stream:
             listed = json.load(stream)
     found = []
@@ -120,24 +169,30 @@ def skips(root: str, benchmark: dict[str, Any], folder: str) -> bool:
         return False
     try:
         here = place_of(root, benchmark, folder)
-        return child("step-probe", [root, benchmark["id"]], here, benchmark["limit"], good=(0, SKIPPED)) == SKIPPED
-    except (OSError, ValueError, subprocess.SubprocessError):
+        return child(lambda: probe(root, benchmark["id"]), here, benchmark["limit"])[0] == SKIPPED
+    except (OSError, ValueError):
         return False
 
 
 def run(root: str, benchmark: dict[str, Any], attributes: str, folder: str) -> tuple[list[Any], str]:
     """Run one benchmark for its number of ``rounds``. Return its row with the samples of all rounds, and an error."""
+    from asv_runner.run import _run  # type: ignore[import-untyped]
+
+    def once() -> None:
+        use_clocks()
+        _run((root, benchmark["id"], attributes, "None", path))
+
     rounds = int(json.loads(attributes).get("rounds") or benchmark["rounds"] or 1)
     results = []
     try:
         here = place_of(root, benchmark, folder)
         path = os.path.join(here, "result.json")
         for _ in range(rounds):
-            child("step-run", [root, benchmark["id"], attributes, "None", path], here, benchmark["limit"])
+            required(once, here, benchmark["limit"])
             with open(path, encoding="utf-8") as stream:
                 results.append(json.load(stream))
             os.unlink(path)  # noqa: PTH108
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError) as error:
         return [None, []], str(error)[-500:]
     if all(isinstance(each, dict) for each in results):
         samples = [value for each in results for value in each["samples"]]
@@ -154,47 +209,144 @@ def place_of(root: str, benchmark: dict[str, Any], folder: str) -> str:
         return tempfile.mkdtemp(dir=folder)
     here = os.path.join(folder, re.sub(r"\W", "_", str(key)))
     if not os.path.exists(here):
+        from asv_runner.setup_cache import _setup_cache  # type: ignore[import-untyped]
+
         os.mkdir(here)  # noqa: PTH102
-        child("step-cache", [root, benchmark["id"], "{}"], here, benchmark["limit"])
+        required(lambda: _setup_cache((root, benchmark["id"], "{}")), here, benchmark["limit"])
     return here
 
 
-def child(name: str, words: list[str], folder: str, timeout: float | None, good: tuple[int, ...] = (0,)) -> int:
-    """Run one of asv_runner's steps in a new process. Raises ValueError with its last line of output if it fails."""
-    argv = [sys.executable, os.path.abspath(__file__), name, *words]
-    with tempfile.TemporaryFile() as said:
-        done = subprocess.run(argv, cwd=folder, timeout=timeout, check=False, stdout=said, stderr=said)
-        said.seek(0)
-        text = said.read().decode("utf-8", "replace")
+def required(work: Callable[[], None], folder: str, timeout: float) -> None:
+    """Do work in a child. Raises ValueError with the last line of its output if it fails."""
+    status, text = child(work, folder, timeout)
     sys.stderr.write(text)
-    if done.returncode not in good:
-        if name == "step-discover":
-            sys.exit(done.returncode)
-        lines = [line for line in text.splitlines() if line.strip()] or [f"exit status {done.returncode}"]
+    if status:
+        lines = [line for line in text.splitlines() if line.strip()] or [f"exit status {status}"]
         raise ValueError(lines[-1])
-    return done.returncode
 
 
-def step(name: str, words: tuple[str, ...]) -> None:
-    """Run one step in this process, by the functions that asv calls for the same arguments."""
-    from asv_runner.discovery import _discover  # type: ignore[import-untyped]
-    from asv_runner.run import _run  # type: ignore[import-untyped]
-    from asv_runner.setup_cache import _setup_cache  # type: ignore[import-untyped]
+def child(
+    work: Callable[[], None], folder: str, timeout: float | None, fork: Callable[[], int] = os.fork
+) -> tuple[int, str]:
+    """Do work in a fork of this process, in ``folder``; return its exit status and what it printed.
 
-    if name == "step-run":
-        use_clocks()
-    {"step-discover": _discover, "step-cache": _setup_cache, "step-run": _run, "step-probe": probe}[name](words)
+    Raises ValueError if it takes longer than ``timeout`` (s).
+    """
+    with tempfile.TemporaryFile() as said:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        reading, writing = os.pipe()
+        process = fork()
+        if process == 0:
+            os.close(reading)
+            os.dup2(said.fileno(), 1)
+            os.dup2(said.fileno(), 2)
+            finish(work, folder)
+        os.close(writing)
+        try:
+            status = ended(process, reading, timeout)
+        finally:
+            os.close(reading)
+        said.seek(0)
+        return status, said.read().decode("utf-8", "replace")
+
+
+def finish(work: Callable[[], None], folder: str) -> None:
+    """Do work and end this process."""
+    status: Any = 1
+    try:
+        os.chdir(folder)
+        work()
+        status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if isinstance(error.code, str):
+            sys.stderr.write(error.code + "\n")
+    except BaseException:  # noqa: BLE001 (the process ends)
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def ended(process: int, pipe: int, timeout: float | None) -> int:
+    """Wait for a child, which holds the other end of a pipe; return its exit status, negative for a signal."""
+    last = None if timeout is None else time.monotonic() + timeout
+    closed = False
+    while True:
+        if closed:
+            time.sleep(LOOK / 100)
+        else:
+            # The pipe stays open if a child of the child outlives it.
+            closed = bool(select.select([pipe], [], [], LOOK)[0])
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done:
+            return os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+        if last is not None and time.monotonic() > last:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            raise ValueError(f"it took more than {timeout:g} s")
+
+
+def trace(root: str, found: list[dict[str, Any]], recorder: Any, out: str) -> dict[str, Any]:
+    """Run each benchmark a few times in a fork of this process, and return what each executes and reads.
+
+    All of them start from the same state, so what one does first, such as filling a cache, is not hidden from others.
+    """
+    done = {}
+    for number, benchmark in enumerate(found):
+        path = os.path.join(out, f"record-{number}")
+        with tempfile.TemporaryDirectory() as folder, contextlib.suppress(OSError, ValueError):
+            work = partial(follow, root, benchmark, recorder, path)
+            status, said = child(work, folder, benchmark["limit"], recorder.fork)
+            sys.stderr.write(said)
+            if status == 0:
+                with open(path, encoding="utf-8") as stream:
+                    done[benchmark["name"]] = json.load(stream)
+    return done
+
+
+def follow(root: str, benchmark: dict[str, Any], recorder: Any, path: str) -> None:
+    """Run a benchmark with two numbers of calls, and write its record."""
+    # What this driver itself read is no input.
+    recorder.inputs.clear()
+    recorder.begin_part()
+    if benchmark["setup_cache_key"] is not None:
+        from asv_runner.setup_cache import _setup_cache
+
+        _setup_cache((root, benchmark["id"], "{}"))
+    few = {"number": FEW, "repeat": 1, "rounds": 1, "warmup_time": 0.0, "min_run_count": 1}
+    made, skip = ready(root, benchmark["id"], few)
+    if skip:
+        sys.exit(SKIPPED)
+    if type(made).__name__ == "TimerawBenchmark":
+        # The benchmark is the text of a program, which asv_runner starts, not the code of the tree.
+        recorder.unknown["it starts programs: python"] = None
+    began = time.monotonic()
+    made.do_run()
+    gc.collect()
+    before = recorder.names()
+    each = (time.monotonic() - began) / FEW
+    made.number = max(FEW, min(MORE, int(LONGEST / max(each, 1e-9))))
+    made.do_run()
+    gc.collect()
+    new = sorted(recorder.names() - before)
+    if new:
+        recorder.unseen["later iterations run further functions: " + ", ".join(new[:3])] = None
+    made.do_teardown()
+    with open(path, "w", encoding="utf-8") as stream:
+        json.dump(recorder.record(), stream)
 
 
 def use_clocks() -> None:
     """Time benchmarks by several clocks, unless they choose a timer, and add the other clocks to their results."""
     import asv_runner.benchmarks.time as timed  # type: ignore[import-untyped]
 
-    spec = importlib.util.spec_from_file_location("clocks", os.path.join(os.path.dirname(__file__), "clocks.py"))
-    if spec is None or spec.loader is None or not hasattr(timed, "wall_timer"):
+    if not hasattr(timed, "wall_timer"):
         return
-    clocks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(clocks)
+    clocks = driver("clocks")
     original = timed.TimeBenchmark.run
 
     def run(self: Any, *parameters: Any) -> Any:
@@ -205,21 +357,26 @@ def use_clocks() -> None:
     timed.wall_timer, timed.TimeBenchmark.run = clocks.Clocks().read, run
 
 
-def probe(words: tuple[str, ...]) -> None:
+def probe(root: str, name: str) -> None:
     """Exit with SKIPPED if the benchmark's setup skips it, with the same check as asv_runner before a run."""
+    benchmark, skip = ready(root, name)
+    benchmark.do_teardown()
+    sys.exit(SKIPPED if skip else 0)
+
+
+def ready(root: str, name: str, attributes: Any = None) -> tuple[Any, bool]:
+    """Return a benchmark after its setup, and whether the setup skips it."""
     import pickle
 
     from asv_runner.discovery import get_benchmark_from_name
 
-    benchmark = get_benchmark_from_name(*words)
+    benchmark = get_benchmark_from_name(root, name, extra_params=attributes)
     cache = None
     if benchmark.setup_cache_key is not None:
         with open("cache.pickle", "rb") as stream:
-            cache = pickle.load(stream)  # noqa: S301 (made by step-cache a moment ago)
+            cache = pickle.load(stream)  # noqa: S301 (made a moment ago)
     benchmark.set_cache(cache)
-    skip = benchmark.do_setup()
-    benchmark.do_teardown()
-    sys.exit(SKIPPED if skip else 0)
+    return benchmark, bool(benchmark.do_setup())
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from typing import Any, Iterator  # noqa: UP035
 
 ABSENT = ""
 GENERATED = "<generated>"
+# What timeit compiles around a statement, anew for each timer.
+_OF_TIMEIT = "<timeit-src>"
 # They compile functions from their bytecode, so a call of the compiled code is not a call that Python reports.
 COMPILERS = ("numba", "torch._dynamo", "cppyy", "pyximport", "pythran")
 # These read a module's source to execute it. Anyone else who opens a source file reads it as data.
@@ -129,8 +131,8 @@ class Recorder:
         }
 
     def names(self) -> set[str]:
-        """Return the names of the functions of the tree, or generated ones, that ran so far."""
-        found = list(self.codes.values())
+        """Return the names of the functions of the tree, or generated ones, that ran so far; not those of timeit."""
+        found = [code for code in list(self.codes.values()) if code.co_filename != _OF_TIMEIT]
         return {_name(code) for code in found if self.place(code.co_filename)}
 
     def place(self, file: str) -> str:
@@ -231,8 +233,10 @@ class Recorder:
         if isinstance(mode, str):
             writes, reads = not {"w", "x"}.isdisjoint(mode), False
         else:
-            access = (flags or 0) & os.O_ACCMODE
-            writes, reads = bool(access & _WRITES), access == os.O_RDWR and os.path.exists(real)
+            flags = flags or 0
+            writes = bool(flags & os.O_ACCMODE & _WRITES)
+            # Unless it is emptied, the program can see what it held before.
+            reads = writes and not flags & os.O_TRUNC and os.path.exists(real)
         if writes and not reads:
             self.written.add(real)
         elif not (real.endswith((".py", ".pyc")) and self._is_loading()):
