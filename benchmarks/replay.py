@@ -1,7 +1,8 @@
 """Gates of real changes of public projects, forwards and backwards: ``python -m benchmarks.replay --help``.
 
 Prints one line of JSON for each gate: which of the known changes it found, which other rows it called changed, how many
-it left undecided, and its minutes. ``replay.yaml`` has the changes. Needs clones of the projects, and their tools.
+it left undecided, and its minutes. ``replay.yaml`` has the changes; ``--last`` gates the last commits of its projects.
+Needs clones of the projects, and their tools.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,19 @@ def prepared(change: dict[str, Any], clone: Path, tree: Path, *, backwards: bool
     git(tree, "add", "-Af")
     git(tree, "commit", "-qm", "replayed", "--allow-empty", "--no-verify")
     return (new if backwards else old), [f"--overlay={path}" for path in own]
+
+
+def clone_of(change: dict[str, Any], clones: Path) -> Path:
+    """Return the folder of a project's clone."""
+    return clones / str(change["repository"]).split("/")[1]
+
+
+def commits(change: dict[str, Any], clone: Path, number: int) -> Iterator[dict[str, Any]]:
+    """Yield the last commits of a project as changes of which nothing is known; the newest first."""
+    paths = change.get("of", ["."])
+    for line in git(clone, "log", "--first-parent", f"-{number}", "--format=%h %s", "--", *paths).splitlines():
+        commit = line.split()[0]
+        yield {**change, "name": line[:60], "base": f"{commit}~1", "head": commit, "slower": [], "faster": []}
 
 
 def gate(change: dict[str, Any], tree: Path, base: str, options: list[str]) -> tuple[dict[str, Any], float]:
@@ -104,13 +119,16 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="parts of the names of the changes; default: all")
     parser.add_argument("--budget", default="10m")
     parser.add_argument("--forwards", action="store_true", help="no gate of the change turned round")
+    parser.add_argument("--last", type=int, default=0, help="instead, the last LAST commits of these projects")
     asked = parser.parse_args()
-    for change in yaml.safe_load(TABLE.read_text()):
-        if asked.names and not any(name in change["name"] for name in asked.names):
-            continue
-        clone = asked.clones / change["repository"].split("/")[1]
+    table = yaml.safe_load(TABLE.read_text())
+    chosen = [item for item in table if not asked.names or any(name in item["name"] for name in asked.names)]
+    if asked.last:
+        chosen = [each for item in chosen for each in commits(item, clone_of(item, asked.clones), asked.last)]
+    for change in chosen:
+        clone = clone_of(change, asked.clones)
         tree = asked.clones / f"{clone.name}-replayed"
-        for backwards in (False,) if asked.forwards else (False, True):
+        for backwards in (False,) if asked.forwards or asked.last else (False, True):
             base, options = prepared(change, clone, tree, backwards=backwards)
             result, minutes = gate(change, tree, base, [*options, "--budget", asked.budget])
             print(json.dumps(summary(change, result, minutes, backwards=backwards)), flush=True)
