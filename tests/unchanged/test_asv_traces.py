@@ -22,7 +22,7 @@ def same(n):
     return n
 '''
 SUITE = """
-import subprocess, sys
+import os, subprocess, sys
 import subject
 
 calls = []
@@ -67,6 +67,18 @@ def same_later():
 def time_program():
     subprocess.run([sys.executable, "-c", ""])
 
+def appended(name):
+    path = os.path.join(os.path.dirname(subject.__file__), name)
+    os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
+    return path
+
+def time_reads_what_it_changed():
+    open(appended("state")).read()
+
+def time_reads_what_it_made():
+    appended("made")
+    open(appended("made")).read()
+
 def timeraw_same():
     return "import json"
 
@@ -85,6 +97,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Trace]]:
         (root / "tree/benchmarks/__init__.py").touch()
         (root / "tree/benchmarks/speed.py").write_text(SUITE)
         (root / "tree/subject.py").write_text(subject)
+        (root / "tree/state").write_text(side)
         (root / "tree/asv.conf.json").write_text('{"version": 1, "benchmark_dir": "benchmarks"}')
         env = {**os.environ, "PYTHONPATH": str(root / "tree"), "PYTHONHASHSEED": "0"}
         listed = tool("asv").listing(call_of("asv", root / "listing", python=PYTHON))
@@ -99,7 +112,9 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Trace]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["Sizes.time_same(1)", "time_same", "track_same", "mem_same"])
+@pytest.mark.parametrize(
+    "name", ["Sizes.time_same(1)", "time_same", "track_same", "mem_same", "time_reads_what_it_made"]
+)
 def test_a_benchmark_that_does_not_call_what_changed_is_settled(name: str, traces: list[dict[str, Trace]]) -> None:
     found = compare(*(side[f"speed.{name}"] for side in traces))
     assert isinstance(found, Unchanged)
@@ -113,6 +128,7 @@ def test_a_benchmark_that_does_not_call_what_changed_is_settled(name: str, trace
         ("Cached.time_of_cache", "subject.py:changed"),
         ("time_rare", "later iterations run further functions: same_later"),
         ("time_program", "it starts programs: python"),
+        ("time_reads_what_it_changed", "it changes state"),
         ("timeraw_same", "it starts programs: python"),
     ],
 )

@@ -63,6 +63,8 @@ class Recorder:
         self.codes: dict[int, Any] = {}
         self.inputs: dict[str, str] = {}
         self.written: set[str] = set()
+        # Files that the program wrote to, and that may still have content from before.
+        self.kept: set[str] = set()
         self.unseen: dict[str, None] = {}
         self.unknown: dict[str, None] = {}
         self._digests: dict[int, tuple[str, str]] = {}
@@ -233,10 +235,12 @@ class Recorder:
         if isinstance(mode, str):
             writes, reads = not {"w", "x"}.isdisjoint(mode), False
         else:
-            flags = flags or 0
-            writes = bool(flags & os.O_ACCMODE & _WRITES)
-            # Unless it is emptied, the program can see what it held before.
-            reads = writes and not flags & os.O_TRUNC and os.path.exists(real)
+            access = (flags or 0) & os.O_ACCMODE
+            writes, reads = bool(access & _WRITES), access == os.O_RDWR and os.path.exists(real)
+            # What the program itself made has nothing from before.
+            is_kept = not (flags or 0) & os.O_TRUNC and real not in self.written and os.path.exists(real)
+            if access == os.O_WRONLY and is_kept:
+                self.kept.add(real)
         if writes and not reads:
             self.written.add(real)
         elif not (real.endswith((".py", ".pyc")) and self._is_loading()):
@@ -246,6 +250,8 @@ class Recorder:
         """Note the content of a file that is read, unless the program itself wrote it."""
         real = os.path.realpath(os.fsdecode(path))
         name = self._input(real)
+        if name and real in self.kept:
+            self.unknown["it changes " + name] = None
         if name and name not in self.inputs and real not in self.written:
             self.inputs[name] = content(real)
 
