@@ -8,15 +8,19 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from statistics import median
 
 import pytest
 
+from benchmarks import replay
 from benchmarks.process_experiment import recording
 from benchmarks.process_experiment.candidates import CANDIDATES, QUARTILE
 from benchmarks.verdict_experiment import summary
 from perfflow.model.readings import CAPPED, reading_of_process
+from tests.repositories import git
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENT = [sys.executable, "-m", "benchmarks.verdicts"]
@@ -53,6 +57,32 @@ def test_the_capped_mean_of_the_experiment_is_that_of_readings() -> None:
     for item in (next(processes) for _ in range(20)):
         found = reading_of_process("time", item.seconds).value
         assert found == pytest.approx(CANDIDATES[CAPPED](item.seconds, item.iterations))
+
+
+def test_a_replayed_change_is_found_in_both_directions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    clone = tmp_path / "clones/tool"
+    clone.mkdir(parents=True)
+    git(clone, "init", "-q", "-b", "main")
+    for cost in (100, 150):
+        (clone / "cost").write_text(f"{cost}\n")
+        git(clone, "add", "-A")
+        git(clone, "commit", "-qm", f"cost {cost}")
+    parse = "parse: {regex: '(?P<cost>[0-9]+)', units: {cost: '1'}, better: {cost: lower}}"
+    flow = f"perfflow: 1\nname: x\nstages:\n  baseline:\n    - {{id: one, run: cat cost, {parse}}}\n"
+    change = {"name": "dearer", "repository": "of/tool", "base": "main~1", "head": "main", "slower": ["one"]}
+    table = tmp_path / "table.yaml"
+    table.write_text(json.dumps([change | {"workflow": flow}]))
+    monkeypatch.setattr(replay, "TABLE", table)
+    monkeypatch.setattr(sys, "argv", ["replay", str(tmp_path / "clones")])
+    printed = StringIO()
+    with redirect_stdout(printed):
+        replay.main()
+    found = [json.loads(line) for line in printed.getvalue().splitlines()]
+    assert [(item["backwards"], item["verdict"], item["found"], item["others"]) for item in found] == [
+        (False, "fail", 1, {}),
+        (True, "pass", 1, {}),
+    ]
 
 
 @pytest.mark.long

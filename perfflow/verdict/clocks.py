@@ -59,13 +59,13 @@ def _of_computing(
         return "time", "the program forks or has threads, so only wall time covers all of its work"
     if "uncontended" in by_metric and not uncontended:
         return "time", "one side has threads or children, so only wall time covers all of its work"
+    if uncontended and _fewest(uncontended) < _fewest(time):
+        return "time", "some runs have threads or children, so only wall time covers all of its work"
     if uncontended and uncontended.bounded:
         # Only bounds are known. A program that waits does so in every process, and then no bound is low.
         if _best_share(cpu, uncontended) >= _CPU_BOUND:
             return "cpu", "the program only computes, and CPU time is not disturbed by other processes"
         return "time", "the program may wait, so only wall time covers all of its work"
-    if uncontended and _fewest(uncontended) < _fewest(time):
-        return "time", "some runs have threads or children, so only wall time covers all of its work"
     if uncontended and _share(cpu, uncontended) < _CPU_BOUND:
         return "uncontended", "the program waits, so wall time without waiting for a core decides"
     if uncontended:

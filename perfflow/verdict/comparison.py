@@ -134,7 +134,7 @@ class Comparison:
     to_confirm: bool = False
     """Whether a change counts only if the confirmations agree."""
     bounded: bool = False
-    """Whether only upper bounds of the values are known, so that there is no change."""
+    """Whether only upper bounds of the values are known. Then the change is unknown."""
 
     @property
     def is_confirmed(self) -> bool:

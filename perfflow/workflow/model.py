@@ -297,7 +297,7 @@ class Step(WorkflowPart):
         None, description="command, or list of commands, to run before every sample; not timed"
     )
     budget: Duration | None = Field(
-        None, description="longest time to measure one benchmark; default: 20s, in a gate all the time that there is"
+        None, description="longest time to measure one benchmark; default: 20s, in a gate the time that is left"
     )
     metric: str | None = Field(
         None, description="timing metric that decides the verdict: auto (the default), time, cpu or uncontended"

@@ -10,6 +10,7 @@ import pytest
 
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
+from perfflow.session import bench
 from perfflow.store.run_folder import reopen
 from tests.repositories import git
 from tests.session.project import Project, row, step
@@ -295,6 +296,19 @@ def test_base_and_head_that_are_the_same_code_are_measured_and_it_is_said(tree: 
     said = "base and head are the same code: any difference between them is noise"
     assert said in result.run.warnings
     assert tree.told.notes == [said]
+
+
+def test_a_benchmark_without_a_budget_is_measured_as_long_as_the_gate_has_time(
+    tree: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "BUDGET", 0.1)
+    varies = "#!/bin/sh\necho $((100 + $(od -An -N1 -tu1 /dev/urandom)))\n"
+    commit(tree, {"one": varies})
+    topic(tree, {"one": f"{varies}\n"})
+    parse = PARSE.replace("cost", "time").replace("'1'", "us")
+    text = flow(f"id: one, run: ./one, layouts: off, {parse}")
+    found = row(tree.run(text, base="main", budget=5), "one", "time")
+    assert (found.decision, found.stopped) == ("unproven", "total budget")
 
 
 RESUMED = flow(f"id: one, run: ./one, runs: 10, {PARSE}", f"id: two, run: ./two, runs: 10, {PARSE}")

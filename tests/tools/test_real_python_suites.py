@@ -249,6 +249,25 @@ def test_asv_runs_one_alone(name: str, suite: dict[str, Any], tmp_path: Path) ->
     assert 5 <= reading.inner["n"] <= 20
 
 
+def test_asv_names_nothing_that_a_suite_prints_when_it_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "suite/benchmarks").mkdir(parents=True)
+    (tmp_path / "suite/benchmarks/__init__.py").touch()
+    (tmp_path / "suite/asv.conf.json").write_text('{"version": 1, "benchmark_dir": "benchmarks"}')
+    text = "import os\nprint('printed')\nos.write(1, b'written')\ndef time_it(): pass\n"
+    (tmp_path / "suite/benchmarks/loud.py").write_text(text)
+    call = _call("asv", tmp_path, config=str(tmp_path / "suite/asv.conf.json"))
+    assert listed("asv", call) == (0, ["loud.time_it"])
+
+
+def test_asv_ends_a_benchmark_that_takes_too_long(tmp_path: Path) -> None:
+    (tmp_path / "suite/benchmarks").mkdir(parents=True)
+    (tmp_path / "suite/benchmarks/__init__.py").touch()
+    (tmp_path / "suite/asv.conf.json").write_text('{"version": 1, "benchmark_dir": "benchmarks"}')
+    text = "import time\nclass Endless:\n    timeout = 0.2\n    def time_it(self): time.sleep(600)\n"
+    (tmp_path / "suite/benchmarks/slow.py").write_text(text)
+    assert "it took more than 0.4 s" in why("asv", _call("asv", tmp_path, config=str(tmp_path / "suite/asv.conf.json")))
+
+
 def test_asv_runs_several_in_the_given_order(suite: dict[str, Any], tmp_path: Path) -> None:
     chosen = ("demo.Cached.time_hash", SORTED[1])
     call = replace(_call("asv", tmp_path, **suite), chosen=chosen, effort=Effort.BRIEF)

@@ -195,3 +195,15 @@ def test_queueing_of_a_benchmark_that_only_computes_leaves_it_decided() -> None:
     found = row(of_a_suite(0.5, 0.0, 0.6), "cpu")
     assert (found.decision, found.stopped) == ("same", "")
     assert not [text for text in found.warnings if "not proven to exceed" in text]
+
+
+def test_a_benchmark_with_threads_in_some_of_its_processes_is_not_judged_by_bounds_of_the_others() -> None:
+    taken = []
+    for number in range(40):
+        event: dict[str, Any] = {"event": "sample", "step": "b", "design": "looks", "pair": number, "first": "baseline"}
+        for side in ("baseline", "candidate"):
+            bound = {"metric": "uncontended", "value": 1.01, "at_most": True}
+            event[side] = [{"metric": "time", "value": 1.0}, {"metric": "cpu", "value": 1.0}, *([bound] * (number % 2))]
+        taken.append(event)
+    result = judge(record(*taken, ended("b"), END, steps=(planned("b"),)), Criteria())
+    assert "cpu" not in [item.metric for item in result.benchmarks if item.gating]

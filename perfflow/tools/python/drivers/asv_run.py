@@ -14,7 +14,7 @@ clocks.py). It also contains ``benchmarks.json``, and ``errors`` with the reason
 The result of a failed benchmark is null, that of a skipped one NaN (not strict JSON). Attributes replace those of the
 benchmarks, such as ``{"repeat": 5}``. NAMES is a JSON list of the benchmarks to run, in this order. SETTINGS is a JSON
 file: ``benchmarks`` are the names of those to trace, ``out`` is the folder for the record of what they execute and
-read, and the rest is described in python_trace.py. Exit status 5: there is no benchmark.
+read, and the rest is described in python_trace.py. The exit status is 5 if there is no benchmark.
 
 Run by the measured interpreter, so: standard library and asv_runner only, and nothing newer than Python 3.8.
 """
@@ -65,7 +65,7 @@ def main() -> None:
     if mode == "trace":
         with open(sys.argv[4], encoding="utf-8") as stream:
             settings = json.load(stream)
-        recorder = driver("python_trace").Recorder(settings)
+        recorder = beside("python_trace").Recorder(settings)
         recorder.start()
     preimport(root)
     common = recorder.record() if recorder else None
@@ -125,14 +125,20 @@ def preimport(root: str) -> None:
     from asv_runner._aux import update_sys_path  # type: ignore[import-untyped]
     from asv_runner.discovery import disc_modules  # type: ignore[import-untyped]
 
-    with contextlib.redirect_stdout(sys.stderr):
+    output = os.dup(1)
+    os.dup2(2, 1)
+    try:
         update_sys_path(root)
         for _ in disc_modules(os.path.basename(root)):
             pass
+    finally:
+        sys.stdout.flush()
+        os.dup2(output, 1)
+        os.close(output)
 
 
-def driver(name: str) -> Any:
-    """Return the module of another driver, whose folder is not on the path."""
+def beside(name: str) -> Any:
+    """Import a file beside this one, which is not on sys.path."""
     spec = importlib.util.spec_from_file_location(name, os.path.join(os.path.dirname(__file__), f"{name}.py"))
     if spec is None or spec.loader is None:
         raise ImportError(name)
@@ -305,12 +311,15 @@ def trace(root: str, found: list[dict[str, Any]], recorder: Any, out: str) -> di
             if status == 0:
                 with open(path, encoding="utf-8") as stream:
                     done[benchmark["name"]] = json.load(stream)
+                os.unlink(path)  # noqa: PTH108
     return done
 
 
 def follow(root: str, benchmark: dict[str, Any], recorder: Any, path: str) -> None:
     """Run a benchmark with two numbers of calls, and write its record."""
-    # What this driver itself read is no input.
+    from asv_runner.benchmarks.timeraw import TimerawBenchmark  # type: ignore[import-untyped]
+
+    # Files that this driver has read are not inputs of the benchmark.
     recorder.inputs.clear()
     recorder.begin_part()
     if benchmark["setup_cache_key"] is not None:
@@ -321,7 +330,7 @@ def follow(root: str, benchmark: dict[str, Any], recorder: Any, path: str) -> No
     made, skip = ready(root, benchmark["id"], few)
     if skip:
         sys.exit(SKIPPED)
-    if type(made).__name__ == "TimerawBenchmark":
+    if isinstance(made, TimerawBenchmark):
         # The benchmark is the text of a program, which asv_runner starts, not the code of the tree.
         recorder.unknown["it starts programs: python"] = None
     began = time.monotonic()
@@ -346,7 +355,7 @@ def use_clocks() -> None:
 
     if not hasattr(timed, "wall_timer"):
         return
-    clocks = driver("clocks")
+    clocks = beside("clocks")
     original = timed.TimeBenchmark.run
 
     def run(self: Any, *parameters: Any) -> Any:
