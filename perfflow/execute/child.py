@@ -176,6 +176,7 @@ class Spawner:
         started: Callable[[int], None] | None = None,
         limits: Mapping[Path, int] | None = None,
         in_bash: bool = False,
+        core: int | None = None,
     ) -> ChildExit:
         """Run ``argv`` to its end and return its status and resource usage. ``env`` must hold MARK.
 
@@ -185,6 +186,7 @@ class Spawner:
         started: called with the process id as soon as the child runs.
         limits: size limit in bytes of files that the child prints to; a larger file ends it within about a second.
         in_bash: whether it is bash, whose own start is not part of the times.
+        core: the only core that it may use, if that is possible; None for all cores of perfflow.
 
         Raises StartError if it cannot be started, OutOfTimeError after the deadline, and KeyboardInterrupt after
         ``stop``. On KeyboardInterrupt the child and its descendants are stopped before the exception propagates.
@@ -211,6 +213,7 @@ class Spawner:
             "account": account,
             "left": left.value,
             "in_bash": in_bash,
+            "core": core,
             "announce": started is not None,
         }
         self._watchdog, self._flooded = Watchdog(self._process.pid, limits or {}), False

@@ -265,6 +265,7 @@ def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path,
             left=left,
             limits=limits,
             in_bash=invocation.in_bash and is_bash(invocation.argv),
+            core=ready.call.core if ready.call else None,
         )
     except OutOfTimeError as error:
         raise OutOfTimeFailure(str(error), timeout=True) from error

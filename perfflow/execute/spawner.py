@@ -15,11 +15,11 @@ Protocol: length-prefixed marshal messages on stdin (a socket). A request is a d
 stdout, stderr (paths or ''), piped (whether stdout is a pipe whose content this process discards), timeout, grace (s),
 mark, account (whether to read memory and queueing), left (for processes that the child leaves running: ``end`` them,
 ``name`` and end them, or ``allow`` and name them), in_bash (whether the child is a bash that reads ``bash_start.sh``,
-whose own start is then not counted) and announce (whether to send a dict with the ``pid`` as soon as the child runs).
-The answer is a dict with either ``error`` or ``status``, ``ended``, ``left`` (command lines) and ``usage``
-(the fields of ``Usage``). While a child runs, the message ``b"stop"`` ends it, and ``b"pause"`` stops its process group
-until ``b"continue"``. ``paused`` in the answer gives the seconds of the pause, which do not count towards the time
-limit.
+whose own start is then not counted), core (the only one that the child may use, or None) and announce (whether to send
+a dict with the ``pid`` as soon as the child runs). The answer is a dict with either ``error`` or ``status``, ``ended``,
+``left`` (command lines) and ``usage`` (the fields of ``Usage``). While a child runs, the message ``b"stop"`` ends it,
+and ``b"pause"`` stops its process group until ``b"continue"``. ``paused`` in the answer gives the seconds of the pause,
+which do not count towards the time limit.
 """
 
 from __future__ import annotations
@@ -113,18 +113,23 @@ def _attend(request: dict[str, Any], output: tuple[int, ...], gate: tuple[int, .
         actions = _redirections(request, output[1:], files)
         actions += [(os.POSIX_SPAWN_DUP2, number, own) for number, own in zip(gate[1:3], (_READY, _GO), strict=False)]
         floor = _high_water_mark() if request["account"] else 0
+        usable = _use_only(request["core"])
         started = time.monotonic_ns()
-        pid = os.posix_spawn(
-            request["program"],
-            request["argv"],
-            request["env"],
-            file_actions=actions,
-            # A group, not a session: the kernel creates a scheduling group (autogroup) for a session, which would count
-            # towards the child's time and delay it on a busy machine. This process has no terminal to share.
-            setpgroup=0,
-            setsigmask=(),
-            setsigdef=STANDARD_SIGNALS,
-        )
+        try:
+            pid = os.posix_spawn(
+                request["program"],
+                request["argv"],
+                request["env"],
+                file_actions=actions,
+                # A group, not a session: the kernel creates a scheduling group (autogroup) for a session, which would
+                # count towards the child's time and delay it on a busy machine. This process has no terminal to share.
+                setpgroup=0,
+                setsigmask=(),
+                setsigdef=STANDARD_SIGNALS,
+            )
+        finally:
+            if usable:
+                os.sched_setaffinity(0, usable)
     except OSError as error:
         return {"error": error.errno or 0, "text": error.strerror or str(error), "path": str(error.filename or "")}
     except ValueError as error:  # a NUL in a word, or `=` in a variable's name
@@ -135,6 +140,18 @@ def _attend(request: dict[str, Any], output: tuple[int, ...], gate: tuple[int, .
     if request["announce"]:
         send({"pid": pid})
     return _watch(pid, request, started, floor, output[0] if output else NO_PIPE, known, gate[::3])
+
+
+def _use_only(core: int | None) -> set[int]:
+    """Use only one core, as children do. Returns the cores that were usable before, empty if nothing changed."""
+    if core is None:
+        return set()
+    usable = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {core})
+    except OSError:  # the core was taken away meanwhile
+        return set()
+    return usable
 
 
 def _redirections(request: dict[str, Any], piped: tuple[int, ...], files: list[int]) -> list[tuple[Any, ...]]:

@@ -236,7 +236,7 @@ class Parsed:
 ONE_THREAD = 0.95
 # The two clocks of main_share differ by up to a tick.
 _TICK = 0.001
-_WAITED = 0.1
+WAITED = 0.1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ class Usage:
     def only_computes(self) -> bool:
         """Whether it has one thread, which waited for nothing but a core during a tenth of its CPU time at most."""
         factor = self.uncontended_factor(self.user + self.system)
-        return factor is not None and factor <= 1 + _WAITED
+        return factor is not None and factor <= 1 + WAITED
 
     def uncontended_factor(self, computed: float, elapsed: float = math.inf) -> float | None:
         """Return an upper bound of time without core waits as a multiple of CPU time, for a part of a process.

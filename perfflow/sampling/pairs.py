@@ -5,6 +5,10 @@ and a fixed ABAB order aliases with periodic noise. So each round visits all und
 coin flip decides which side of each runs first. Benchmarks of a suite that one process can measure together are one
 group with one coin, and both processes of a pair measure them in the same random order. Coins and orders depend only on
 the seed, the names and the pair number, so a resumed run continues exactly where it stopped.
+
+Benchmarks that only compute run side by side: both processes of a pair run at the same time on one core. The kernel
+gives each a few ms in turn, so what disturbs the machine disturbs both alike. If the processes run in turn, seconds lie
+between the figures of both sides.
 """
 
 from __future__ import annotations
@@ -13,8 +17,9 @@ import hashlib
 import math
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 
 from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Reading, Side
@@ -48,7 +53,8 @@ class Request:
     """One process to run: its benchmarks in their order, the side, and what its random state depends on.
 
     ``number``: the round, from 0. ``layout``: the code layout of the side, from 1; 0 is the ordinary build.
-    ``warming``: a warm-up, which shows the duration of the benchmarks, and whose readings are discarded.
+    ``warming``: a warm-up, which shows the duration of the benchmarks, and whose readings are discarded. ``core``: the
+    core on which the other side's process runs at the same time, None if both run in turn.
     """
 
     benchmarks: tuple[BenchmarkToSample, ...]
@@ -56,6 +62,7 @@ class Request:
     number: int = 0
     layout: int = 0
     warming: bool = False
+    core: int | None = None
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -73,6 +80,23 @@ class LostError(Exception):
 
 class TimeUpError(LostError):
     """The time to measure ended during the process, so the benchmarks of the request get no further ones."""
+
+
+_Taken = tuple[Reading, ...]
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """How to run both processes of a pair at the same time.
+
+    ``cores``: the cores that can be used. ``can``: returns whether a benchmark only computes, in one thread, so that
+    the other process does not change what its clocks without core waits show. ``at_once``: calls two functions at the
+    same time, and raises what one of them raises.
+    """
+
+    cores: Sequence[int]
+    can: Callable[[BenchmarkToSample], bool]
+    at_once: Callable[[Callable[[], _Taken], Callable[[], _Taken]], tuple[_Taken, _Taken]]
 
 
 @dataclass(frozen=True)
@@ -105,6 +129,8 @@ class Round:
     layout: int = 0
     together: int = 1
     """Number of benchmarks that the processes measured."""
+    side_by_side: bool = False
+    """Whether both processes ran at the same time on one core."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +173,11 @@ class PairScheduler:
         warmup: int = 1,
         clock: Callable[[], float] = time.monotonic,
         say: Callable[[str], None] = lambda _: None,
+        side_by_side: SideBySide | None = None,
     ) -> None:
+        """``side_by_side``: None if both processes of a pair always run in turn."""
         self._seed, self._warmup, self._clock, self._say = seed, warmup, clock, say
+        self._side_by_side = side_by_side
         self._last = -math.inf
         self.taken: Recalled = {}
         self.taken_few: Recalled = {}
@@ -156,6 +185,8 @@ class PairScheduler:
         """Names of the benchmarks that could not be measured."""
         self._separate: set[str] = set()
         """Names of the benchmarks that one process cannot measure together with others, or not well."""
+        self._in_turn: set[str] = set()
+        """Names of the benchmarks that failed side by side."""
         self.seconds = 0.0
         """Duration of the last process, divided by the number of its benchmarks (s)."""
         self.first_with_layouts: int | None = None
@@ -163,12 +194,16 @@ class PairScheduler:
 
     def groups(self, benchmarks: Sequence[BenchmarkToSample]) -> list[tuple[BenchmarkToSample, ...]]:
         """Return the benchmarks by process: those that are measured together, and each of the others."""
-        together: dict[Take, list[BenchmarkToSample]] = {}
+        together: dict[tuple[Take, bool], list[BenchmarkToSample]] = {}
         for item in benchmarks:
             if item.together and item.name not in self._separate:
-                together.setdefault(item.take, []).append(item)
+                together.setdefault((item.take, self._is_side_by_side(item)), []).append(item)
         grouped = {item.name for group in together.values() for item in group}
         return [*map(tuple, together.values()), *((item,) for item in benchmarks if item.name not in grouped)]
+
+    def _is_side_by_side(self, benchmark: BenchmarkToSample) -> bool:
+        how = self._side_by_side
+        return bool(how and how.cores and benchmark.name not in self._in_turn and how.can(benchmark))
 
     def separate(self, benchmarks: Sequence[BenchmarkToSample]) -> None:
         """Measure each of these benchmarks in its own process from now on."""
@@ -230,6 +265,33 @@ class PairScheduler:
             yield from self._run(replace(turn, benchmarks=tuple(left)))
 
     def _run(self, turn: Turn) -> Iterator[Round]:
+        if self._side_by_side and len(turn.order) == 2 and all(map(self._is_side_by_side, turn.benchmarks)):
+            yield from self._run_at_once(turn, self._side_by_side)
+        else:
+            yield from self._run_in_turn(turn)
+
+    def _run_at_once(self, turn: Turn, how: SideBySide) -> Iterator[Round]:
+        """Run both processes at the same time on one core. Benchmarks without a figure of both run in turn instead."""
+        began, found, take = self._clock(), _Found(), turn.benchmarks[0].take
+        core = how.cores[_digest(f"{self._seed}\0core\0{turn.number}") % len(how.cores)]
+        requests = [Request(turn.benchmarks, side, turn.number, turn.layout, core=core) for side in turn.order]
+        first, second = (partial(take, request) for request in requests)
+        try:
+            for request, readings in zip(requests, how.at_once(first, second), strict=True):
+                found.add(request, readings)
+        except TimeUpError:
+            self.lost.update(item.name for item in turn.benchmarks)
+            return
+        except LostError:
+            pass
+        self._last = self._clock()
+        self.seconds = (self._last - began) / len(turn.benchmarks)
+        missing = yield from self._rounds(turn, found, self._last - began, side_by_side=True)
+        self._in_turn.update(item.name for item in missing)
+        if missing:
+            yield from self._run_in_turn(replace(turn, benchmarks=tuple(missing)))
+
+    def _run_in_turn(self, turn: Turn) -> Iterator[Round]:
         order, began, found = turn.order, self._clock(), _Found()
         if self._warmup and not turn.single and began - self._last > IDLE:
             # Run the first side twice, since its first process runs cold; the second reading replaces the first.
@@ -248,6 +310,19 @@ class PairScheduler:
             self.seconds = (self._last - started) / len(turn.benchmarks)
             found.add(request, readings)
         whole = 0.0 if turn.single and turn.layout else self._last - began
+        missing = yield from self._rounds(turn, found, whole)
+        if len(turn.benchmarks) == 1:
+            self.lost.update(item.name for item in missing)
+        elif missing:
+            yield from self._run_each(missing, turn)
+
+    def _rounds(
+        self, turn: Turn, found: _Found, whole: float, *, side_by_side: bool = False
+    ) -> Generator[Round, None, list[BenchmarkToSample]]:
+        """Yield the round of each benchmark that was found on all sides, and return the others.
+
+        whole: duration of all processes (s).
+        """
         missing = []
         for item in turn.benchmarks:
             sides = {
@@ -267,11 +342,9 @@ class PairScheduler:
                 seconds=seconds,
                 layout=turn.layout,
                 together=len(turn.benchmarks),
+                side_by_side=side_by_side,
             )
-        if len(turn.benchmarks) == 1:
-            self.lost.update(item.name for item in missing)
-        elif missing:
-            yield from self._run_each(missing, turn)
+        return missing
 
     def _run_each(self, missing: Sequence[BenchmarkToSample], turn: Turn) -> Iterator[Round]:
         """Run each benchmark without a figure alone, so that a failure is attributed to the benchmark that fails.
@@ -279,7 +352,7 @@ class PairScheduler:
         If none of them fails alone, they disturb each other, and are no longer measured together.
         """
         for item in missing:
-            yield from self._run(replace(turn, benchmarks=(item,)))
+            yield from self._run_in_turn(replace(turn, benchmarks=(item,)))
         if self.lost.isdisjoint(item.name for item in missing):
             self.separate(missing)
             for item in missing:

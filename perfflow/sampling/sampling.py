@@ -349,6 +349,8 @@ class Sampling:
             event["many"] = True
         if item.together > 1:
             event["together"] = item.together
+        if item.side_by_side:
+            event["side_by_side"] = True
         if self._confirmation:
             event["confirmation"] = self._confirmation
         if item.seconds:

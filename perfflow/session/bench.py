@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -51,6 +52,7 @@ from perfflow.sampling.pairs import (
     PairScheduler,
     Request,
     SamplingProgress,
+    SideBySide,
     Take,
     TimeUpError,
 )
@@ -163,12 +165,22 @@ class Bench:
         )
         self.sampling = Sampling(
             self.planned.id,
-            PairScheduler(seed, warmup=self._warmup, say=self._say),
+            PairScheduler(seed, warmup=self._warmup, say=self._say, side_by_side=self._side_by_side()),
             stop_rule,
             self.session.folder.append,
             self.warnings,
             lambda taken: self.session.progress.sampled(self.planned, self._shown(taken)),
         )
+
+    def _side_by_side(self) -> SideBySide | None:
+        """Return how to run both processes of a pair at the same time; None if both sides run in one tree.
+
+        In one tree, they could write the same files.
+        """
+        if not self.compares_trees or self.deterministic or self.counted:
+            return None
+        cores = sorted(os.sched_getaffinity(0))
+        return SideBySide(cores, lambda item: self._clock.computes(item.own_id), self.session.at_once)
 
     def _shown(self, taken: SamplingProgress) -> SamplingProgress:
         """Return the sample with secrets masked: in `perfflow compare`, a benchmark's name is its command."""
@@ -402,6 +414,8 @@ class Bench:
                     before = written(self.session.parsed_file(self.planned, side)) if self._parse else None
                     prepared = self._with_random_state(self.prepared(side, count, request.ids), request)
                     prepared = prepared if request.warming else self._clock.timed(prepared)
+                    if prepared.call and request.core is not None:
+                        prepared = replace(prepared, call=replace(prepared.call, core=request.core))
                     read = self.unread.with_reader(prepared) if request.warming else None
                     checked = self._own_code.checked(read or prepared) if request.warming else nullcontext(prepared)
                     with checked as started:
@@ -440,14 +454,16 @@ class Bench:
             readings = read_figures(self._parse, folder / "stdout", prepared.cwd, before, left)
         if ids:
             readings = tuple(reading for reading in readings if reading.benchmark in ids)
-            if len(ids) == 1 and not readings:
+            if request.core is not None:
+                readings = tuple(_without_core_waits(readings))
+            elif len(ids) == 1 and not readings:
                 raise Failure(f"the suite lists {ids[0]!r} but does not report it when it runs alone")
         if request.warming:
             for own_id in ids or ("",):
                 own = (item for item in readings if not ids or item.benchmark == own_id)
                 self.paces.notice(benchmark_name(self.planned, own_id), own)
-        # A benchmark that fails among others runs alone next, and is judged by that.
-        for name, reason in invoked.parsed.failed.items() if len(ids) < 2 else ():
+        # A benchmark that fails among others, or side by side, runs alone next, and is judged by that.
+        for name, reason in invoked.parsed.failed.items() if len(ids) < 2 and request.core is None else ():
             log = folder / prepared.side.value / "stderr"
             failure = Failure(f"{self.session.where(prepared.side)}{reason}", log=log)
             self.failures.setdefault(benchmark_name(self.planned, name), failure)
@@ -460,7 +476,7 @@ class Bench:
         """Name the side and code layout in the failure. Raises LostError if other benchmarks can still be measured."""
         layout = f"with code layout {request.layout}: " if request.layout else ""
         failure.reason = f"{self.session.where(request.side)}{layout}{failure.reason}"
-        if len(request.ids) == 1:
+        if len(request.ids) == 1 and request.core is None:
             self.failures[benchmark_name(self._source, request.ids[0])] = failure
         if request.ids:
             raise LostError from failure
@@ -520,6 +536,18 @@ class Bench:
             except Failure as failure:
                 failure.reason = f"{self.session.where(side)}{failure.reason}"
                 raise
+
+
+def _without_core_waits(readings: Sequence[Reading]) -> Iterator[Reading]:
+    """Yield the readings of a process that shared a core: its elapsed times without the turns of the other process.
+
+    Benchmarks of which these are not known are left out.
+    """
+    known = {item.benchmark: item for item in readings if item.metric == "uncontended"}
+    for item in readings:
+        own = known.get(item.benchmark)
+        if own:
+            yield replace(own, metric="time", at_most=False) if item.metric == "time" else item
 
 
 def hostility(session: RunSession) -> list[str]:

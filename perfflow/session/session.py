@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from perfflow.execute import invoke
 from perfflow.execute.child import Spawner
@@ -59,6 +60,7 @@ class TreeWork(Protocol):
         """Release the trees for other runs."""
 
 
+T = TypeVar("T")
 _TREES = {Side.BASELINE: "base", Side.CANDIDATE: "head"}
 
 
@@ -154,6 +156,20 @@ class RunSession:
         if stopped:
             raise KeyboardInterrupt
         return fresh
+
+    def at_once(self, first: Callable[[], T], second: Callable[[], T]) -> tuple[T, T]:
+        """Call two functions that start processes at the same time. Raises what one of them raises, after both end."""
+        if not hasattr(self._local, "beside"):
+            self._local.beside = ThreadPoolExecutor(1)
+        future = self._local.beside.submit(first)
+        try:
+            done = second()
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        finally:
+            wait([future])
+        return future.result(), done
 
     def check_noise(self) -> bool:
         """Check the noise of the machine and record it, once, while holding the machine. Return whether it checked."""

@@ -1,4 +1,4 @@
-"""Decide whether the benchmarks of a suite are timed by CPU time, and compile the libraries that replace a clock."""
+"""Find the benchmarks of a suite that only compute, and compile the libraries that replace a clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from perfflow.execute.child import StartError
 from perfflow.execute.invoke import Invoked
 from perfflow.execute.prepare import Ready
-from perfflow.model.readings import Side
+from perfflow.model.readings import WAITED, Side
 from perfflow.session.session import RunSession
 from perfflow.tools import adapter
 
@@ -32,8 +32,8 @@ def compiled(session: RunSession, step_id: str, name: str, prepared: Ready) -> P
 class SuiteClock:
     """Lets a suite time by CPU time the benchmarks that only compute in one thread, on both sides.
 
-    The warm-up runs, which use the ordinary clock, show this. CPU time of the thread would not contain the waiting and
-    the other threads of any other benchmark.
+    The warm-up runs, which use the ordinary clock and have the machine alone, show this. CPU time of the thread would
+    not contain the waiting and the other threads of any other benchmark.
     """
 
     def __init__(self, session: RunSession) -> None:
@@ -42,11 +42,18 @@ class SuiteClock:
 
     def note_warm_up(self, prepared: Ready, invoked: Invoked) -> None:
         """Note whether the benchmarks of a warm-up run only computed."""
-        usage = invoked.usage
         # Of several processes, the usage of the first one is known.
-        computes = usage.only_computes and len(prepared.invocations()) == 1
+        process = invoked.usage.only_computes and len(prepared.invocations()) == 1
+        found = {(item.benchmark, item.metric): item for item in invoked.parsed.readings}
         for name in (prepared.call and prepared.call.chosen) or _WHOLE:
-            self._computes[prepared.side, name] = computes and self._computes.get((prepared.side, name), True)
+            cpu, own = found.get((name, "cpu")), found.get((name, "uncontended"))
+            # The suite's own figures of a benchmark say more than those of the process.
+            known = own.value <= cpu.value * (1 + WAITED) if cpu and own and not own.at_most else process
+            self._computes[prepared.side, name] = known and self._computes.get((prepared.side, name), True)
+
+    def computes(self, name: str) -> bool:
+        """Return whether a benchmark, by its id in the suite, was seen on both sides and only computed."""
+        return all(self._computes.get((side, name)) for side in Side)
 
     def timed(self, prepared: Ready) -> Ready:
         """Return the call with the clock of CPU time, if all its benchmarks only compute."""

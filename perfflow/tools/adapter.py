@@ -138,6 +138,8 @@ class Call(Generic[Options_co]):
     ``cpu_clock``: the library of tools/drivers/cpu_clock.c, to preload for measuring; None if the benchmarks may have
     threads or wait, or if it cannot be compiled.
     ``harness``: a regular expression for functions of the harness that the command runs, '' if there is none.
+    ``core``: the core on which the other side's process runs at the same time, None if the call has the machine alone.
+    Elapsed times then contain the other side's turns; only times without core waits mean anything.
     """
 
     options: Options_co
@@ -157,6 +159,7 @@ class Call(Generic[Options_co]):
     harness: str = ""
     clock: Path | None = None
     cpu_clock: Path | None = None
+    core: int | None = None
 
     @property
     def only(self) -> str:

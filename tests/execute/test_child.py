@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -109,6 +110,16 @@ def test_streams_arguments_folder_and_environment_arrive_as_they_are(keeper: Spa
     keeper.run([*python(text), *words], env=env(WORD="a\nb"), cwd=tmp_path, stdout=out, stderr=err)
     assert out.read_text() == f"{words} {tmp_path} a\nb ''\n"
     assert err.read_text() == "oops\n"
+
+
+def test_a_child_is_kept_to_one_core_and_the_next_one_is_not(keeper: Spawner, tmp_path: Path) -> None:
+    usable = os.sched_getaffinity(0)
+    text = "import os; print(sorted(os.sched_getaffinity(0)))"
+    # The last core does not exist, so the child uses all of them.
+    for core, expected in ((max(usable), {max(usable)}), (None, usable), (9999, usable)):
+        out = tmp_path / "out"
+        keeper.run(python(text), env=env(), cwd=tmp_path, stdout=out, core=core)
+        assert json.loads(out.read_text()) == sorted(expected)
 
 
 def test_a_child_starts_with_default_signals_in_a_process_group_of_its_own(keeper: Spawner, tmp_path: Path) -> None:

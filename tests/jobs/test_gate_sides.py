@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
+from perfflow.sampling import sampling
 from perfflow.session import bench
 from perfflow.store.run_folder import reopen
 from tests.repositories import git
@@ -138,6 +140,25 @@ def test_the_benchmarks_of_a_file_that_only_head_has_are_new(tree: Project) -> N
     assert decisions["test_b.py::test_b"] == "new", result.reasons
     assert decisions["test_a.py::test_a"] not in ("new", None)
     assert not [reason for reason in result.reasons if reason.startswith("step ")]
+
+
+def test_benchmarks_that_only_compute_run_side_by_side_and_those_that_wait_in_turn(
+    tree: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However slow the machine is, they are measured in pairs.
+    monkeypatch.setattr(sampling, "EXPENSIVE", math.inf)
+    monkeypatch.setattr(sampling, "FIRST_ANALYSIS", 0.01)
+    text = SQUARES.format(name="sum") + "def test_wait(benchmark):\n    benchmark(__import__('time').sleep, 0.002)\n"
+    commit(tree, {"test_a.py": text})
+    topic(tree, {"test_a.py": text.replace("2000", "2001")})
+    result = tree.run(flow(SUITE_OF.format(python=sys.executable, other="test_a.py")), base="main")
+    ways: dict[str, set[bool]] = {}
+    for event in (event for event in tree.events() if event["event"] == "sample"):
+        ways.setdefault(event["candidate"][0]["benchmark"], set()).add(event.get("side_by_side", False))
+        found = {reading["metric"]: reading["value"] for reading in event["candidate"]}
+        # Elapsed time contains no turn of the other process.
+        assert not event.get("side_by_side") or found["time"] == found["uncontended"]
+    assert ways == {"test_a.py::test_sum": {True}, "test_a.py::test_wait": {False}}, result.reasons
 
 
 def test_a_file_that_neither_tree_has_is_an_error(tree: Project) -> None:

@@ -18,6 +18,7 @@ from perfflow.sampling.pairs import (
     PairScheduler,
     Request,
     Round,
+    SideBySide,
     TimeUpError,
     Turn,
     coin,
@@ -316,3 +317,81 @@ def test_benchmarks_that_were_recalled_are_not_measured_again(clock: Clock) -> N
     found = run(suite.scheduler, suite.scheduler.round(suite.benchmarks, 0))
     assert {item.benchmark.name: item.recalled for item in found} == {"a": False, "b": True, "c": False, "d": False}
     assert not any("b" in names for names, *_ in suite.requests)
+
+
+def side_by_side(can: Iterable[str] = "abc", cores: tuple[int, ...] = (2, 5)) -> SideBySide:
+    """Run what is to run at the same time one after the other."""
+    names = set(can)
+    return SideBySide(cores, lambda item: item.name in names, lambda first, second: (first(), second()))
+
+
+@dataclass(eq=False)
+class Requests:
+    """Takes a figure of each benchmark of a request, or fails with ``fails`` when two sides run at once."""
+
+    fails: type[LostError] | None = None
+    without: str = ""
+    """A benchmark that has no figure when both sides run at the same time."""
+    seen: list[Request] = field(default_factory=list)
+
+    def __call__(self, request: Request) -> tuple[Reading, ...]:
+        self.seen.append(request)
+        if self.fails and request.core is not None:
+            raise self.fails
+        left = [item.name for item in request.benchmarks if request.core is None or item.name != self.without]
+        return tuple(Reading("time", 1.0, name) for name in left)
+
+
+def suite(take: Requests, names: str = "abc") -> list[BenchmarkToSample]:
+    return [BenchmarkToSample(name, (BASELINE, CANDIDATE), take, own_id=name, together=1.0) for name in names]
+
+
+def test_benchmarks_that_compute_run_side_by_side_on_a_random_core_and_the_others_in_turn() -> None:
+    take = Requests()
+    scheduler = PairScheduler(7, warmup=0, side_by_side=side_by_side("ab"))
+    found = [item for number in range(20) for item in run(scheduler, scheduler.round(suite(take), number))]
+    assert {item.benchmark.name: item.side_by_side for item in found} == {"a": True, "b": True, "c": False}
+    assert len(found) == 60
+    cores = set()
+    for number in range(20):
+        both = [one for one in take.seen if one.number == number and len(one.benchmarks) == 2]
+        # Both processes of a pair have the same core, and the coin decides which one starts first.
+        assert {one.side for one in both} == {BASELINE, CANDIDATE}
+        assert len({one.core for one in both}) == 1
+        assert (both[0].side is CANDIDATE) == coin(7, "", number)
+        cores.add(both[0].core)
+        assert [one.core for one in take.seen if one.number == number and len(one.benchmarks) == 1] == [None, None]
+    assert cores == {2, 5}
+
+
+def test_warm_ups_and_single_runs_have_the_machine_alone() -> None:
+    take = Requests()
+    scheduler = PairScheduler(7, side_by_side=side_by_side())
+    (group,) = scheduler.groups(suite(take))
+    run(scheduler, scheduler.warm_ups(group))
+    run(scheduler, scheduler.random_block(group[0]))
+    assert {request.core for request in take.seen} == {None}
+
+
+def test_what_fails_or_has_no_figure_side_by_side_runs_in_turn_from_then_on() -> None:
+    for take, alone in ((Requests(LostError), "abc"), (Requests(without="b"), "b")):
+        scheduler = PairScheduler(7, warmup=0, side_by_side=side_by_side())
+        first, second = (run(scheduler, scheduler.round(suite(take), number)) for number in range(2))
+        for found in (first, second):
+            assert {item.benchmark.name for item in found if not item.side_by_side} == set(alone)
+            assert sorted(item.benchmark.name for item in found) == ["a", "b", "c"]
+        assert not scheduler.lost
+        assert sum(request.core is not None for request in take.seen) == (1 if take.fails else 4)
+
+
+def test_time_that_ends_side_by_side_ends_the_benchmarks() -> None:
+    take = Requests(TimeUpError)
+    scheduler = PairScheduler(7, warmup=0, side_by_side=side_by_side())
+    assert run(scheduler, scheduler.round(suite(take), 0)) == []
+    assert scheduler.lost == {"a", "b", "c"}
+
+
+def test_without_a_usable_core_nothing_runs_side_by_side() -> None:
+    take = Requests()
+    scheduler = PairScheduler(7, warmup=0, side_by_side=side_by_side(cores=()))
+    assert not any(item.side_by_side for item in run(scheduler, scheduler.round(suite(take), 0)))

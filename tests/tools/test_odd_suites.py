@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,16 @@ def test_google_benchmark_tells_waiting_for_a_core_from_other_waiting(
     (tmp_path / "google-benchmark.json").write_text(json.dumps(_runs(run)))
     values = values_of(tool("google-benchmark").parse(call_of("google-benchmark", tmp_path, "/bin/x"), usage))
     assert values.get("uncontended") == (uncontended and pytest.approx(uncontended))
+
+
+@pytest.mark.parametrize(("name", "known"), [("b", True), ("b/real_time", False), ("b/manual_time/threads:1", False)])
+def test_rates_of_google_benchmark_by_real_time_are_unknown_while_two_share_a_core(
+    name: str, known: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "google-benchmark.json").write_text(json.dumps(_runs({"name": name, "iterations": 2_000_000})))
+    call = replace(call_of("google-benchmark", tmp_path, "/bin/x"), core=0)
+    usage = Usage(10.1, 2.0, 0.0, queued=8.0, main_cpu=2.0)
+    assert ("uncontended" in values_of(tool("google-benchmark").parse(call, usage))) == known
 
 
 def test_google_benchmark_aggregates_of_a_library_that_tells_them_by_name_alone(tmp_path: Path) -> None:

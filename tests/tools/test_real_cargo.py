@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.readings import BATCH, Reading
+from perfflow.model.readings import BATCH, Reading, Usage
 from perfflow.tools.adapter import Call, Effort
 from perfflow.tools.pacing import Pace
 from tests.session.project import Project
@@ -89,6 +89,23 @@ def test_criterion_and_libtest_by_cpu_time(crate: Path, tmp_path: Path, cpu_cloc
     overhead = found[CONDUCTOR[0], "time"]
     assert found[CONDUCTOR[0], "throughput"].value == pytest.approx(4096 / overhead.value, rel=0.01)
     assert found["mixes", "throughput"].value == pytest.approx(800 / found["mixes", "time"].value, rel=0.1)
+
+
+def test_elapsed_time_of_criterion_without_the_turns_of_another_process(
+    crate: Path, tmp_path: Path, cpu_clock_library: Path
+) -> None:
+    call = replace(_built(crate, tmp_path, bench="conductor"), cpu_clock=cpu_clock_library, core=0)
+    _measured(call)
+    # Of 10 s it waited 5.9 s for the core, and 0.1 s for something else, perhaps all in one benchmark.
+    parsed = tool("cargo-bench").parse(call, Usage(10.0, 4.0, 0.0, queued=5.9, main_cpu=4.0))
+    found = {(item.benchmark, item.metric): item for item in parsed.readings}
+    for name in CONDUCTOR:
+        cpu, time, bound = (found[name, clock] for clock in ("cpu", "time", "uncontended"))
+        assert bound.at_most
+        assert bound.value == pytest.approx(time.value, rel=1e-6)
+        assert cpu.value <= time.value <= cpu.value * (1 + 0.1 * len(CONDUCTOR) / 4) * (1 + 1e-6)
+    throughput = found[CONDUCTOR[0], "throughput"]
+    assert throughput.value == pytest.approx(4096 / found[CONDUCTOR[0], "time"].value, rel=0.01)
 
 
 def test_odd_names_run_alone(crate: Path, tmp_path: Path) -> None:

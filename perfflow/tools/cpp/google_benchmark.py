@@ -33,7 +33,8 @@ _TOGETHER = 0.02
 _SPECIAL = re.compile(r"[.\[\\()*+?{|^$]")
 # Seconds, less than a third of a clock cycle: the loop was optimized away.
 _OPTIMIZED_AWAY = 1e-10
-
+# Parts of the names of benchmarks that are timed by another clock than CPU time.
+_BY_REAL_TIME = frozenset({"real_time", "manual_time"})
 
 # Iterations in all batches -> the factor between batches, and their number.
 _BATCHES: Mapping[int, tuple[int, int]] = {3: (2, 2), 13: (12, 2), 7: (2, 3), 157: (12, 3)}
@@ -113,17 +114,23 @@ def parse(call: Call, usage: Usage) -> Parsed:
     empty = ", ".join(sorted(name for name, least in times.items() if least < _OPTIMIZED_AWAY))[:200]
     warnings = (f"the compiler optimized away {empty}: use benchmark::DoNotOptimize",) if empty else ()
     parsed = found.parsed(*warnings, single=True)
-    return replace(parsed, readings=(*parsed.readings, *_uncontended(found, output.seconds(), usage)))
+    return replace(parsed, readings=(*parsed.readings, *_uncontended(call, found, output.seconds(), usage)))
 
 
-def _uncontended(found: ResultSet, seconds: Mapping[str, tuple[float, float]], usage: Usage) -> Iterator[Reading]:
+def _uncontended(
+    call: Call, found: ResultSet, seconds: Mapping[str, tuple[float, float]], usage: Usage
+) -> Iterator[Reading]:
     """Yield an upper bound of the time without core waits of each benchmark, if the program has one thread.
+
+    If another process shares the core, there is none for benchmarks whose rates are per second of real time.
 
     The library does not measure how long a benchmark waited for a core, but it is known of the process. ``seconds``:
     CPU time and wall time of all iterations of a benchmark.
     """
     for (name, metric), values in found.benchmarks.items():
-        factor = usage.uncontended_factor(*seconds.get(name, (0.0, 0.0))) if metric == "cpu" else None
+        is_shared = call.core is not None and not _BY_REAL_TIME.isdisjoint(name.split("/"))
+        known = metric == "cpu" and not is_shared
+        factor = usage.uncontended_factor(*seconds.get(name, (0.0, 0.0))) if known else None
         if factor:
             yield replace(reading_of_process("uncontended", [value * factor for value in values], name), at_most=True)
 

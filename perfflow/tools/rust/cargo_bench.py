@@ -279,10 +279,10 @@ def parse(call: Call, usage: Usage) -> Parsed:
                 ignored = frozenset(tool_files.clean_name(found["name"]) for found in _IGNORED.finditer(text))
             found = libtest_readings(text) if bench.harness == _LIBTEST else divan_readings(text)
             medians = _named(call, bench, found, ignored)
-            readings += _of_both_clocks(medians, clock, known) if clock else medians
+            readings += _of_both_clocks(call, medians, clock, known) if clock else medians
         else:
             home = _criterion_folder(call, number)
-            readings += _named(call, bench, _criterion_readings(call, home, warnings, clock))
+            readings += _named(call, bench, _criterion_readings(call, home, warnings, clock, known))
     names = [(reading.benchmark, reading.metric) for reading in readings]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[0]!r}")
@@ -291,19 +291,24 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(tuple(readings), warnings=tuple(warnings))
 
 
-def _of_both_clocks(medians: Sequence[Reading], clock: ClockLog, usage: Usage) -> Iterator[Reading]:
+def _of_both_clocks(call: Call, medians: Sequence[Reading], clock: ClockLog, usage: Usage) -> Iterator[Reading]:
     """Yield figures that were timed by CPU time, and those by elapsed time, which differs by the factor of the log."""
-    benchmarks = len({reading.benchmark for reading in medians})
-    computed = (usage.user + usage.system) / max(1, benchmarks)
-    factor = usage.uncontended_factor(computed, computed * clock.factor)
+    factor = _uncontended_factor(clock, usage, len({reading.benchmark for reading in medians}))
+    elapsed = factor if call.core is not None and factor else clock.factor
     for reading in medians:
         if reading.metric == "time":
             yield replace(reading, metric="cpu")
             if factor:
                 yield replace(reading, metric="uncontended", value=reading.value * factor, at_most=True)
-            yield replace(reading, value=reading.value * clock.factor)
+            yield replace(reading, value=reading.value * elapsed)
         else:
-            yield replace(reading, value=reading.value / clock.factor)
+            yield replace(reading, value=reading.value / elapsed)
+
+
+def _uncontended_factor(clock: ClockLog, usage: Usage, benchmarks: int) -> float | None:
+    """Return an upper bound of a benchmark's time without core waits as a multiple of its CPU time, None if unknown."""
+    computed = (usage.user + usage.system) / max(1, benchmarks)
+    return usage.uncontended_factor(computed, computed * clock.factor)
 
 
 def listing(call: Call) -> Invocation:
@@ -311,11 +316,14 @@ def listing(call: Call) -> Invocation:
     return Invocation((*_LISTER, str(call.place)))
 
 
-def _criterion_readings(call: Call, home: Path, warnings: dict[str, None], clock: ClockLog | None) -> Iterator[Reading]:
+def _criterion_readings(
+    call: Call, home: Path, warnings: dict[str, None], clock: ClockLog | None, usage: Usage
+) -> Iterator[Reading]:
     # criterion writes sample.json first, so an interrupted benchmark has no benchmark.json.
     places = sorted({path.parent for path in home.rglob(f"new/{criterion_files.ABOUT}")})
     if not places:
         raise _no_result(call, "no benchmark left a result")
+    factor = _uncontended_factor(clock, usage, len(places)) if clock else None
     is_told = call.effort is Effort.BRIEF and call.pace and _brief(call) != _QUICK
     for place in places:
         found = criterion_files.read(place)
@@ -324,7 +332,12 @@ def _criterion_readings(call: Call, home: Path, warnings: dict[str, None], clock
         if is_told and taken != wanted:
             text = f"sets its own sample_size, so a process takes {taken} samples instead of {wanted}"
             warnings[f"{tool_files.clean_name(found.name)[:80]} {text}"] = None
-        for metric, values in found.series(clock.elapsed(found.nanoseconds) if clock else ()):
+        elapsed: Sequence[float] = clock.elapsed(found.nanoseconds) if clock else ()
+        if factor:
+            cpu = reading_of_process("uncontended", [value * factor for value in found.seconds], name, found.batch)
+            yield replace(cpu, at_most=True)
+            elapsed = [value * factor for value in found.nanoseconds] if call.core is not None else elapsed
+        for metric, values in found.series(elapsed):
             yield reading_of_process(metric, values, name, found.batch)
 
 
