@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from perfflow.model.plain_data import from_json
 from perfflow.tools.adapter import TRACE, Call
@@ -14,6 +18,9 @@ from perfflow.unchanged.model import Trace
 
 DRIVERS = Path(pytest_benchmark.__file__).with_name("drivers")
 _MOST_READ = 256 * 2**20
+_LISTS = frozenset({"vars", "dir", "globals", "__dict__", "getmembers", "__subclasses__"})
+"""Names in code that may go through all definitions."""
+_FIELDS = tuple(field.name for field in fields(Trace))
 
 
 def write_settings(call: Call, own: Sequence[Path]) -> None:
@@ -35,22 +42,55 @@ def read_traces(folder: Path) -> dict[str, Trace]:
     for path in sorted(folder.glob("[0-9]*.json")):
         try:
             content = json.loads(read(path, _MOST_READ))
-            common = from_json(Trace, content["common"])
-            found |= {name: _joined(common, from_json(Trace, own)) for name, own in content["benchmarks"].items()}
+            common = content["common"]
+            found |= {name: _joined(common, own) for name, own in content["benchmarks"].items()}
         except (OSError, ValueError, TypeError, AttributeError, KeyError):
             continue
     return found
 
 
-def _joined(common: Trace, own: Trace) -> Trace:
+def _joined(before: Mapping[str, Any], record: Mapping[str, Any]) -> Trace:
     """Return the trace of a benchmark with what ran before the first one of its process."""
+    common, own = (from_json(Trace, {name: part[name] for name in _FIELDS}) for part in (before, record))
+    definitions = {**before["definitions"], **record["definitions"]}
+    named = {of: {*names, *record["named"][of]} for of, names in before["named"].items()}
+    used = dict(used_definitions(definitions, named))
     return Trace(
         {**common.loaded, **own.loaded},
         {**common.inputs, **own.inputs},
-        dict(_united(common.functions, own.functions)),
+        dict(_united(common.functions, own.functions, used)),
         tuple(dict.fromkeys([*common.unseen, *own.unseen])),
         tuple(dict.fromkeys([*common.unknown, *own.unknown])),
     )
+
+
+def used_definitions(
+    definitions: Mapping[str, Any], named: Mapping[str, AbstractSet[str]]
+) -> Iterator[tuple[str, tuple[str]]]:
+    """Yield the digests of the definitions of modules and classes that something names, by their keys.
+
+    Libraries name methods of objects that they get, but what a module defines only by its text. Nobody but the tree
+    names what a module imports. ``named``: as in the record. What a named definition names counts as well.
+    """
+    tree = set(named["tree"])
+    texts = tree | named["texts"]
+    by_kind = {"import": tree, "module": texts, "class": texts | named["libraries"]}
+    left = dict(definitions)
+
+    def is_used(key: str) -> bool:
+        return not tree.isdisjoint(_LISTS) or _is_named(re.split("[:.]", key)[-1], by_kind[left[key]["of"]])
+
+    while found := [key for key in left if is_used(key)]:
+        for key in found:
+            about = left.pop(key)
+            for names in by_kind.values():
+                names.update(about["uses"])
+            yield key, (about["digest"],)
+
+
+def _is_named(name: str, named: AbstractSet[str]) -> bool:
+    cuts = range(1, len(name) + 1)
+    return name in named or any(f"{name[:at]}*" in named or f"*{name[-at:]}" in named for at in cuts)
 
 
 def _united(*parts: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:

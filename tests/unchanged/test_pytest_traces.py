@@ -49,18 +49,26 @@ def run():
     calls.append(1)
     return rare() if len(calls) > 5 else 1
 """
+VISITOR = """
+def run():
+    return getattr(A(), "visit_" + "a")()
+
+class A:
+    def visit_a(self):
+        return 1
+"""
 MODULES: Mapping[str, tuple[str, str, str]] = {
     "equal": (SAME, SAME, "files"),
     "comment": (COMMENTED.format("One"), "# more\n\n" + COMMENTED.format("Two"), "code"),
     "unused_body": (f"{SAME}\ndef other():\n    return 1\n", f"{SAME}\ndef other():\n    return 2\n", "code"),
     "constant": (SAME, SAME.replace("1", "2"), "constant.py:run"),
-    "default": ("def run(n=1):\n    return n\n", "def run(n=2):\n    return n\n", "default.py:<module>"),
+    "default": ("def run(n=1):\n    return n\n", "def run(n=2):\n    return n\n", "default.py:run"),
     "attribute": (
         "class A:\n    n = 1\ndef run():\n    return A.n\n",
         "class A:\n    n = 2\ndef run():\n    return A.n\n",
         "attribute.py:A",
     ),
-    "value": ("N = 1\ndef run():\n    return N\n", "N = 2\ndef run():\n    return N\n", "value.py:<module>"),
+    "value": ("N = 1\ndef run():\n    return N\n", "N = 2\ndef run():\n    return N\n", "value.py:N"),
     "wrapped": (
         "def twice(f):\n    return f\n\n@twice\ndef run():\n    return 1\n",
         "def twice(f):\n    return lambda: f()\n\n@twice\ndef run():\n    return 1\n",
@@ -88,6 +96,12 @@ MODULES: Mapping[str, tuple[str, str, str]] = {
         "numba compiles functions",
     ),
     "later": (LATER, f"{LATER}# more\n", "later iterations run further functions: rare"),
+    "added": (
+        SAME,
+        f"import zipfile\nfrom os import extsep\nMORE = [1, 'x']\n{SAME}def more(n: int = 1):\n    pass\n",
+        "code",
+    ),
+    "put_together": (VISITOR, VISITOR + "\n    def visit_b(self):\n        pass\n", "put_together.py:A.visit_b"),
     "docs": (
         'def run():\n    "One."\n    return run.__doc__\n',
         'def run():\n    "Two."\n    return run.__doc__\n',

@@ -5,6 +5,9 @@ follows the process until it ends, and its forked children, each of which keeps 
 ``sys.monitoring``, before Python 3.12 by a profile function; files, listings, processes and connections by audit
 events; and look-ups by functions around those of ``os``. What it cannot see is named in the record.
 
+The body of a module or class is code as well. Its statements that only give a value to a name, such as a function, a
+constant or an import, are definitions of their own, so that those which nothing names can be left out.
+
 SETTINGS is a JSON object: ``own`` are folders of the tree, ``shared`` are folders inside them that do not belong to it.
 
 The measured interpreter runs this file, so it uses only the standard library, and nothing newer than Python 3.8.
@@ -14,9 +17,11 @@ The measured interpreter runs this file, so it uses only the standard library, a
 
 from __future__ import annotations
 
+import bisect
 import dis
 import hashlib
 import os
+import re
 import stat
 import sys
 import sysconfig
@@ -34,6 +39,37 @@ _LOADERS = ("<frozen importlib", "<frozen zipimport", "<frozen runpy", "importli
 _READERS = ("pathlib", "io.py", "codecs.py", "tokenize.py", "_io")
 # Values that follow from the positions of statements and from the bodies of functions; they are set in class bodies.
 _OF_POSITIONS = {"__doc__", "__firstlineno__", "__static_attributes__"}
+# In the body of a module or class, instructions that only make a value.
+_PURE = {
+    *("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_NAME", "LOAD_ATTR", "BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_MAP"),
+    *("BUILD_CONST_KEY_MAP", "BUILD_STRING", "LIST_EXTEND", "SET_UPDATE", "BINARY_SUBSCR", "MAKE_FUNCTION"),
+    *("SET_FUNCTION_ATTRIBUTE", "IMPORT_FROM"),
+}
+_SILENT = {"CACHE", "EXTENDED_ARG", "NOP", "RESUME", "SETUP_ANNOTATIONS"}
+_CALLS = {"PRECALL", "CALL", "CALL_FUNCTION"}
+# Decorators that do not call the function.
+_PLAIN_DECORATORS = {"property", "staticmethod", "classmethod"}
+# Names with double underscores that Python itself does not look up.
+_PLAIN_DUNDERS = {"__all__", "__version__", "__author__", "__license__"}
+# Methods that built-in functions call, so that no code names them.
+_CALLED_FROM_C = {
+    *("keys", "items", "read", "readline", "readinto", "write", "flush", "close", "fileno", "seek", "tell", "mode"),
+    *(
+        "send",
+        "throw",
+        "mro",
+        "find_spec",
+        "exec_module",
+        "create_module",
+        "default",
+        "persistent_id",
+        "dispatch_table",
+    ),
+}
+_STORES = {"STORE_NAME", "IMPORT_NAME"}
+# Texts that may be put together with others to a name.
+_BEGINNING = re.compile("[A-Za-z][A-Za-z0-9_]+_")
+_END = re.compile("_[A-Za-z0-9_]+")
 _OPTIMIZED = 0x1
 _DOCUMENTED = 0x4000000
 _WRITES = os.O_WRONLY | os.O_RDWR
@@ -67,7 +103,7 @@ class Recorder:
         self.kept: set[str] = set()
         self.unseen: dict[str, None] = {}
         self.unknown: dict[str, None] = {}
-        self._digests: dict[int, tuple[str, str]] = {}
+        self._definitions: dict[str, dict[str, Any]] = {}
         self._places: dict[str, str] = {}
         self._local = threading.local()
         self._paused = False
@@ -110,17 +146,43 @@ class Recorder:
             self._paused = False
 
     def record(self) -> dict[str, Any]:
-        """Return the record as plain data, and record no more."""
+        """Return the record as plain data, and record no more.
+
+        ``definitions`` are those of the bodies that ran. ``named`` are the names that the other code contains: that of
+        the ``tree``, the ``texts`` of libraries, and the other names of ``libraries``. A part of a name has ``*``. A
+        later record leaves out names of which no definition is known.
+        """
         self._paused = True
         with_docs = any(self._reads_docs(code) for code in list(self.codes.values()) if self.place(code.co_filename))
         functions: dict[str, set[str]] = {}
         loaded: dict[str, str] = {}
+        named: dict[str, set[str]] = {"tree": set(), "texts": set(), "libraries": set()}
+        definitions: dict[str, dict[str, Any]] = {}
+        is_first = not self._definitions
         for code in list(self.codes.values()):
             place = self.place(code.co_filename)
+            if place in ("", GENERATED) or code.co_flags & _OPTIMIZED:
+                named["tree" if place else "libraries"].update(code.co_names)
+                named["tree" if place else "texts"].update(_texts(code.co_consts))
+                # What runs may have been called by built-in functions, which name nothing.
+                named["tree"].update([code.co_name] if place else ())
+                found = digest(code, with_docs) if place else ""
+            else:
+                body = Body(code, with_docs)
+                named["tree"] |= body.names
+                scope = place + ":" + ("" if code.co_name == "<module>" else _name(code) + ".")
+                definitions.update((scope + name, about) for name, about in body.definitions.items())
+                found = body.digest
             if place:
-                functions.setdefault(place + ":" + _name(code), set()).add(digest(code, with_docs))
+                functions.setdefault(place + ":" + _name(code), set()).add(found)
                 if place != GENERATED and place not in loaded:
                     loaded[place] = content(code.co_filename)
+        self._definitions.update(definitions)
+        known = {name for key, about in self._definitions.items() for name in (_last(key), *about["uses"])}
+        kept = {
+            of: sorted(each for each in found if is_first or each in known or "*" in each)
+            for of, found in named.items()
+        }
         for name in COMPILERS:
             if name in sys.modules:
                 self.unseen[name + " compiles functions"] = None
@@ -128,6 +190,8 @@ class Recorder:
             "loaded": loaded,
             "inputs": dict(self.inputs),
             "functions": {name: sorted(found) for name, found in sorted(functions.items())},
+            "definitions": definitions,
+            "named": kept,
             "unseen": list(self.unseen),
             "unknown": list(self.unknown),
         }
@@ -326,25 +390,184 @@ def digest(code: Any, with_docs: bool = False) -> str:
     return _hashed(repr((head, names, exceptions, list(_instructions(code, with_docs)), doc)))
 
 
+class Body:
+    """The code of the body of a module or class: its definitions, and what it does besides."""
+
+    def __init__(self, code: Any, with_docs: bool) -> None:
+        """``with_docs``: whether docstrings count."""
+        self.definitions: dict[str, dict[str, Any]] = {}
+        """By name, the ``digest`` of a definition, the names that it ``uses``, and its kind (``of``)."""
+        self.names: set[str] = set()
+        """The names that all the rest uses."""
+        self._items = [item for item in dis.get_instructions(code) if item.opname not in _SILENT]
+        self._is_module = code.co_name == "<module>"
+        self._skipped = set() if with_docs else _OF_POSITIONS
+        # Without this function, Python keeps handlers in blocks, which are jumps.
+        handlers = [tuple(each)[:3] for each in getattr(dis, "_parse_exception_table", lambda _: ())(code)]
+        self._ranges = [(start, max(end, target)) for start, end, target in handlers]
+        jumps = {*dis.hasjrel, *dis.hasjabs}
+        self._ranges += [_between(item.offset, item.argval) for item in self._items if item.opcode in jumps]
+        left: set[int] = set()
+        statements = [each for each in self._statements() if not self._is_conditional(each[0])]
+        for items, _ in statements:
+            left.update(item.offset for item in items)
+        kept = [item for item in self._items if item.offset not in left]
+        self._kept = [item.offset for item in kept]
+        for items, values in statements:
+            for name, value in values:
+                self._define(name, self._place(items[0].offset), value)
+        for item in kept:
+            self.names.update(_used(item))
+        doc = next((item for item in code.co_consts[:1] if isinstance(item, str)), "") if with_docs else ""
+        head = (code.co_flags & ~_DOCUMENTED, code.co_freevars, code.co_cellvars, doc)
+        table = [[self._place(offset) for offset in each] for each in handlers]
+        self.digest = _hashed(repr((head, table, [self._plain(item) for item in kept])))
+
+    def _define(self, name: str, place: int, items: list[Any]) -> None:
+        """Add a definition. ``place``: number of the instructions before it that are not definitions."""
+        of = "class"
+        if self._is_module:
+            of = "import" if any(item.opname == "IMPORT_NAME" for item in items) else "module"
+        about = self.definitions.setdefault(name, {"digest": "", "uses": [], "of": of})
+        # One that has several values counts as that which more code can name.
+        about["of"] = min(of, about["of"], key=("class", "module", "import").index)
+        about["digest"] = _hashed(repr((about["digest"], place, [self._plain(item) for item in items])))
+        about["uses"] = sorted({*about["uses"], *(used for item in items for used in _used(item))})
+
+    def _statements(self) -> Iterator[tuple[list[Any], list[tuple[str, list[Any]]]]]:
+        """Yield the instructions of each definition, and its names with the instructions of their values."""
+        items, begin, depth = self._items, 0, 0
+        values: list[tuple[str, list[Any]]] = []
+        for number, item in enumerate(items):
+            if item.is_jump_target:
+                begin, depth, values = number, 0, []
+            end = 0
+            if item.opname == "STORE_NAME" and depth == 2 and items[number - 1].opname == "IMPORT_FROM":
+                values.append((item.argval, [items[begin], items[begin + 2], items[number - 1]]))
+                depth = 1
+            elif item.opname == "STORE_NAME" and depth == 1 and not values:
+                end = self._with_annotation(number) + 1
+                values = [(item.argval, items[begin:end])]
+            elif item.opname == "POP_TOP" and depth == 1 and values:
+                end = number + 1
+            else:
+                depth = self._depth(begin, number, depth)
+                end = number + 1 if depth < 0 else 0
+            if end:
+                if depth > 0 and all(self._is_definition(name, value) for name, value in values):
+                    yield items[begin:end], [each for each in values if each[0] not in self._skipped]
+                begin, depth, values = end, 0, []
+
+    def _depth(self, begin: int, number: int, depth: int) -> int:
+        """Return the depth of the stack after an instruction; -1 if it can have an effect, or needs what was before.
+
+        begin: number of the first instruction of the statement.
+        """
+        item = self._items[number]
+        if item.opname in _PURE:
+            return int(depth + dis.stack_effect(item.opcode, item.arg))
+        if item.opname == "IMPORT_NAME" and depth == 2 and number == begin + 2 and self._is_harmless(begin):
+            return 1
+        if item.opname in _CALLS and self._is_decorated(begin, number):
+            return 2 if item.opname == "PRECALL" else 1
+        return -1
+
+    def _is_definition(self, name: str, value: list[Any]) -> bool:
+        if name in self._skipped:
+            return True
+        if name in _CALLED_FROM_C or (name[:2] == name[-2:] == "__" and name not in _PLAIN_DUNDERS):
+            return False
+        # A value in a class can be a field, or a member of an enumeration.
+        return self._is_module or any(item.opname == "MAKE_FUNCTION" for item in value)
+
+    def _is_harmless(self, begin: int) -> bool:
+        """Return whether an import is of the tree, whose code is recorded, or of the standard library."""
+        level, module = self._items[begin].argval, self._items[begin + 2].argval
+        return level != 0 or module.partition(".")[0] in getattr(sys, "stdlib_module_names", ())
+
+    def _is_decorated(self, begin: int, number: int) -> bool:
+        first, before = self._items[begin], self._items[number - 1].opname
+        named = first.opname == "LOAD_NAME" and first.argval in _PLAIN_DECORATORS
+        return named and before in ("MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE", "PRECALL")
+
+    def _with_annotation(self, number: int) -> int:
+        """Return the last instruction of an assignment in a module, which may have an annotation."""
+        for last in range(number + 1, len(self._items) if self._is_module else 0):
+            op = self._items[last].opname
+            if op == "STORE_SUBSCR":
+                return last if self._items[last - 2].argval == "__annotations__" else number
+            if op not in _PURE:
+                break
+        return number
+
+    def _is_conditional(self, items: list[Any]) -> bool:
+        return any(low < items[0].offset < high or low < items[-1].offset < high for low, high in self._ranges)
+
+    def _place(self, offset: int) -> int:
+        """Return how many of the kept instructions come before an offset."""
+        return bisect.bisect_left(self._kept, offset)
+
+    def _plain(self, item: Any) -> tuple[str, Any]:
+        """Return an instruction without numbers that depend on other instructions."""
+        if item.opcode in _CONSTANTS:
+            return (item.opname, _constant(item.argval))
+        if item.opcode in dis.hasjrel or item.opcode in dis.hasjabs:
+            return (item.opname, self._place(item.argval))
+        symbolic = item.opcode in dis.hasname or item.opcode in dis.haslocal or item.opcode in dis.hasfree
+        return (item.opname, item.argrepr if symbolic else item.arg)
+
+
+def _between(one: int, other: int) -> tuple[int, int]:
+    """Return the range between a jump and its target. That of a loop begins before the target."""
+    return (one, other) if one < other else (other - 1, one)
+
+
+def _used(item: Any) -> Iterator[str]:
+    """Yield the names that an instruction of a body uses."""
+    if item.opcode in dis.hasname:
+        if item.opname not in _STORES:
+            yield item.argval
+    elif item.opcode in _CONSTANTS:
+        yield from _texts([item.argval])
+    elif item.opname == "IMPORT_STAR" or (item.opname == "CALL_INTRINSIC_1" and item.arg == _IMPORT_STAR):
+        yield "__all__"
+
+
+def _texts(values: Any) -> Iterator[str]:
+    """Yield the texts among constants that can be a name, and those that can be a part of one with ``*``."""
+    for value in values:
+        if isinstance(value, (tuple, frozenset)):
+            yield from _texts(value)
+        elif isinstance(value, str):
+            if value.isidentifier():
+                yield value
+            if _BEGINNING.fullmatch(value):
+                yield value + "*"
+            if _END.fullmatch(value):
+                yield "*" + value
+
+
+def _last(key: str) -> str:
+    return key.rpartition(":")[2].rpartition(".")[2]
+
+
 def _instructions(code: Any, with_docs: bool) -> list[tuple[int, Any]]:
     """Return the instructions of a code object, with constants by value."""
     found: list[tuple[int, Any]] = []
-    extended, cache, store = 0, dis.opmap.get("CACHE", -1), dis.opmap["STORE_NAME"]
-    skipped = set() if with_docs else _OF_POSITIONS
+    extended, cache = 0, dis.opmap.get("CACHE", -1)
     raw = code.co_code
     for place in range(0, len(raw), 2):
         op, arg = raw[place], raw[place + 1] | extended
         extended = arg << 8 if op == dis.EXTENDED_ARG else 0
         if op in (dis.EXTENDED_ARG, cache):
             continue
-        if op == store and found and code.co_names[arg] in skipped:
-            found.pop()
-            continue
         found.append((op, _constant(code.co_consts[arg]) if op in _CONSTANTS else arg))
     return found
 
 
 _CONSTANTS = frozenset(dis.hasconst)
+# The number of the intrinsic function since 3.12.
+_IMPORT_STAR = 2
 
 
 def _constant(value: Any) -> Any:
