@@ -477,6 +477,17 @@ class Verification(ResultPart):
     detail: str
 
 
+class Blind(ResultPart):
+    """Lines of code that changed between base and head, and those of them that no benchmark executes.
+
+    ``lines`` has ranges such as ``10-12`` by file.
+    """
+
+    changed: int
+    missed: int
+    lines: dict[str, list[str]] = {}
+
+
 class Result(ResultPart):
     """The whole file."""
 
@@ -505,6 +516,8 @@ class Result(ResultPart):
     optimizations: list[Optimization]
     verification: list[Verification]
     attributions: list[Attribution] = []
+    blind: Blind | None = None
+    """None if it is not known which lines the benchmarks execute."""
     recommendations: list[Recommendation]
     confirmations: list[dict[str, Any]]
     routes: list[RouteTaken]

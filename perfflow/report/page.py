@@ -20,7 +20,7 @@ from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requiremen
 from perfflow.report.rows import Comparison, Figure, comparison_of, figures_of, grown_memory, is_first
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import MOST_ROWS, Truncated, rank_of_row, rank_of_target, truncated
-from perfflow.report.untimed import untimed_line
+from perfflow.report.untimed import blind_line, untimed_line
 from perfflow.verdict import memory
 from perfflow.verdict.one_measurement import without_inverse_rates
 
@@ -361,7 +361,7 @@ def _headline(result: Result, criteria: Criteria) -> str:
         texts.append((f"unpaired{across}: " if unpaired else "comparisons: ") + ", ".join(found))
         if unpaired:
             texts.append("changes do not affect the verdict" if result.verdict else "nothing is judged")
-    texts += untimed_line(result)
+    texts += [*untimed_line(result), *blind_line(result)]
     texts += [f"concern: {text}" for text in grown_memory(result, criteria)]
     texts += _shown_only(rows, criteria)
     if result.run.interrupted:

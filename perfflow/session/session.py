@@ -94,6 +94,8 @@ class RunSession:
     """Whether to measure all benchmarks over code layouts if layouts are drawn, whatever the result as built."""
     times_all: bool = False
     """Whether to time also benchmarks that cannot have changed."""
+    changed: frozenset[str] = frozenset()
+    """Paths of the files that differ between base and head."""
     plants: bool = False
     """Whether head is slowed down on purpose, to test whether the gate finds it."""
     compared_steps: int = 1

@@ -12,7 +12,7 @@ import random
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,12 +24,14 @@ from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
 from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.session.bench import Bench
+from perfflow.session.blind_lines import note_executed
 from perfflow.session.own_code import checking_code, differ_in_code_only
 from perfflow.session.python_random_state import runs_python
 from perfflow.store.run_facts import UnchangedBenchmark
 from perfflow.unchanged import native
 from perfflow.unchanged.model import Trace, Unchanged, compare
-from perfflow.unchanged.python_traces import read_traces, write_settings
+from perfflow.unchanged.native import Lines
+from perfflow.unchanged.python_traces import lines_of_code, read_traces, write_settings
 
 FOLDER = "trace"
 AUDITED = 3
@@ -52,6 +54,8 @@ def without_unchanged(
         return list(benchmarks), []
     recording = _Recording(bench, tuple(filter(None, asked)))
     settled = {asked[own_id].name: found for own_id, found in recording.unchanged() if own_id in asked}
+    if recording.known:
+        note_executed(bench.session, bench.planned.id, recording.executed, recording.known)
     audited = _drawn([name for name, found in settled.items() if found.by == "code"], bench)
     for name, found in settled.items():
         event = UnchangedBenchmark(bench.planned.id, name, found.by, found.files, found.functions, name in audited)
@@ -91,6 +95,10 @@ class _Recording:
         self._bench, self._ids = bench, ids
         self._tool = bench.planned.tool
         self._ends = time.monotonic() + _PATIENCE + _EACH * len(ids)
+        self.executed: Lines = {}
+        """The source lines that the benchmarks execute on head."""
+        self.known: Lines = {}
+        """The lines of code of head's changed files; empty if not everything that is executed is known."""
 
     def unchanged(self) -> Iterator[tuple[str, Unchanged]]:
         """Yield the benchmarks that cannot have changed, by their own ids ('' for a command). Raises Failure."""
@@ -100,13 +108,14 @@ class _Recording:
             return
         if self._tool and self._tool.can_trace:
             traces = [_python_traces(self._bench, prepared) for prepared in calls.values()]
+            self._note_lines_of_python(calls[Side.CANDIDATE], traces[-1])
             for own_id in self._ids:
                 found = compare(*(side[own_id] for side in traces)) if all(own_id in side for side in traces) else None
                 if isinstance(found, Unchanged):
                     yield own_id, found
             return
         # All benchmarks in one process first: most often all of them are unchanged, or most of them are not.
-        whole = self._natively(calls)
+        whole = self._natively(calls, notes_lines=True)
         if whole:
             yield from ((own_id, whole) for own_id in self._ids or ("",))
         elif len(self._ids) > 1 and not any(map(runs_python, calls.values())):
@@ -115,7 +124,24 @@ class _Recording:
                 if found:
                     yield own_id, found
 
-    def _natively(self, calls: Mapping[Side, Ready]) -> Unchanged | None:
+    def _note_lines_of_python(self, prepared: Ready, traces: Mapping[str, Trace]) -> None:
+        if not set(self._ids) <= set(traces) or any(found.unknown or found.unseen for found in traces.values()):
+            return
+        for found in traces.values():
+            for file, lines in found.lines.items():
+                self.executed.setdefault(file, set()).update(lines)
+        root = prepared.slot.path if prepared.slot else prepared.cwd
+        sources = (file for file in self._bench.session.changed if file.endswith(".py"))
+        self.known = {file: set(lines_of_code(root / file)) for file in sources}
+
+    def _note_lines(self, prepared: Ready) -> None:
+        """Note the lines of a traced program. Without its debug information, and addr2line, nothing is known."""
+        if prepared.call:
+            with suppress(Failure):
+                found = native.executed_lines(self._bench.session.spawner(), prepared, prepared.call.folder)
+                self.executed, self.known = found
+
+    def _natively(self, calls: Mapping[Side, Ready], *, notes_lines: bool = False) -> Unchanged | None:
         """Return what is equal on both sides of a call of programs, None if something differs or is not known."""
         traces: list[Trace] = []
         for prepared in calls.values():
@@ -133,6 +159,8 @@ class _Recording:
                 if failure.exit_code is None and not failure.timeout:
                     raise
                 return None
+        if notes_lines and not traces[-1].unknown:
+            self._note_lines(calls[Side.CANDIDATE])
         found = compare(*traces)
         return found if isinstance(found, Unchanged) else None
 

@@ -22,7 +22,9 @@ from perfflow.model.readings import NO_INNER, Peak, Reading, Side
 from perfflow.store.group_events import GROUP, GroupJob, merged
 from perfflow.store.run_facts import (
     Blame,
+    BlindLines,
     Branch,
+    ExecutedLines,
     Expectation,
     FoundHotspot,
     PlannedStep,
@@ -165,6 +167,9 @@ class Record:
     """Commits of the accepted candidates, in the order of acceptance."""
     unchanged: dict[tuple[str, str], UnchangedBenchmark] = field(default_factory=dict)
     """The benchmarks that both sides execute alike, by step and benchmark."""
+    executed: dict[str, ExecutedLines] = field(default_factory=dict)
+    """What the benchmarks of a step execute of the changed files, by step, if it is known."""
+    blind: BlindLines | None = None
     ledger: list[Try] = field(default_factory=list)
     """Ledger entries that come from a stored result instead of from steps."""
     blamed: dict[tuple[str, str, str], Blame] = field(default_factory=dict)
@@ -191,7 +196,7 @@ class Record:
                 self._take_sample(event)
             case "step" | "cached":
                 self._take_step(event)
-            case "planned" | "stopped" | "blamed" | "layouts" | "unchanged":
+            case "planned" | "stopped" | "blamed" | "layouts" | "unchanged" | "executed" | "blind":
                 self._take_reason(event)
             case "optimizing" | "kept" | "branch":
                 self._take_optimizing(event)
@@ -224,6 +229,10 @@ class Record:
             self.stopped[event["step"], event["benchmark"]] = event["reason"]
         elif event["event"] == "unchanged":
             self.unchanged[event["step"], event["benchmark"]] = from_json(UnchangedBenchmark, event)
+        elif event["event"] == "executed":
+            self.executed[event["step"]] = from_json(ExecutedLines, event)
+        elif event["event"] == "blind":
+            self.blind = from_json(BlindLines, event)
         elif event["event"] == "layouts":
             self.without_layouts[event["step"], event["benchmark"]] = event["reason"]
         else:

@@ -93,6 +93,23 @@ class UnchangedBenchmark:
 
 
 @dataclass(frozen=True)
+class ExecutedLines:
+    """The lines of changed files that the benchmarks of a step execute on head, and the lines that contain code."""
+
+    executed: Mapping[str, tuple[int, ...]]
+    known: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class BlindLines:
+    """Changed lines that no benchmark executes; see ``model.result.Blind``."""
+
+    changed: int
+    missed: int
+    lines: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
 class Expectation:
     """The calibration of one metric of a benchmark on this machine; see ``model.result.Expected``."""
 

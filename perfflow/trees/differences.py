@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from perfflow.model.lazy import dataclass
 from perfflow.trees.git import names
@@ -10,6 +11,7 @@ from perfflow.trees.repository import Repository
 
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "-r")
 """Options that make patches independent of the user's settings."""
+_HUNK = re.compile(rb"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,20 @@ def difference(repository: Repository, old: str, new: str) -> Difference:
 def changed_paths(repository: Repository, old: str, new: str) -> tuple[str, ...]:
     """Return the paths that differ between two trees or commits, with both names of a renamed file."""
     return tuple(names(repository.git().run("diff-tree", *_PLAIN, "--name-only", "-z", old, new)))
+
+
+def added_lines(repository: Repository, old: str, new: str) -> dict[str, set[int]]:
+    """Return the numbers of the lines in ``new`` that were added or changed, by file, without files of odd names."""
+    patch = repository.git().run("diff-tree", *_PLAIN, "--patch", "--unified=0", "--dst-prefix=b/", old, new)
+    found: dict[str, set[int]] = {}
+    path = ""
+    for line in patch.split(b"\n"):
+        if line.startswith(b"+++ "):
+            path = os.fsdecode(line[6:].rstrip(b"\t")) if line.startswith(b"+++ b/") else ""
+        elif path and (hunk := _HUNK.match(line)):
+            start = int(hunk[1])
+            found.setdefault(path, set()).update(range(start, start + int(hunk[2] or 1)))
+    return found
 
 
 def _file(entry: bytes) -> FileChange:

@@ -142,6 +142,16 @@ class Program:
             data += references.data
         return Items({name: tuple(sorted(digests)) for name, digests in found.items()}, tuple(unseen))
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether debug information tells the source lines of its code."""
+        return any(section.name == ".debug_line" for section in self._file.sections)
+
+    @property
+    def starts(self) -> Iterable[int]:
+        """The addresses of all functions."""
+        return self._functions.by_start
+
     def places(self, entered: int) -> tuple[int, ...]:
         """Return the addresses of the instructions of a function, for a lookup of their lines."""
         piece = self._functions.by_start.get(entered)

@@ -36,6 +36,8 @@ class Trace:
     changed."""
     unknown: tuple[str, ...] = ()
     """Why nothing is known for certain, such as a process that was not traced."""
+    lines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The source lines of the executed functions by file, if the tracer tells them. They are not compared."""
 
 
 @dataclass(frozen=True)

@@ -53,27 +53,31 @@ def trace(spawner: Spawner, ready: Ready, folder: Path) -> Trace:
     return merged(trace_of(Recorded.read(path.read_bytes()), roots) for path in records)
 
 
-def executed_lines(spawner: Spawner, ready: Ready, folder: Path) -> dict[str, frozenset[int]]:
-    """Return the source lines of the functions that a traced call entered, by file, relative to its tree.
+Lines = dict[str, set[int]]
+"""Lines by file, relative to the tree."""
 
-    All lines of an entered function count, and those that are inlined into it. Programs without debug information have
-    none. folder: as it was passed to ``trace``.
+
+def executed_lines(spawner: Spawner, ready: Ready, folder: Path) -> tuple[Lines, Lines]:
+    """Return the source lines of the functions that a traced call entered, and those of all functions of its programs.
+
+    All lines of a function count, and those that are inlined into it. Programs without debug information have none.
+    folder: as it was passed to ``trace``.
 
     Raises Failure if addr2line is missing or fails.
     """
-    found: dict[str, set[int]] = {}
+    executed: Lines = {}
+    known: Lines = {}
     for records in sorted(folder.glob(f"{_RECORDS}*")):
         for path, entered in Recorded.read(records.read_bytes()).entered.items():
-            for name, line in _lines(spawner, ready, folder, path, entered):
-                found.setdefault(name, set()).add(line)
-    return {name: frozenset(lines) for name, lines in found.items()}
+            for found, places in ((executed, addresses(path, entered)), (known, addresses(path))):
+                for name, line in _lines(spawner, ready, folder, path, places) if places else ():
+                    found.setdefault(name, set()).add(line)
+    return executed, known
 
 
-def _lines(
-    spawner: Spawner, ready: Ready, folder: Path, path: str, entered: Iterable[int]
-) -> Iterator[tuple[str, int]]:
-    """Yield (file, line) of every instruction of the entered functions."""
-    (folder / "addresses").write_text("\n".join(f"{at:#x}" for at in addresses(path, entered)))
+def _lines(spawner: Spawner, ready: Ready, folder: Path, path: str, places: Iterable[int]) -> Iterator[tuple[str, int]]:
+    """Yield (file, line) of instructions of a program, by their addresses."""
+    (folder / "addresses").write_text("\n".join(f"{at:#x}" for at in places))
     # -i: also the places from which code was inlined.
     argv = ("addr2line", "-i", "-e", path, f"@{folder / 'addresses'}")
     out, log = folder / "lines", folder / "addr2line.log"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import fields
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from perfflow.model.plain_data import from_json
@@ -61,7 +62,22 @@ def _joined(before: Mapping[str, Any], record: Mapping[str, Any]) -> Trace:
         dict(_united(common.functions, own.functions, used)),
         tuple(dict.fromkeys([*common.unseen, *own.unseen])),
         tuple(dict.fromkeys([*common.unknown, *own.unknown])),
+        {file: (*common.lines.get(file, ()), *own.lines.get(file, ())) for file in {**common.lines, **own.lines}},
     )
+
+
+def lines_of_code(path: Path) -> frozenset[int]:
+    """Return the lines of a Python file that contain code; none if it cannot be compiled by this Python."""
+    try:
+        codes = [compile(path.read_bytes(), str(path), "exec", dont_inherit=True)]
+    except (OSError, SyntaxError, ValueError):
+        return frozenset()
+    found: set[int] = set()
+    while codes:
+        code = codes.pop()
+        found.update(line for _, _, line in code.co_lines() if line)
+        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+    return frozenset(found)
 
 
 def used_definitions(

@@ -138,13 +138,17 @@ def program_at(path: str, _digest: str) -> Program:
     return Program(file)
 
 
-def addresses(path: str, entered: Iterable[int]) -> list[int]:
-    """Return the addresses of all instructions of entered functions of a program; [] if it cannot be read."""
+def addresses(path: str, entered: Iterable[int] | None = None) -> list[int]:
+    """Return the addresses of all instructions of entered functions of a program, or of all functions.
+
+    None if it cannot be read, or if it has no debug information.
+    """
     try:
         program = program_at(path, _digest(Path(path)))
     except (elf.ElfError, OSError):
         return []
-    return sorted({at for start in entered for at in program.places(start)})
+    starts = program.starts if entered is None else entered
+    return sorted({at for start in starts for at in program.places(start)}) if program.has_lines else []
 
 
 class _Paths:

@@ -17,7 +17,16 @@ from perfflow.model.result_kernels import measured_of
 from perfflow.model.result_samples import AsBuilt, Sample
 from perfflow.model.tree_facts import tree_of
 from perfflow.store.record import Record, Series, reading_from_json
-from perfflow.store.run_facts import Branch, Expectation, PlannedStep, RunFacts, StepRecord, Try, UnchangedBenchmark
+from perfflow.store.run_facts import (
+    BlindLines,
+    Branch,
+    Expectation,
+    PlannedStep,
+    RunFacts,
+    StepRecord,
+    Try,
+    UnchangedBenchmark,
+)
 
 
 def record_of_result(result: Result) -> Record:
@@ -34,6 +43,7 @@ def record_of_result(result: Result) -> Record:
         criteria=criteria_from_json(result.criteria),
         data=result.data,
         attributed=result.attributions,
+        blind=from_json(BlindLines, result.blind.model_dump()) if result.blind else None,
         expected={(row.name, row.metric): _expectation(row, row.expected) for row in result.benchmarks if row.expected},
         planned={step.id: from_json(PlannedStep, step.model_dump()) for step in result.steps},
         steps=_steps(result),

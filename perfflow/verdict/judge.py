@@ -16,6 +16,7 @@ from perfflow.model.readings import HOTSPOT, Side
 from perfflow.model.result import (
     SCHEMA,
     Benchmark,
+    Blind,
     Expected,
     Gate,
     HotspotResult,
@@ -122,6 +123,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
         optimizations=optional_parts.optimizations(record),
         verification=verification,
         attributions=blamed,
+        blind=Blind(**to_json(record.blind)) if record.blind else None,
         recommendations=list(found.advice),
         confirmations=[*_confirmations(measured), *confirmed],
         routes=list(routes_taken(found)),

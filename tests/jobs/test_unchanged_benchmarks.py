@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from perfflow.model.result import Result
+from perfflow.model.criteria import Criteria
+from perfflow.model.result import Blind, Result
 from perfflow.report.page import page_of
 from perfflow.report.payloads import junit
 from perfflow.session import unchanged_benchmarks
@@ -94,6 +95,24 @@ def test_a_gate_times_the_benchmarks_whose_code_changed(tree: Project) -> None:
     assert timed.baseline
     assert timed.candidate
     assert "2 of 3 benchmarks run the same code and were not timed" in page_of(result).headline
+
+
+def test_a_gate_names_changed_lines_that_no_benchmark_executes(tree: Project) -> None:
+    more = "def unused():\n    # a comment\n    a = 1\n    return a\n\n\n"
+    tree.write("lib.py", f"{more}{LIB.replace('100', '1000')}")
+    tree.write("other.py", "print(1)\n")
+    result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"])
+    # The definition of a function runs when its module is imported, and a comment is no code.
+    assert result.blind == Blind(changed=5, missed=3, lines={"lib.py": ["3-4"], "other.py": ["1"]})
+    line = "blind: 3 of 5 changed lines are executed by no benchmark: lib.py:3-4, other.py:1"
+    assert line in page_of(result).headline
+    assert judge(record_of_result(result), Criteria()).blind == result.blind
+
+
+def test_nothing_is_blind_if_not_all_executed_code_is_known(tree: Project) -> None:
+    tree.write("lib.py", f"def unused():\n    return 1\n{LIB}")
+    result = tree.run(f"{FLOW}    - {{id: other, run: 'true', runs: 1}}\n", base="main")
+    assert result.blind is None
 
 
 def test_a_gate_times_everything_if_asked(tree: Project) -> None:

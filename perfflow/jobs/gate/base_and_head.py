@@ -18,6 +18,7 @@ from perfflow.plan.coverage import metrics_of
 from perfflow.plan.plan import Planned
 from perfflow.session.attribution.blame_commits import blame
 from perfflow.session.attribution.explain_failure import explain_failure
+from perfflow.session.blind_lines import note_blind
 from perfflow.session.build_key import build_key
 from perfflow.session.clock import now
 from perfflow.session.missing_side import side_without_program
@@ -31,6 +32,7 @@ from perfflow.store.record import Record, record_of
 from perfflow.store.run_folder import own_events
 from perfflow.store.subrun import Subrun
 from perfflow.tools.adapter import Role
+from perfflow.trees.differences import changed_paths
 from perfflow.trees.overlay import overlaid
 from perfflow.trees.repository import Repository, State
 from perfflow.trees.shared_crates import share_crates
@@ -80,7 +82,8 @@ class BaseAndHead:
         contexts = self._shown()
         if self._head_session is None or self._both is None:
             # Kept, so that the machine's noise is checked once and not before every step.
-            self._head_session = replace(self._session, context=contexts[Side.CANDIDATE])
+            changed = frozenset(changed_paths(self._repository, self._base.tree, self._head.tree))
+            self._head_session = replace(self._session, context=contexts[Side.CANDIDATE], changed=changed)
             self._both = replace(self._head_session, contexts=contexts)
         if planned.id in self._building:
             base = self._session.built.get(Side.BASELINE, {}).get(planned.id)
@@ -114,6 +117,7 @@ class BaseAndHead:
             return
         explain_failure(self._session)
         blame(self._session, self._repository, self._base, self._head)
+        note_blind(self._session, self._repository, self._base, self._head)
 
     def close(self) -> None:
         """Note what was built for later runs, and release the slots to other runs."""

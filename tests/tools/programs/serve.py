@@ -15,7 +15,8 @@ def hot(count: int) -> int:
 def serve(seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        hot(50_000)
+        # Long enough that a sampler sees it, although the program waits for a core after each pause.
+        hot(1_000_000)
         time.sleep(0.001)
 
 

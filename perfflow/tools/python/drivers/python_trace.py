@@ -156,6 +156,7 @@ class Recorder:
         with_docs = any(self._reads_docs(code) for code in list(self.codes.values()) if self.place(code.co_filename))
         functions: dict[str, set[str]] = {}
         loaded: dict[str, str] = {}
+        lines: dict[str, set[int]] = {}
         named: dict[str, set[str]] = {"tree": set(), "texts": set(), "libraries": set()}
         definitions: dict[str, dict[str, Any]] = {}
         is_first = not self._definitions
@@ -175,7 +176,10 @@ class Recorder:
                 found = body.digest
             if place:
                 functions.setdefault(place + ":" + _name(code), set()).add(found)
-                if place != GENERATED and place not in loaded:
+                if place == GENERATED:
+                    continue
+                lines.setdefault(place, set()).update(line for _, line in dis.findlinestarts(code) if line)
+                if place not in loaded:
                     loaded[place] = content(code.co_filename)
         self._definitions.update(definitions)
         known = {name for key, about in self._definitions.items() for name in (_last(key), *about["uses"])}
@@ -190,6 +194,7 @@ class Recorder:
             "loaded": loaded,
             "inputs": dict(self.inputs),
             "functions": {name: sorted(found) for name, found in sorted(functions.items())},
+            "lines": {place: sorted(found) for place, found in lines.items()},
             "definitions": definitions,
             "named": kept,
             "unseen": list(self.unseen),
