@@ -34,6 +34,10 @@ ALIKE = {
     "a changed constant": (f"N = 1\n{RUN}", f"N = 2\n{RUN}"),
     "imports": (f"from os import path\n{RUN}", f"import json\nfrom os import path, sep\n{RUN}"),
     "a list of public names": (f"__all__ = ['run']\n{RUN}", f"__all__ = ['run', 'more']\n{RUN}def more():\n    pass\n"),
+    "a name that ends like a slot": (
+        "class A:\n    __slots__ = ['_abi', 'b']\n" + RUN,
+        f"class A:\n    __slots__ = ['_abi', 'b']\n{RUN}def an_abi():\n    pass\n",
+    ),
     "a version": (f"__version__ = '1'\n{RUN}", f"__version__ = '2'\n{RUN}"),
     "methods": (IN_CLASS, IN_CLASS + "    @property\n    def more(self) -> int:\n        return 2\n"),
     "before a handler": (
@@ -139,12 +143,12 @@ def test_a_later_record_leaves_out_names_of_which_no_definition_is_known(tmp_pat
 
 def test_what_libraries_name_counts_for_methods_and_their_texts_also_for_modules(tmp_path: Path) -> None:
     """They get objects of the tree, but look up what a module defines only by its name as text."""
-    text = "from os import sep, extsep\nN = 1\nM = 2\nclass A:\n"
+    text = "__all__ = ['M']\nfrom os import sep, extsep\nN = 1\nM = 2\nclass A:\n"
     text += "".join(f"    def {name}(self):\n        pass\n" for name in "abc")
     (tmp_path / "m.py").write_text(text)
     recorder = TRACE.Recorder({"own": [str(tmp_path)], "shared": []})
     recorder.place = {str(tmp_path / "m.py"): "m.py", "library": ""}.__getitem__
-    library = compile("(x.a, x.M, x.sep, 'extsep', 'b', 'N')", "library", "eval")
+    library = compile("(x.a, x.M, x.sep, 'extsep', 'b', 'N', '__all__')", "library", "eval")
     recorder.codes = {0: library, **dict(enumerate(codes(compile(text, str(tmp_path / "m.py"), "exec")), 1))}
     record = recorder.record()
     named = {of: set(names) for of, names in record["named"].items()}

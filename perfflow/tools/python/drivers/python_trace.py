@@ -432,7 +432,9 @@ class Body:
         """Add a definition. ``place``: number of the instructions before it that are not definitions."""
         of = "class"
         if self._is_module:
-            of = "import" if any(item.opname == "IMPORT_NAME" for item in items) else "module"
+            imports = any(item.opname == "IMPORT_NAME" for item in items)
+            # Python's own code reads the list of public names only if code of the tree imports all of them.
+            of = "import" if imports or name == "__all__" else "module"
         about = self.definitions.setdefault(name, {"digest": "", "uses": [], "of": of})
         # One that has several values counts as that which more code can name.
         about["of"] = min(of, about["of"], key=("class", "module", "import").index)
@@ -538,14 +540,19 @@ def _used(item: Any) -> Iterator[str]:
         yield "__all__"
 
 
-def _texts(values: Any) -> Iterator[str]:
-    """Yield the texts among constants that can be a name, and those that can be a part of one with ``*``."""
+def _texts(values: Any, parts: bool = True) -> Iterator[str]:
+    """Yield the texts among constants that can be a name, and those that can be a part of one with ``*``.
+
+    ``parts``: False in a tuple, since lists of names, such as slots, have whole ones.
+    """
     for value in values:
         if isinstance(value, (tuple, frozenset)):
-            yield from _texts(value)
+            yield from _texts(value, parts=False)
         elif isinstance(value, str):
             if value.isidentifier():
                 yield value
+            if not parts:
+                continue
             if _BEGINNING.fullmatch(value):
                 yield value + "*"
             if _END.fullmatch(value):
