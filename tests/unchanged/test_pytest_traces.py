@@ -40,6 +40,8 @@ def run():
     return 1
 """
 LATER = """
+import time
+
 calls = []
 
 def rare():
@@ -47,6 +49,8 @@ def rare():
 
 def run():
     calls.append(1)
+    if len(calls) < 4:
+        time.sleep(0.6)
     return rare() if len(calls) > 5 else 1
 """
 VISITOR = """
