@@ -116,8 +116,10 @@ def run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
             path.unlink(missing_ok=True)
         began, clock = time.time(), time.monotonic()
         ended = _invoke(spawner, ready, tool, call, invocations, folder)
-        # The first process is the tool itself; the others convert its output.
+        # The first process is the tool itself; of most tools, the others convert its output.
         usage, status = (ended[0].usage, ended[-1].status) if ended else (Usage(0.0), 0)
+        if len(ended) > 1:
+            usage = replace(usage, rest=tuple(done.usage for done in ended[1:]))
         require_space(folder)
         # If the clock was set back during the run, file times may be before `began`, so compute the start from the end.
         started = min(began, time.time() - (time.monotonic() - clock))

@@ -247,7 +247,7 @@ class Usage:
     not report it. ``main_cpu`` is the CPU time of the main thread alone: less than user + system if the program has
     threads or children. ``rss_floor`` is the spawner's own high-water mark, which exec passes on: a ``max_rss`` near it
     is only an upper bound. ``shell_start`` is how long bash took to start, which the other times do not contain; None
-    if they contain it, or the program is not bash.
+    if they contain it, or the program is not bash. ``rest`` has the usages of the further processes of the same call.
     """
 
     wall: float
@@ -260,6 +260,7 @@ class Usage:
     queued: float | None = None
     main_cpu: float | None = None
     shell_start: float | None = None
+    rest: tuple[Usage, ...] = ()
 
     @property
     def main_share(self) -> float | None:
@@ -281,9 +282,12 @@ class Usage:
 
     @property
     def only_computes(self) -> bool:
-        """Whether it has one thread, which waited for nothing but a core during a tenth of its CPU time at most."""
+        """Whether each process of the call has one thread, and waited for more than a core for at most WAITED.
+
+        WAITED is a share of its CPU time.
+        """
         factor = self.uncontended_factor(self.user + self.system)
-        return factor is not None and factor <= 1 + WAITED
+        return factor is not None and factor <= 1 + WAITED and all(each.only_computes for each in self.rest)
 
     def uncontended_factor(self, computed: float, elapsed: float = math.inf) -> float | None:
         """Return an upper bound of time without core waits as a multiple of CPU time, for a part of a process.

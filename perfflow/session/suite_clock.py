@@ -42,8 +42,7 @@ class SuiteClock:
 
     def note_warm_up(self, prepared: Ready, invoked: Invoked) -> None:
         """Note whether the benchmarks of a warm-up run only computed."""
-        # Of several processes, the usage of the first one is known.
-        process = invoked.usage.only_computes and len(prepared.invocations()) == 1
+        process = invoked.usage.only_computes
         found = {(item.benchmark, item.metric): item for item in invoked.parsed.readings}
         for name in (prepared.call and prepared.call.chosen) or _WHOLE:
             cpu, own = found.get((name, "cpu")), found.get((name, "uncontended"))

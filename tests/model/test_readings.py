@@ -65,3 +65,11 @@ def test_defaults_say_that_nothing_is_known() -> None:
     assert usage.queued is None
     assert usage.main_cpu is None
     assert [side.value for side in Side] == ["baseline", "candidate"]
+
+
+def test_a_call_only_computes_if_each_of_its_processes_does() -> None:
+    computes = Usage(10.0, 4.0, 0.0, queued=5.9, main_cpu=4.0)
+    assert computes.only_computes
+    assert dataclasses.replace(computes, rest=(computes,)).only_computes
+    for other in (dataclasses.replace(computes, main_cpu=1.0), dataclasses.replace(computes, wall=12.0), Usage(1.0)):
+        assert not dataclasses.replace(computes, rest=(computes, other)).only_computes

@@ -108,6 +108,18 @@ def test_elapsed_time_of_criterion_without_the_turns_of_another_process(
     assert throughput.value == pytest.approx(4096 / found[CONDUCTOR[0], "time"].value, rel=0.01)
 
 
+def test_each_executable_has_the_usage_of_its_own_process(crate: Path, tmp_path: Path, cpu_clock_library: Path) -> None:
+    call = replace(_built(crate, tmp_path, bench=["conductor", "plain"]), cpu_clock=cpu_clock_library)
+    _measured(call)
+    computes = Usage(10.0, 4.0, 0.0, queued=6.0, main_cpu=4.0)
+    has_threads = replace(computes, main_cpu=1.0)
+    for first, second, known in ((computes, has_threads, CONDUCTOR), (has_threads, computes, {"mixes"})):
+        parsed = tool("cargo-bench").parse(call, replace(first, rest=(second,)))
+        bounded = {item.benchmark for item in parsed.readings if item.metric == "uncontended"}
+        assert bounded >= set(known)
+        assert bounded.isdisjoint({*CONDUCTOR, "mixes"} - set(known))
+
+
 def test_odd_names_run_alone(crate: Path, tmp_path: Path) -> None:
     call = _built(crate, tmp_path, bench=["odd"])
     names = _names(call)

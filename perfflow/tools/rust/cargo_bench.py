@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Annotated
 
@@ -268,11 +269,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
     """
     readings: list[Reading] = []
     warnings: dict[str, None] = {}
-    selected = _selected(call)
-    for number, bench in selected:
+    for (number, bench), known in zip(_selected(call), chain([usage, *usage.rest], repeat(Usage(0.0))), strict=False):
         clock = ClockLog.read(_clock_log(call, number)) if call.cpu_clock else None
-        # Only the first process of a call has its resource usage measured.
-        known = usage if len(selected) == 1 else Usage(0.0)
         if bench.harness in (_LIBTEST, _DIVAN):
             text, ignored = tool_files.read_text(_output_file(call, number, bench)), frozenset[str]()
             if bench.harness == _LIBTEST:
