@@ -1,7 +1,8 @@
 """Gates of real changes of public projects, forwards and backwards: ``python -m benchmarks.replay --help``.
 
 Prints one line of JSON for each gate: which of the known changes it found, which other rows it called changed, how many
-it left undecided, and its minutes. ``replay.yaml`` has the changes; ``--last`` gates the last commits of its projects.
+it left undecided, and its minutes. ``replay.yaml`` has the changes; ``--last`` gates the last commits of its projects,
+and ``--alike`` a commit against itself.
 Needs clones of the projects, and their tools.
 """
 
@@ -68,6 +69,12 @@ def commits(change: dict[str, Any], clone: Path, number: int) -> Iterator[dict[s
         yield {**change, "name": line[:60], "base": f"{commit}~1", "head": commit, "slower": [], "faster": []}
 
 
+def itself(change: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
+    """Yield a change of nothing several times: each row that a gate calls changed is a false alarm."""
+    for count in range(1, number + 1):
+        yield {**change, "name": f"{change['name']} alike {count}", "base": change["head"], "slower": [], "faster": []}
+
+
 def gate(change: dict[str, Any], tree: Path, base: str, options: list[str]) -> tuple[dict[str, Any], float]:
     """Run one gate; return its result and its minutes."""
     flow = tree.parent / f"{tree.name}.yaml"
@@ -120,17 +127,21 @@ def main() -> None:
     parser.add_argument("--budget", default="10m")
     parser.add_argument("--forwards", action="store_true", help="no gate of the change turned round")
     parser.add_argument("--last", type=int, default=0, help="instead, the last LAST commits of these projects")
+    parser.add_argument("--alike", type=int, default=0, help="instead, compare each head with itself, ALIKE times")
     asked = parser.parse_args()
     table = yaml.safe_load(TABLE.read_text())
     chosen = [item for item in table if not asked.names or any(name in item["name"] for name in asked.names)]
     if asked.last:
         chosen = [each for item in chosen for each in commits(item, clone_of(item, asked.clones), asked.last)]
+    if asked.alike:
+        chosen = [each for item in chosen for each in itself(item, asked.alike)]
+    forwards, timed = asked.forwards or asked.last or asked.alike, ["--all"] if asked.alike else []
     for change in chosen:
         clone = clone_of(change, asked.clones)
         tree = asked.clones / f"{clone.name}-replayed"
-        for backwards in (False,) if asked.forwards or asked.last else (False, True):
+        for backwards in (False,) if forwards else (False, True):
             base, options = prepared(change, clone, tree, backwards=backwards)
-            result, minutes = gate(change, tree, base, [*options, "--budget", asked.budget])
+            result, minutes = gate(change, tree, base, [*options, *timed, "--budget", asked.budget])
             print(json.dumps(summary(change, result, minutes, backwards=backwards)), flush=True)
 
 

@@ -74,14 +74,17 @@ def test_a_replayed_change_is_found_in_both_directions(tmp_path: Path, monkeypat
     table = tmp_path / "table.yaml"
     table.write_text(json.dumps([change | {"workflow": flow}]))
     monkeypatch.setattr(replay, "TABLE", table)
-    monkeypatch.setattr(sys, "argv", ["replay", str(tmp_path / "clones")])
-    printed = StringIO()
-    with redirect_stdout(printed):
-        replay.main()
-    found = [json.loads(line) for line in printed.getvalue().splitlines()]
+    found = []
+    for words in ([], ["--alike", "1"]):
+        monkeypatch.setattr(sys, "argv", ["replay", str(tmp_path / "clones"), *words])
+        printed = StringIO()
+        with redirect_stdout(printed):
+            replay.main()
+        found += [json.loads(line) for line in printed.getvalue().splitlines()]
     assert [(item["backwards"], item["verdict"], item["found"], item["others"]) for item in found] == [
         (False, "fail", 1, {}),
         (True, "pass", 1, {}),
+        (False, "pass", 0, {}),
     ]
 
 

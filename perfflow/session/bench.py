@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -84,6 +84,9 @@ if TYPE_CHECKING:
     from perfflow.session.code_layouts.layout_sets import Drawn
 
 WARMUP = 1
+WAITED_FOR_OTHER = 1.5
+"""Elapsed time without core waits, as a multiple of CPU time, from which a benchmark that only computes when it runs
+alone has waited for the process of the other side, perhaps for a lock."""
 STOPPED = "perfflow was stopped (^Z) during a sample, so the sample was repeated"
 MOST_PARSED = 64 * 2**20
 """Most bytes of output, or of a file, that ``parse`` reads."""
@@ -173,11 +176,8 @@ class Bench:
         )
 
     def _side_by_side(self) -> SideBySide | None:
-        """Return how to run both processes of a pair at the same time; None if both sides run in one tree.
-
-        In one tree, they could write the same files.
-        """
-        if not self.compares_trees or self.deterministic or self.counted:
+        """Return how to run both processes of a pair at the same time; None if they could write the same files."""
+        if not self.compares_trees or self.planned.tool is None or self.deterministic or self.counted:
             return None
         cores = sorted(os.sched_getaffinity(0))
         return SideBySide(cores, lambda item: self._clock.computes(item.own_id), self.session.at_once)
@@ -421,7 +421,8 @@ class Bench:
                     with checked as started:
                         invoked = invoke.run(self.session.spawner(), started, folder)
                     self._note_run(prepared, read, invoked, folder, warming=request.warming)
-                    found.append(self._figures(prepared, invoked, before, request))
+                    figures = self._figures(prepared, invoked, before, request)
+                    found.append(figures if request.core is None else _without_core_waits(figures))
                     paused = paused or invoked.paused
             except OutOfTimeFailure as failure:
                 self.out_of_time = True
@@ -431,6 +432,9 @@ class Bench:
                     # It may finish in time if its output is not read.
                     self.unread.give_up(read)
                     continue
+                if request.core is not None:
+                    # It is judged by how it fails while the other side does not run.
+                    raise LostError from failure
                 self.run.failing, self.run.failing_side = list(prepared.shown), side
                 self._blame(failure, request)
                 raise
@@ -454,9 +458,7 @@ class Bench:
             readings = read_figures(self._parse, folder / "stdout", prepared.cwd, before, left)
         if ids:
             readings = tuple(reading for reading in readings if reading.benchmark in ids)
-            if request.core is not None:
-                readings = tuple(_without_core_waits(readings))
-            elif len(ids) == 1 and not readings:
+            if len(ids) == 1 and not readings:
                 raise Failure(f"the suite lists {ids[0]!r} but does not report it when it runs alone")
         if request.warming:
             for own_id in ids or ("",):
@@ -476,7 +478,7 @@ class Bench:
         """Name the side and code layout in the failure. Raises LostError if other benchmarks can still be measured."""
         layout = f"with code layout {request.layout}: " if request.layout else ""
         failure.reason = f"{self.session.where(request.side)}{layout}{failure.reason}"
-        if len(request.ids) == 1 and request.core is None:
+        if len(request.ids) == 1:
             self.failures[benchmark_name(self._source, request.ids[0])] = failure
         if request.ids:
             raise LostError from failure
@@ -538,16 +540,21 @@ class Bench:
                 raise
 
 
-def _without_core_waits(readings: Sequence[Reading]) -> Iterator[Reading]:
-    """Yield the readings of a process that shared a core: its elapsed times without the turns of the other process.
+def _without_core_waits(readings: Sequence[Reading]) -> tuple[Reading, ...]:
+    """Return the readings of a process that shared a core: its elapsed times without the turns of the other process.
 
-    Benchmarks of which these are not known are left out.
+    Benchmarks are left out of which these are not known, or which may have waited for the other process. Raises
+    LostError if none is left.
     """
-    known = {item.benchmark: item for item in readings if item.metric == "uncontended"}
+    left: list[Reading] = []
+    cpu, known = ({item.benchmark: item for item in readings if item.metric == name} for name in ("cpu", "uncontended"))
     for item in readings:
-        own = known.get(item.benchmark)
-        if own:
-            yield replace(own, metric="time", at_most=False) if item.metric == "time" else item
+        own, computed = known.get(item.benchmark), cpu.get(item.benchmark)
+        if own and computed and own.value <= computed.value * WAITED_FOR_OTHER:
+            left.append(replace(own, metric="time", at_most=False) if item.metric == "time" else item)
+    if not left:
+        raise LostError
+    return tuple(left)
 
 
 def hostility(session: RunSession) -> list[str]:

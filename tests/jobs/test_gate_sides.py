@@ -13,6 +13,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.result import Result
 from perfflow.sampling import sampling
 from perfflow.session import bench
+from perfflow.session.suite_clock import SuiteClock
 from perfflow.store.run_folder import reopen
 from tests.repositories import git
 from tests.session.project import Project, row, step
@@ -152,13 +153,43 @@ def test_benchmarks_that_only_compute_run_side_by_side_and_those_that_wait_in_tu
     commit(tree, {"test_a.py": text})
     topic(tree, {"test_a.py": text.replace("2000", "2001")})
     result = tree.run(flow(SUITE_OF.format(python=sys.executable, other="test_a.py")), base="main")
+    assert ways_of(tree) == {"test_a.py::test_sum": {True}, "test_a.py::test_wait": {False}}, result.reasons
+    for event in (event for event in tree.events() if event.get("side_by_side")):
+        found = {reading["metric"]: reading["value"] for reading in event["candidate"]}
+        # Elapsed time contains no turn of the other process.
+        assert found["time"] == found["uncontended"]
+
+
+SPINS = """
+import fcntl, sys, time
+with open(sys.argv[1], "w") as file:
+    fcntl.flock(file, fcntl.{lock})
+    ends = time.process_time() + 0.2
+    while time.process_time() < ends:
+        pass
+"""
+
+
+def ways_of(tree: Project) -> dict[str, set[bool]]:
+    """Return for each benchmark whether its pairs ran side by side."""
     ways: dict[str, set[bool]] = {}
     for event in (event for event in tree.events() if event["event"] == "sample"):
         ways.setdefault(event["candidate"][0]["benchmark"], set()).add(event.get("side_by_side", False))
-        found = {reading["metric"]: reading["value"] for reading in event["candidate"]}
-        # Elapsed time contains no turn of the other process.
-        assert not event.get("side_by_side") or found["time"] == found["uncontended"]
-    assert ways == {"test_a.py::test_sum": {True}, "test_a.py::test_wait": {False}}, result.reasons
+    return ways
+
+
+def test_commands_run_side_by_side_unless_they_wait_or_fail_that_way(
+    tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # However long they wait for pages of the interpreter.
+    monkeypatch.setattr(SuiteClock, "computes", lambda *_: True)
+    locks = {"free": "LOCK_SH", "waits": "LOCK_EX", "fails": "LOCK_EX | fcntl.LOCK_NB"}
+    commit(tree, {f"{name}.py": SPINS.format(lock=lock) for name, lock in locks.items()})
+    topic(tree, {f"{name}.py": SPINS.format(lock=lock).replace("0.2", "0.21") for name, lock in locks.items()})
+    steps = (f"id: {name}, run: '{sys.executable} {name}.py {tmp_path / name}', runs: 3" for name in locks)
+    result = tree.run(flow(*steps), base="main")
+    assert ways_of(tree) == {"free": {True}, "waits": {False}, "fails": {False}}, result.reasons
+    assert {item.status for item in result.steps} == {"done"}
 
 
 def test_a_file_that_neither_tree_has_is_an_error(tree: Project) -> None:
