@@ -14,12 +14,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from perfflow.execute import invoke
 from perfflow.execute.child import StartError, ending
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import HASH_SEED, Ready, first_count, ready
+from perfflow.model.errors import StepError
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
 from perfflow.sampling.pairs import BenchmarkToSample
@@ -28,6 +30,7 @@ from perfflow.session.blind_lines import note_executed
 from perfflow.session.own_code import checking_code, differ_in_code_only
 from perfflow.session.python_random_state import runs_python
 from perfflow.store.run_facts import UnchangedBenchmark
+from perfflow.tools.pacing import Pace
 from perfflow.unchanged import native
 from perfflow.unchanged.model import Trace, Unchanged, compare
 from perfflow.unchanged.native import Lines
@@ -38,8 +41,8 @@ AUDITED = 3
 """Fewest benchmarks that are timed although their code is the same."""
 LONGEST_AUDIT = 20.0
 """Seconds."""
-_PATIENCE, _EACH = 60.0, 2.0
-"""Seconds to record a suite: for the whole, and for each of its benchmarks."""
+_PATIENCE, _EACH, _SHARE = 60.0, 2.0, 0.25
+"""Seconds to record a suite: for the whole, and for each of its benchmarks; at most a share of the time left."""
 
 
 def without_unchanged(
@@ -94,11 +97,13 @@ class _Recording:
     def __init__(self, bench: Bench, ids: tuple[str, ...]) -> None:
         self._bench, self._ids = bench, ids
         self._tool = bench.planned.tool
-        self._ends = time.monotonic() + _PATIENCE + _EACH * len(ids)
+        left = bench.session.deadline.left
+        self._ends = time.monotonic() + min(_PATIENCE + _EACH * len(ids), left * _SHARE)
         self.executed: Lines = {}
         """The source lines that the benchmarks execute on head."""
         self.known: Lines = {}
-        """The lines of code of head's changed files; empty if not everything that is executed is known."""
+        """The lines of code of head's files; empty if not everything that is executed is known."""
+        self._lines_are_known = True
 
     def unchanged(self) -> Iterator[tuple[str, Unchanged]]:
         """Yield the benchmarks that cannot have changed, by their own ids ('' for a command). Raises Failure."""
@@ -113,16 +118,37 @@ class _Recording:
                 found = compare(*(side[own_id] for side in traces)) if all(own_id in side for side in traces) else None
                 if isinstance(found, Unchanged):
                     yield own_id, found
-            return
-        # All benchmarks in one process first: most often all of them are unchanged, or most of them are not.
-        whole = self._natively(calls, notes_lines=True)
-        if whole:
-            yield from ((own_id, whole) for own_id in self._ids or ("",))
-        elif len(self._ids) > 1 and not any(map(runs_python, calls.values())):
-            for own_id in self._ids:
-                found = self._natively({side: _prepared(self._bench, side, (own_id,)) for side in Side})
-                if found:
-                    yield own_id, found
+        else:
+            yield from self._of_programs(is_python=any(map(runs_python, calls.values())))
+
+    def _of_programs(self, *, is_python: bool) -> Iterator[tuple[str, Unchanged]]:
+        """Yield the benchmarks of programs that cannot have changed.
+
+        All of one program run in one process first: most often all of them are unchanged, or most of them are not.
+        ``is_python``: single benchmarks of Python's files cannot be told apart.
+        """
+        each: list[str] = []
+        for ids in list(self._by_program()) if self._ids else [()]:
+            whole = self._natively(ids, notes_lines=True)
+            if whole:
+                yield from ((own_id, whole) for own_id in ids or ("",))
+            elif len(ids) > 1 and not is_python:
+                each += ids
+        if not self._lines_are_known:
+            self.known = {}
+        for own_id in each:
+            found = self._natively((own_id,))
+            if found:
+                yield own_id, found
+
+    def _by_program(self) -> Iterator[tuple[str, ...]]:
+        """Yield the ids of the benchmarks that one program has."""
+        groups: dict[str, list[str]] = {}
+        for own_id in self._ids:
+            with suppress(StepError):
+                first = _prepared(self._bench, Side.CANDIDATE, (own_id,)).invocations()[0]
+                groups.setdefault(first.argv[0], []).append(own_id)
+        yield from map(tuple, groups.values())
 
     def _note_lines_of_python(self, prepared: Ready, traces: Mapping[str, Trace]) -> None:
         if not set(self._ids) <= set(traces) or any(found.unknown or found.unseen for found in traces.values()):
@@ -136,33 +162,45 @@ class _Recording:
 
     def _note_lines(self, prepared: Ready) -> None:
         """Note the lines of a traced program. Without its debug information, and addr2line, nothing is known."""
-        if prepared.call:
-            with suppress(Failure):
-                found = native.executed_lines(self._bench.session.spawner(), prepared, prepared.call.folder)
-                self.executed, self.known = found
+        try:
+            folder = self._bench.session.folder_of(self._bench.planned, prepared.side) / FOLDER
+            found = native.executed_lines(self._bench.session.spawner(), prepared, folder)
+        except Failure:
+            found = {}, {}
+        self._lines_are_known &= bool(found[1])
+        for lines, more in zip((self.executed, self.known), found, strict=True):
+            for file, numbers in more.items():
+                lines.setdefault(file, set()).update(numbers)
 
-    def _natively(self, calls: Mapping[Side, Ready], *, notes_lines: bool = False) -> Unchanged | None:
-        """Return what is equal on both sides of a call of programs, None if something differs or is not known."""
-        traces: list[Trace] = []
-        for prepared in calls.values():
-            if prepared.call is None or time.monotonic() > self._ends:
-                return None
-            shutil.rmtree(prepared.call.folder, ignore_errors=True)
-            prepared.call.folder.mkdir(parents=True)
-            left = max(1.0, self._ends - time.monotonic())
-            bounded = replace(prepared, timeout=min(prepared.timeout or left, left))
+    def _natively(self, ids: tuple[str, ...], *, notes_lines: bool = False) -> Unchanged | None:
+        """Return what is equal on both sides of programs, None if something differs or is not known."""
+        base, head = (_prepared(self._bench, side, ids) for side in Side)
+        traces = None
+        if time.monotonic() <= self._ends:
             try:
-                with _checked(self._bench, bounded) as changed:
-                    traces.append(native.trace(self._bench.session.spawner(), changed, prepared.call.folder))
+                traces = self._bench.session.at_once(partial(self._traced, base), partial(self._traced, head))
             except Failure as failure:
                 # It is timed, and told if it fails there as well.
                 if failure.exit_code is None and not failure.timeout:
                     raise
-                return None
-        if notes_lines and not traces[-1].unknown:
-            self._note_lines(calls[Side.CANDIDATE])
-        found = compare(*traces)
+        if traces is None or any(trace.unknown for trace in traces):
+            self._lines_are_known = False
+        elif notes_lines:
+            self._note_lines(head)
+        found = compare(*traces) if traces else None
         return found if isinstance(found, Unchanged) else None
+
+    def _traced(self, prepared: Ready) -> Trace:
+        """Return the trace of a call, with as few iterations as its tool takes. Raises Failure."""
+        if prepared.call is None:
+            return Trace(unknown=("it has no call",))
+        shutil.rmtree(prepared.call.folder, ignore_errors=True)
+        prepared.call.folder.mkdir(parents=True)
+        left = max(1.0, self._ends - time.monotonic())
+        brief = replace(prepared.call, pace=Pace(math.inf, math.inf))
+        bounded = replace(prepared, call=brief, timeout=min(prepared.timeout or left, left))
+        with _checked(self._bench, bounded) as changed:
+            return native.trace(self._bench.session.spawner(), changed, prepared.call.folder)
 
 
 def _prepared(bench: Bench, side: Side, chosen: tuple[str, ...]) -> Ready:

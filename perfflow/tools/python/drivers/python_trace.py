@@ -422,7 +422,8 @@ class Body:
             for name, value in values:
                 self._define(name, self._place(items[0].offset), value)
         for item in kept:
-            self.names.update(_used(item))
+            # Names are rarely put together in a body, but slots often begin like the end of another name.
+            self.names.update(name for name in _used(item) if "*" not in name)
         doc = next((item for item in code.co_consts[:1] if isinstance(item, str)), "") if with_docs else ""
         head = (code.co_flags & ~_DOCUMENTED, code.co_freevars, code.co_cellvars, doc)
         table = [[self._place(offset) for offset in each] for each in handlers]
