@@ -35,6 +35,7 @@ from perfflow.unchanged import native
 from perfflow.unchanged.model import Trace, Unchanged, compare
 from perfflow.unchanged.native import Lines
 from perfflow.unchanged.python_traces import lines_of_code, read_traces, write_settings
+from perfflow.unchanged.recorded import HASH_OF_CARGO
 
 FOLDER = "trace"
 AUDITED = 3
@@ -229,11 +230,14 @@ def _own(prepared: Ready) -> list[Path]:
 
 
 def _words(prepared: Ready) -> str:
-    """Return the command line and the environment of a call, without the paths that belong to its side."""
+    """Return the command line and the environment of a call, without the paths that belong to its side.
+
+    The name of a program has no hash of cargo, which depends on the path of the workspace.
+    """
     found = json.dumps({"argv": prepared.shown, "env": dict(prepared.env)}, sort_keys=True)
-    for path in [*_own(prepared), *([prepared.call.folder] if prepared.call else [])]:
+    for path in [*_own(prepared), *([prepared.call.folder, prepared.call.place] if prepared.call else [])]:
         found = found.replace(json.dumps(str(path))[1:-1], "<side>")
-    return found
+    return HASH_OF_CARGO.sub("", found)
 
 
 def _python_traces(bench: Bench, prepared: Ready) -> dict[str, Trace]:

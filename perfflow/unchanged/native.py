@@ -98,9 +98,11 @@ def _lines(spawner: Spawner, ready: Ready, folder: Path, path: str, places: Iter
 
 def _roots(ready: Ready) -> dict[Path, str]:
     """Return the folders whose files count, with the beginning of their paths in a trace."""
+    # A tool that builds its programs keeps them in the folder of the run.
+    kept = {ready.call.kept.resolve(): _BUILD} if ready.call and ready.call.kept else {}
     if ready.slot is None:
-        return {ready.cwd.resolve(): ""}
-    return {ready.slot.path.resolve(): "", ready.slot.build.resolve(): _BUILD}
+        return {ready.cwd.resolve(): "", **kept}
+    return {ready.slot.path.resolve(): "", ready.slot.build.resolve(): _BUILD, **kept}
 
 
 def _traced(ready: Ready, tracer: Path, roots: Mapping[Path, str], folder: Path) -> Ready:

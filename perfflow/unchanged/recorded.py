@@ -38,7 +38,7 @@ _UNKNOWN = {
     "killed": "a process of it was killed",
 }
 _FOLDER, _SPECIAL, _REMOVED, _UNREADABLE = "folder", "special", "removed", "unreadable"
-_HASH_OF_CARGO = re.compile(r"-[0-9a-f]{16}(?=$|[./])")
+HASH_OF_CARGO = re.compile(r"-[0-9a-f]{16}(?=$|[./\"])")
 _BYTECODE = "__pycache__"
 """Python's own copies of its modules, which it checks against their sources."""
 
@@ -162,7 +162,7 @@ class _Paths:
         for found in (os.path.normpath(path), os.path.realpath(path)):
             for root, name in self._roots.items():
                 if found == root or found.startswith(root + os.sep):
-                    return _HASH_OF_CARGO.sub("", str(Path(name, os.path.relpath(found, root))))
+                    return HASH_OF_CARGO.sub("", str(Path(name, os.path.relpath(found, root))))
         return None
 
     def without_roots(self, target: str) -> str:
@@ -224,7 +224,7 @@ def _listing(folder: Path, made: set[Path]) -> str:
         kept = sorted(path.name for path in folder.iterdir() if path.name != _BYTECODE and path not in made)
     except OSError:
         return _REMOVED
-    names = "\0".join(_HASH_OF_CARGO.sub("", name) for name in kept)
+    names = "\0".join(HASH_OF_CARGO.sub("", name) for name in kept)
     return hashlib.sha256(os.fsencode(names)).hexdigest()
 
 
