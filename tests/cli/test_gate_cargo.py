@@ -204,6 +204,17 @@ def test_a_slower_function_is_named_with_its_place_and_commit(
         assert [told(places / name) for name in (side, f"{side}-with-lines")] == [False, True]
 
 
+def test_the_benchmarks_of_a_program_that_is_the_same_are_not_timed(small: Path) -> None:
+    flow = small / "flow.yaml"
+    flow.write_text(flow.read_text().replace("runs: 8", "budget: 1s"))
+    source = small / "codec/src/checksum.rs"
+    source.write_text(source.read_text().replace("rotate_left(7)", "rotate_left(9)"))
+    git(small, "commit", "-qam", "Rotate further")
+    result = gate(small, os.environ["PATH"])
+    found = {row["name"].partition("/")[0]: row["unchanged"] for row in result["benchmarks"]}
+    assert found == {"encode": None, "build": "files"}
+
+
 def told(place: Path) -> bool:
     benches = json.loads((place / "suite.json").read_text())["benches"]
     return all(bench["lines"] for bench in benches)
