@@ -176,11 +176,18 @@ class Bench:
         )
 
     def _side_by_side(self) -> SideBySide | None:
-        """Return how to run both processes of a pair at the same time; None if they could write the same files."""
-        if not self.compares_trees or self.planned.tool is None or self.deterministic or self.counted:
+        """Return how to run both processes of a pair at the same time; None if they could write the same files.
+
+        A self-test has one tree. There both sides run the same program, which is as built unless layouts are drawn.
+        """
+        apart = len({context.root for context in self.session.contexts.values()}) > 1
+        if not (apart or self.session.plants) or self.planned.tool is None or self.deterministic or self.counted:
             return None
-        cores = sorted(os.sched_getaffinity(0))
-        return SideBySide(cores, lambda item: self._clock.computes(item.own_id), self.session.at_once)
+
+        def can(item: BenchmarkToSample) -> bool:
+            return self._clock.computes(item.own_id) and (apart or self.drawn is None)
+
+        return SideBySide(sorted(os.sched_getaffinity(0)), can, self.session.at_once)
 
     def _shown(self, taken: SamplingProgress) -> SamplingProgress:
         """Return the sample with secrets masked: in `perfflow compare`, a benchmark's name is its command."""

@@ -192,6 +192,15 @@ def test_commands_run_side_by_side_unless_they_wait_or_fail_that_way(
     assert {item.status for item in result.steps} == {"done"}
 
 
+def test_both_sides_in_one_tree_run_in_turn(tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They could write the same files."""
+    monkeypatch.setattr(SuiteClock, "computes", lambda *_: True)
+    commit(tree, {"free.py": SPINS.format(lock="LOCK_SH")})
+    step = f"id: free, run: '{sys.executable} free.py {tmp_path / 'lock'}', runs: 2"
+    tree.run(flow(step), base="HEAD", times_all=True)
+    assert ways_of(tree) == {"free": {False}}
+
+
 def test_a_file_that_neither_tree_has_is_an_error(tree: Project) -> None:
     commit(tree, {"test_a.py": SQUARES.format(name="a")})
     topic(tree, {"README": "changed\n"})
