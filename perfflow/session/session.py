@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -161,6 +160,9 @@ class RunSession:
 
     def at_once(self, first: Callable[[], T], second: Callable[[], T]) -> tuple[T, T]:
         """Call two functions that start processes at the same time. Raises what one of them raises, after both end."""
+        # Imported on use: it imports logging, and only a gate needs it.
+        from concurrent.futures import ThreadPoolExecutor, wait
+
         if not hasattr(self._local, "beside"):
             self._local.beside = ThreadPoolExecutor(1)
         future = self._local.beside.submit(first)
