@@ -48,6 +48,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "stacks": result.StacksResult,
     "hotspots": result.HotspotResult,
     "attributions": result.Attribution,
+    "blind": result.Blind,
     "commits": result.CommitInfo,
     "optimizations": result.Optimization,
     "cheaper": result.Cheaper,
