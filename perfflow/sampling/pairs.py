@@ -262,13 +262,11 @@ class PairScheduler:
             elif item.name not in self.lost:
                 left.append(item)
         if left:
-            yield from self._run(replace(turn, benchmarks=tuple(left)))
-
-    def _run(self, turn: Turn) -> Iterator[Round]:
-        if self._side_by_side and len(turn.order) == 2 and all(map(self._is_side_by_side, turn.benchmarks)):
-            yield from self._run_at_once(turn, self._side_by_side)
-        else:
-            yield from self._run_in_turn(turn)
+            turn = replace(turn, benchmarks=tuple(left))
+            if self._side_by_side and len(turn.order) == 2 and all(map(self._is_side_by_side, left)):
+                yield from self._run_at_once(turn, self._side_by_side)
+            else:
+                yield from self._run_in_turn(turn)
 
     def _run_at_once(self, turn: Turn, how: SideBySide) -> Iterator[Round]:
         """Run both processes at the same time on one core. Benchmarks without a figure of both run in turn instead."""

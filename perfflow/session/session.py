@@ -159,7 +159,10 @@ class RunSession:
         return fresh
 
     def at_once(self, first: Callable[[], T], second: Callable[[], T]) -> tuple[T, T]:
-        """Call two functions that start processes at the same time. Raises what one of them raises, after both end."""
+        """Call two functions that start processes at the same time.
+
+        Raises what the first one raises, or else the second one, after both end.
+        """
         # Imported on use: it imports logging, and only a gate needs it.
         from concurrent.futures import ThreadPoolExecutor, wait
 
@@ -170,6 +173,9 @@ class RunSession:
             done = second()
         except KeyboardInterrupt:
             self.stop()
+            raise
+        except Exception:
+            future.result()
             raise
         finally:
             wait([future])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from perfflow.model.readings import BATCH, Reading
 
-SECONDS = 0.2
+SECONDS = 0.5
 """Largest time of all samples of one process in s, if that allows enough samples."""
 SLOW = 2.0
 """Time of one process in s above which a harness should use a faster mode, if it has one."""
@@ -34,7 +34,10 @@ def pace_of(readings: Iterable[Reading]) -> Pace | None:
     return Pace(timed.value, timed.value * iterations)
 
 
-def samples(pace: Pace | None, least: int, most: int) -> int:
-    """Return the number of samples to take, each of at least one iteration; ``least`` if no pace is known."""
-    fit = int(SECONDS / pace.seconds) if pace and pace.seconds * most > SECONDS else most if pace else least
+def samples(pace: Pace | None, least: int, most: int, seconds: float = SECONDS) -> int:
+    """Return the number of samples to take, each of at least one iteration; ``least`` if no pace is known.
+
+    ``seconds``: largest time of all samples.
+    """
+    fit = int(seconds / pace.seconds) if pace and pace.seconds * most > seconds else most if pace else least
     return max(least, min(most, fit))

@@ -51,7 +51,8 @@ _BRIEF = ("--measurement-time=0.1", "--nresamples=1001")
 _WARM_UP, _WARM_UP_OF_SLOW = "--warm-up-time=0.1", "--warm-up-time=0.001"
 # At least three iterations, doubled until 0.1 s have passed, or 0.3 s for a benchmark that varies.
 _QUICK = ("--quick", "--measurement-time=0.3", "--nresamples=1001")
-_FEWEST = 10
+# Largest time of all samples in s, if that allows _FEWEST, which are many.
+_FEWEST, _LONGEST = 10, 0.2
 _READINGS = "clock-readings"
 # Readings of the clock from the start to the end of criterion's first iteration.
 _OF_ONE = 3
@@ -243,13 +244,13 @@ def _brief(call: Call) -> tuple[str, ...]:
     wanted = _wanted(call)
     if call.pace and max(call.pace.spent, call.pace.seconds * wanted) > pacing.SLOW:
         return _QUICK
-    is_slow = call.pace is not None and call.pace.seconds * wanted > pacing.SECONDS / 2
+    is_slow = call.pace is not None and call.pace.seconds * wanted > _LONGEST / 2
     return (*_BRIEF, _WARM_UP_OF_SLOW if is_slow else _WARM_UP, f"--sample-size={wanted}")
 
 
 def _wanted(call: Call[Options]) -> int:
     """Return the number of samples for criterion, whose minimum is 10."""
-    return pacing.samples(call.pace, _FEWEST, call.options.sample_size)
+    return pacing.samples(call.pace, _FEWEST, call.options.sample_size, _LONGEST)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
