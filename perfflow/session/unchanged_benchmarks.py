@@ -12,7 +12,7 @@ import random
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,6 @@ from perfflow.execute import invoke
 from perfflow.execute.child import StartError, ending
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import HASH_SEED, Ready, first_count, ready
-from perfflow.model.errors import StepError
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
 from perfflow.sampling.pairs import BenchmarkToSample
@@ -143,12 +142,11 @@ class _Recording:
                 yield own_id, found
 
     def _by_program(self) -> Iterator[tuple[str, ...]]:
-        """Yield the ids of the benchmarks that one program has."""
+        """Yield the ids of the benchmarks that one program has. Raises StepError."""
         groups: dict[str, list[str]] = {}
         for own_id in self._ids:
-            with suppress(StepError):
-                first = _prepared(self._bench, Side.CANDIDATE, (own_id,)).invocations()[0]
-                groups.setdefault(first.argv[0], []).append(own_id)
+            first = _prepared(self._bench, Side.CANDIDATE, (own_id,)).invocations()[0]
+            groups.setdefault(first.argv[0], []).append(own_id)
         yield from map(tuple, groups.values())
 
     def _note_lines_of_python(self, prepared: Ready, traces: Mapping[str, Trace]) -> None:
@@ -184,7 +182,7 @@ class _Recording:
                 # It is timed, and told if it fails there as well.
                 if failure.exit_code is None and not failure.timeout:
                     raise
-        if traces is None or any(trace.unknown for trace in traces):
+        if traces is None or traces[-1].unknown or traces[-1].unseen:
             self._lines_are_known = False
         elif notes_lines:
             self._note_lines(head)

@@ -61,8 +61,10 @@ def added_lines(repository: Repository, old: str, new: str) -> dict[str, set[int
     found: dict[str, set[int]] = {}
     path = ""
     for line in patch.split(b"\n"):
-        if line.startswith(b"+++ "):
-            path = os.fsdecode(line[6:].rstrip(b"\t")) if line.startswith(b"+++ b/") else ""
+        if line.startswith(b"diff --git "):
+            path = ""
+        elif not path and line.startswith(b"+++ b/"):
+            path = os.fsdecode(line[6:].rstrip(b"\t"))
         elif path and (hunk := _HUNK.match(line)):
             start = int(hunk[1])
             found.setdefault(path, set()).update(range(start, start + int(hunk[2] or 1)))

@@ -14,7 +14,7 @@ clocks.py). It also contains ``benchmarks.json``, and ``errors`` with the reason
 The result of a failed benchmark is null, that of a skipped one NaN (not strict JSON). Attributes replace those of the
 benchmarks, such as ``{"repeat": 5}``. NAMES is a JSON list of the benchmarks to run, in this order. SETTINGS is a JSON
 file: ``benchmarks`` are the names of those to trace, ``out`` is the folder for the record of what they execute and
-read, and the rest is described in python_trace.py. The exit status is 5 if there is no benchmark.
+read. ``python_trace.py`` describes its other keys. The exit status is 5 if there is no benchmark.
 
 Run by the measured interpreter, so: standard library and asv_runner only, and nothing newer than Python 3.8.
 """
