@@ -55,6 +55,9 @@ class Sampling:
         self._expensive: set[str] = set()
         self._few_before: set[tuple[str, int]] = set()
         """Single runs from before an interruption, except those that confirm."""
+        self._layouts_follow = False
+        self._waiting: list[BenchmarkToSample] = []
+        """Changed benchmarks without fresh pairs, since pairs with fresh code layouts confirm them."""
 
     def recall(self, events: Iterable[Mapping[str, Any]], benchmarks: Sequence[BenchmarkToSample]) -> None:
         """Load the samples from before an interruption, so that none of them is taken again."""
@@ -105,11 +108,13 @@ class Sampling:
         ``benchmark_budget``: of one benchmark in s. A few expensive runs may exceed it, with a warning. ``others``:
         number of benchmarks that other steps and machines compare. ``coarsely``: a benchmark among many that is the
         same within the concern threshold is not measured to a narrower interval. ``kept``: share of the time that is
-        left for what follows while a benchmark seems changed.
+        left for pairs with fresh code layouts while a benchmark seems changed. If it is above 0, those confirm changes
+        beyond the concern threshold, except of benchmarks that are confirmed alone.
         """
         compared = [item for item in benchmarks if len(item.sides) == 2]
         together = any(len(group) > 1 for group in self._scheduler.groups(compared))
         self._many = bool(compared) and (together or len(benchmarks) + others > MANY)
+        self._layouts_follow = kept > 0
         self._warm_up(benchmarks, Design.LOOKS)
         quick, slow = self._split(benchmarks, benchmark_budget / FIRST_ANALYSIS)
         self._take_expensive(slow, ends, benchmark_budget, others=len(quick))
@@ -203,6 +208,8 @@ class Sampling:
 
         A confirmation starts only if there is time left.
         """
+        if confirmations:
+            self.confirm_waiting(ends)
         for number in range(2 if self._many else 1, confirmations + 1):
             regressed = [item for item in self.able(benchmarks) if self.stop_rule.regressed(item)]
             few = [item for item in regressed if item.name in self._expensive]
@@ -225,7 +232,15 @@ class Sampling:
                 said = f"{item.name} changed by {among} among the other benchmarks of its suite, but by {alone} alone"
                 self._warnings[f"{said}: they disturb each other; set `rounds: benchmark`"] = None
                 self._scheduler.separate(changed)
-        self._take_confirmation([item for item in changed if item not in failing], ends, number)
+        others = [item for item in changed if item not in failing]
+        waiting = [item for item in others if self._layouts_follow and self.stop_rule.rests_on_layout(item)]
+        self._waiting += waiting
+        self._take_confirmation([item for item in others if item not in waiting], ends, number)
+
+    def confirm_waiting(self, ends: float) -> None:
+        """Take fresh pairs of the changed benchmarks that were to be confirmed over code layouts."""
+        waiting, self._waiting, self._layouts_follow = self._waiting, [], False
+        self._confirm(waiting, ends, 1)
 
     def _take_confirmation(self, benchmarks: Sequence[BenchmarkToSample], ends: float, number: int) -> None:
         left, before = self.able(benchmarks), 0

@@ -217,11 +217,14 @@ class StopRule:
             return any(is_reached(rows[key], self._goal) for key in told)
         gating = gating_rows(self._record, rows, self._criteria)
         noisy = [key for key in gating if not rows[key].metric.exact and key[1] not in MEMORY]
-        return any(
-            rule(rows[key], thresholds, identical=identical).decision in ("regressed", "improved")
-            and abs(worse_of(rows[key]).estimate) > thresholds.concern
-            for key, thresholds in ((key, self._criteria.thresholds_of(*key)) for key in noisy)
-        )
+        for key in noisy:
+            thresholds = self._criteria.thresholds_of(*key)
+            # Layouts are fresh pairs, which confirm a change as well. One that fresh pairs did not confirm is unproven.
+            decide = rule if rows[key].confirmations else rule_unconfirmed
+            decision = decide(rows[key], thresholds, identical=identical).decision
+            if decision in ("regressed", "improved") and abs(worse_of(rows[key]).estimate) > thresholds.concern:
+                return True
+        return False
 
     def _rulings(self, benchmark: BenchmarkToSample) -> Iterator[tuple[tuple[str, str], Comparison, Ruling]]:
         """Yield the inexact rows that gate with their rulings so far, whether they are confirmed or not."""

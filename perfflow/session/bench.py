@@ -134,7 +134,6 @@ class Bench:
         self._parse = planned.step.parse if planned.tool is None else None
         self.drawn: Drawn | None = None
         """Code layouts that replace the built executables, while layouts are measured."""
-        self._python: dict[tuple[Side, tuple[str, ...]], bool] = {}
         self._prepared: dict[tuple[Side, int | None, tuple[str, ...], Pace | None], Ready] = {}
         self.paces = Paces()
         self._turns: dict[Side, float | None] = {}
@@ -211,14 +210,13 @@ class Bench:
             self.sampling.take_rounds(benchmarks, Design.FIXED, rounds, ends)
         else:
             others = 0 if self.deterministic else self.session.compared_steps - 1 + self._elsewhere
-            has_layouts = layouts_asked(self.planned, in_trees=self.compares_trees) != OFF
             self.sampling.take_until_decided(
                 benchmarks,
                 ends,
                 benchmark_budget,
                 others=others,
                 coarsely=self.compares_trees,
-                kept=OVER_LAYOUTS if has_layouts else 0.0,
+                kept=OVER_LAYOUTS if self.has_layouts else 0.0,
             )
         if len(self.sides) == 2 and not self.deterministic:
             self.sampling.confirm(benchmarks, ends, self.planned.step.confirm or 0)
@@ -234,9 +232,14 @@ class Bench:
             raise Failure(reason, timeout=first.timeout, exit_code=first.exit_code, log=first.log)
 
     @property
-    def is_python(self) -> bool:
-        """Whether every program that it starts is Python, as far as perfflow can tell."""
-        return bool(self._python) and all(self._python.values())
+    def layouts(self) -> int | str:
+        """The number of code layouts to measure, AUTO or OFF."""
+        return layouts_asked(self.planned, in_trees=self.compares_trees)
+
+    @property
+    def has_layouts(self) -> bool:
+        """Whether changes may be measured over fresh code layouts; Python is not linked again."""
+        return self.layouts != OFF and not self.identical and not self._is_python
 
     @property
     def compares_trees(self) -> bool:
@@ -247,17 +250,11 @@ class Bench:
         """Return the call of a request, with this pair's code layout, hash seed and environment size."""
         if self.drawn:
             self.drawn.put(prepared.side, request.layout)
-        if self.deterministic or not self._runs_python(prepared):
+        if self.deterministic or not runs_python(prepared):
             return prepared
         only = request.ids[0] if len(request.ids) == 1 else ""
         seed = f"{self.session.context.seed}\0{self.planned.id}\0{only}\0{request.number}"
         return with_random_state(prepared, seed)
-
-    def _runs_python(self, prepared: Ready) -> bool:
-        key = (prepared.side, prepared.argv)
-        if key not in self._python:
-            self._python[key] = runs_python(prepared)
-        return self._python[key]
 
     @property
     def rebuilt(self) -> bool:
@@ -273,16 +270,23 @@ class Bench:
         return {side: [digest for _, digest in files] for side, files in self._executed.items()}
 
     @cached_property
-    def _executed(self) -> Mapping[str, list[tuple[Path, str]]]:
+    def _first_calls(self) -> Mapping[Side, Ready]:
         folder = self.session.folder.step(self.planned.id)
         ops = first_count(self.session.context, self.planned)
-        prepared = {
+        return {
             side: self.counted.prepared_source(side)
             if self.counted
             else self._direct(ready(self.session.tree_context_of(side), self.planned, side, folder / side.value, ops))
             for side in self.able
         }
-        return {side.value: executed_files(item) for side, item in prepared.items()}
+
+    @cached_property
+    def _executed(self) -> Mapping[str, list[tuple[Path, str]]]:
+        return {side.value: executed_files(item) for side, item in self._first_calls.items()}
+
+    @cached_property
+    def _is_python(self) -> bool:
+        return bool(self._first_calls) and all(map(runs_python, self._first_calls.values()))
 
     @property
     def identical(self) -> bool:

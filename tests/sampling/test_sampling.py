@@ -391,6 +391,30 @@ def test_what_would_not_fail_is_confirmed_among_others(world: World) -> None:
     assert row.is_confirmed
 
 
+@pytest.mark.parametrize("change", [0.8, 0.97])
+def test_what_layouts_will_confirm_gets_no_fresh_pairs_before(world: World, change: float) -> None:
+    suite = Together(world, "abc", among=change, alone=change)
+    world.sampling.take_until_decided(suite.benchmarks, math.inf, math.inf, kept=0.3)
+    beyond_concern = change == 0.8
+    designs = Counter(item["design"] for item in world.samples("a"))
+    assert designs == {"looks": 11} | ({} if beyond_concern else {"confirm": min(CONFIRMING)})
+    (item,) = (item for item in suite.benchmarks if item.name == "a")
+    assert world.rule.rests_on_layout(item) == beyond_concern
+    # If no layouts can be drawn, fresh pairs of the programs as built confirm it.
+    for _ in range(2):
+        world.sampling.confirm_waiting(math.inf)
+        designs = Counter(item["design"] for item in world.samples("a"))
+        assert designs == {"looks": 11, "confirm": min(CONFIRMING)}
+    (row,) = (compare(item, Criteria()) for (name, _), item in world.rule.record.series.items() if name == "a")
+    assert row.is_confirmed
+
+
+def test_what_would_fail_is_confirmed_alone_before_layouts_are_drawn(world: World) -> None:
+    suite = Together(world, "abc", among=1.2, alone=1.2)
+    world.sampling.take_until_decided(suite.benchmarks, math.inf, math.inf, kept=0.3)
+    assert Counter(suite.requests) == {"abc": 2 * 12, "a": 2 * min(CONFIRMING)}
+
+
 def test_benchmarks_that_disturb_each_other_are_told(world: World) -> None:
     suite = Together(world, "abc", among=1.2, alone=1.0)
     world.sampling.take_until_decided(suite.benchmarks, math.inf, math.inf)

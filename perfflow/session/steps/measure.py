@@ -9,7 +9,6 @@ from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
 from perfflow.model.readings import BASH_START
 from perfflow.model.units import Dimension, format_quantity
-from perfflow.plan.layouts import layouts_asked
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.sampling.stop_rule import Stop
@@ -19,7 +18,6 @@ from perfflow.session.list_benchmarks import list_benchmarks
 from perfflow.session.own_code import SAME_CODE, differ_in_code_only
 from perfflow.session.session import RunSession
 from perfflow.session.unchanged_benchmarks import audit, without_unchanged
-from perfflow.workflow.layout_checks import OFF
 
 
 def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
@@ -82,9 +80,8 @@ def _about_bash(starts: Sequence[float]) -> Iterator[str]:
 
 def measure_over_layouts(bench: Bench, benchmarks: Sequence[BenchmarkToSample], ends: float) -> None:
     """Measure benchmarks whose verdict rests on one code layout over others too, if the workflow requests it."""
-    asked = layouts_asked(bench.planned, in_trees=bench.compares_trees)
-    if asked != OFF:
+    if bench.has_layouts:
         # Imported on use: most runs draw no layouts.
         from perfflow.session.steps.over_layouts import decide_over_layouts
 
-        decide_over_layouts(bench, benchmarks, ends, asked)
+        decide_over_layouts(bench, benchmarks, ends)

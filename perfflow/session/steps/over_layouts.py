@@ -32,16 +32,15 @@ MANY = 56
 _SPENT = "the time for measuring was spent"
 
 
-def decide_over_layouts(bench: Bench, benchmarks: Sequence[BenchmarkToSample], ends: float, asked: int | str) -> None:
+def decide_over_layouts(bench: Bench, benchmarks: Sequence[BenchmarkToSample], ends: float) -> None:
     """Measure the benchmarks whose verdict rests on one layout over others, until the time ``ends``.
 
-    ``asked``: the number of layouts of each side, or ``auto``. The samples of the programs as built are kept, and
-    decide if no layouts can be drawn.
+    The samples of the programs as built are kept, and decide if no layouts can be drawn.
     """
-    able = bench.sampling.able(benchmarks)
+    able, asked = bench.sampling.able(benchmarks), bench.layouts
     always = asked != AUTO or bench.session.over_layouts
     wanted = [item for item in able if always or bench.sampling.stop_rule.rests_on_layout(item)]
-    if wanted and not bench.identical and not bench.is_python:
+    if wanted:
         _Deciding(bench, wanted, asked if isinstance(asked, int) else None, ends, several=len(benchmarks) > 1).run()
 
 
@@ -64,7 +63,10 @@ class _Deciding:
     """Time when the benchmarks' own budget is spent, not counting the time to make layouts."""
 
     def run(self) -> None:
-        """Draw layouts and measure; if none can be drawn, store the reason as an event."""
+        """Draw layouts and measure.
+
+        If none can be drawn, the reason is stored as an event, and fresh pairs of the programs as built confirm.
+        """
         bench = self.bench
         self.first = bench.sampling.next_number(self.benchmarks)
         self.own_end = time.monotonic() + bench.budget * len(self.benchmarks)
@@ -75,6 +77,7 @@ class _Deciding:
             bench.drawn = Drawn(self._builds(), self._calls, f"{bench.session.context.seed}\0{bench.planned.id}")
             try:
                 self._measure(bench.drawn)
+                return
             finally:
                 bench.drawn.clear()
         except LayoutsRefusedError as error:
@@ -84,6 +87,7 @@ class _Deciding:
         finally:
             bench.drawn = None
             bench.sampling.with_layouts_from(None)
+        bench.sampling.confirm_waiting(self.ends)
 
     def _measure(self, drawn: Drawn) -> None:
         # Samples of an interrupted run need no layouts, and show which design it used.
