@@ -111,7 +111,7 @@ class _Recording:
         same_words = _words(calls[Side.BASELINE]) == _words(calls[Side.CANDIDATE])
         if not same_words or any(item.first for item in calls.values()):
             return
-        if self._tool and self._tool.can_trace:
+        if self._tool and self._tool.can_trace and self._ids:
             traces = [_python_traces(self._bench, prepared) for prepared in calls.values()]
             self._note_lines_of_python(calls[Side.CANDIDATE], traces[-1])
             for own_id in self._ids:

@@ -162,18 +162,66 @@ def test_pyperf_lists_what_it_would_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", IN_SCRIPT)
 def test_pyperf_runs_one_alone_and_briefly(name: str, tmp_path: Path) -> None:
     call = replace(_call("pyperf", tmp_path, script=SCRIPT), chosen=(name,), effort=Effort.BRIEF)
-    (reading,) = parsed_of(run_call("pyperf", call)).readings
+    (reading,) = _timed(parsed_of(run_call("pyperf", call)))
     assert (reading.benchmark, reading.inner["n"]) == (name, 3)
     again = replace(call, folder=tmp_path / "again", pace=Pace(1e-5, 0.1))
-    (reading,) = parsed_of(run_call("pyperf", again)).readings
+    (reading,) = _timed(parsed_of(run_call("pyperf", again)))
     assert (reading.benchmark, reading.inner["n"]) == (name, 20)
+
+
+def test_pyperf_by_three_clocks(tmp_path: Path) -> None:
+    (tmp_path / "bench.py").write_text(
+        "import asyncio, time, pyperf\n"
+        "r = pyperf.Runner()\n"
+        f"r.timeit('nap', 'time.sleep({NAP})', globals=globals())\n"
+        "r.bench_func('sum', sum, range(500_000))\n"
+        f"r.bench_async_func('rest', asyncio.sleep, {NAP})\n"
+        "r.bench_time_func('own timer', lambda loops: loops * 1e-3)\n"
+    )
+    call = replace(_call("pyperf", tmp_path, script=str(tmp_path / "bench.py")), effort=Effort.BRIEF)
+    parsed = parsed_of(run_call("pyperf", call))
+    found: dict[str, dict[str, float]] = {}
+    for reading in parsed.readings:
+        found.setdefault(reading.benchmark, {})[reading.metric] = reading.value
+    for name in ("nap", "rest"):
+        assert found[name]["cpu"] < NAP / 2 < found[name]["uncontended"]
+    assert found["sum"]["cpu"] > 0.9 * found["sum"]["uncontended"]
+    # A function that returns its time has its own clock.
+    assert found["own timer"] == {"time": pytest.approx(1e-3)}
+
+
+def test_pyperf_runs_briefly_in_one_process(tmp_path: Path) -> None:
+    (tmp_path / "bench.py").write_text(
+        "import os, pyperf\n"
+        f"open({str(tmp_path / 'started')!r}, 'a').write('x')\n"
+        "r = pyperf.Runner()\n"
+        "calls = []\n"
+        "def once():\n"
+        "    calls.append(1)\n"
+        "    assert len(calls) < 10_000_000\n"
+        "for name in 'abc':\n"
+        "    assert not calls\n"
+        "    r.bench_func(name, once)\n"
+    )
+    call = replace(_call("pyperf", tmp_path, script=str(tmp_path / "bench.py")), effort=Effort.BRIEF)
+    parsed = parsed_of(run_call("pyperf", call))
+    assert _metrics(parsed) == dict.fromkeys("abc", "time")
+    assert (tmp_path / "started").read_text() == "x"
+
+
+@pytest.mark.parametrize("brief", [True, False])
+def test_pyperf_refuses_two_benchmarks_of_one_name(brief: bool, tmp_path: Path) -> None:
+    (tmp_path / "bench.py").write_text("import pyperf\nr = pyperf.Runner()\nfor _ in 'ab': r.timeit('a', 'pass')\n")
+    call = _call("pyperf", tmp_path, script=str(tmp_path / "bench.py"), args=SHORT)
+    ran = run_call("pyperf", replace(call, effort=Effort.BRIEF) if brief else call)
+    assert "duplicated benchmark name: 'a'" in (ran.call.folder / "stderr").read_text()
 
 
 def test_pyperf_runs_several_in_the_order_of_the_script(tmp_path: Path) -> None:
     chosen = (IN_SCRIPT[2], IN_SCRIPT[0])
     call = replace(_call("pyperf", tmp_path, script=SCRIPT), chosen=chosen, effort=Effort.BRIEF)
     parsed = parsed_of(run_call("pyperf", call))
-    assert tuple(reading.benchmark for reading in parsed.readings) == chosen[::-1]
+    assert tuple(reading.benchmark for reading in _timed(parsed)) == chosen[::-1]
 
 
 def test_pyperf_hands_the_environment_on(tmp_path: Path) -> None:
@@ -201,10 +249,13 @@ def test_pyperf_memory(tmp_path: Path) -> None:
 )
 def test_pyperf_of_a_script_that_fails(script: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "bench.py").write_text(script)
-    ran = run_call("pyperf", _call("pyperf", tmp_path, script=str(tmp_path / "bench.py"), args=SHORT))
-    assert ran.status
-    with pytest.raises(ToolOutputError, match=reason):
-        ran.parse()
+    for effort in (Effort.NORMAL, Effort.BRIEF):
+        (tmp_path / effort.name).mkdir()
+        call = _call("pyperf", tmp_path / effort.name, script=str(tmp_path / "bench.py"), args=SHORT)
+        ran = run_call("pyperf", replace(call, effort=effort))
+        assert ran.status
+        with pytest.raises(ToolOutputError, match=reason):
+            ran.parse()
 
 
 def test_pyperf_without_pyperf(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """``pyperf``: the benchmarks of a script that uses pyperf's Runner, or one statement.
 
-perfflow itself starts fresh processes and alternates between the two sides, so each call of a comparison has one worker
-with short values. ``--copy-env`` gives the workers the whole environment; otherwise the variables of a candidate would
-not reach the measured code.
+perfflow itself starts fresh processes and alternates between the two sides, so each call of a comparison takes short
+values once: a script runs in one process, with a fork for each benchmark (see drivers/pyperf_script.py), a statement in
+one worker. ``--copy-env`` gives the workers the whole environment; otherwise the variables of a candidate would not
+reach the measured code.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
+from perfflow.tools.adapter import TRACE, Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
 from perfflow.tools.python import failures
 from perfflow.tools.python.pyperf_json import FORMAT
 
@@ -29,9 +30,9 @@ _DRIVER = Path(__file__).with_name("drivers") / "pyperf_script.py"
 # One worker, and values of 5 ms.
 _BRIEF = ("--processes=1", "--warmups=1", "--min-time=0.005")
 _FEWEST, _MOST = 3, 20
-# Seconds; starting the worker of a benchmark takes about as long.
+# Seconds.
 _TOGETHER = 0.2
-_METRICS = ("time", "rss")
+_METRICS = ("time", "cpu", "uncontended", "rss")
 
 
 class Options(adapter.Options):
@@ -66,7 +67,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
         lines = (f"--setup={line}" for line in setup if line)
         return (Invocation((options.python, "-m", "pyperf", "timeit", *common, *lines, "--", options.stmt)),)
     chosen = (f"--perfflow-chosen={json.dumps(call.chosen)}",) if call.chosen else ()
-    run = Invocation((options.python, str(_DRIVER), "run", options.script, *common, *chosen))
+    run = Invocation((*_driver(call, "brief" if brief else "run"), *common, *chosen))
     if brief:
         return (run,)
     check = (options.python, "-m", "pyperf", "check", str(call.folder / _FILE))
@@ -96,7 +97,17 @@ def listing(call: Call[Options]) -> Invocation | None:
     """Return the process that prints the names of a script's benchmarks; a statement is one benchmark."""
     if not call.options.script:
         return None
-    return Invocation((call.options.python, str(_DRIVER), "list", call.options.script, *words(call.options.args)))
+    return Invocation((*_driver(call, "list"), *words(call.options.args)))
+
+
+def tracing(call: Call[Options]) -> Invocation:
+    """Return the process that records what each benchmark of a script executes and reads."""
+    settings = f"--perfflow-settings={call.folder / TRACE}"
+    return Invocation((*_driver(call, "trace"), *words(call.options.args), settings))
+
+
+def _driver(call: Call[Options], mode: str) -> tuple[str, ...]:
+    return (call.options.python, str(_DRIVER), mode, call.options.script)
 
 
 def _instabilities(folder: Path) -> Iterator[str]:
@@ -119,5 +130,6 @@ ADAPTER = Adapter(
     suite=True,
     together=_TOGETHER,
     listing=listing,
+    tracing=tracing,
     outputs=may_leave(_FILE),
 )

@@ -1,7 +1,8 @@
 """Reader of ``pyperf`` files: the values of every run without its warm-ups. Values are already per loop.
 
 The format is that of pyperf's own ``Benchmark.dump``: metadata of the suite, of each benchmark and of each run. Inner
-metadata take precedence.
+metadata take precedence. Only drivers/pyperf_script.py writes ``perfflow_cpu`` and ``perfflow_uncontended``, the values
+by other clocks.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
+from pydantic import Json as JsonText
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, at, facts, label, moment
@@ -31,6 +33,8 @@ class _Facts(Json):
     unit: Annotated[str, one_of(_METRICS)] = "time"
     loops: Counted = 1
     inner_loops: Counted = 1
+    perfflow_cpu: JsonText[Figures] = Field(default=[])
+    perfflow_uncontended: JsonText[Figures] = Field(default=[])
 
     def within(self, outer: _Facts) -> _Facts:
         """Return these metadata, with missing values from ``outer``."""
@@ -87,7 +91,12 @@ def _add(samples: Samples, common: _Facts, benchmark: _Benchmark) -> None:
     for run in benchmark.runs:
         of_run = run.metadata.within(known)
         batch = float(of_run.loops * of_run.inner_loops) if known.unit == "time" else 1.0
-        samples.add(known.name, known.unit, run.values, batch=batch)
+        for metric, values in (
+            (known.unit, run.values),
+            ("cpu", of_run.perfflow_cpu),
+            ("uncontended", of_run.perfflow_uncontended),
+        ):
+            samples.add(known.name, metric, values, batch=batch)
 
 
 FORMAT = JsonFormat("pyperf", "python -m pyperf timeit -o FILE", _recognises, _Suite, _gather)

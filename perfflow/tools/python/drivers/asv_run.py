@@ -24,7 +24,6 @@ Run by the measured interpreter, so: standard library and asv_runner only, and n
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib.util
 import itertools
 import json
@@ -44,9 +43,6 @@ NONE, SKIPPED = 5, 77
 CLOCKS = ("cpu", "uncontended")
 # asv's own limit (s) for benchmarks without one. A process gets twice as long.
 TIMEOUT = 60.0
-# Numbers of calls in the first and the second part of a traced benchmark, and the seconds of CPU time for the second
-# part. A busy machine must not shorten it, so its elapsed time may be SLOWER times as long.
-FEW, MORE, LONGEST, SLOWER = 2, 18, 0.5, 20
 # Seconds between two looks at a child that closed its files, or left them to a child of its own.
 LOOK = 0.2
 
@@ -327,24 +323,19 @@ def follow(root: str, benchmark: dict[str, Any], recorder: Any, path: str) -> No
         from asv_runner.setup_cache import _setup_cache
 
         _setup_cache((root, benchmark["id"], "{}"))
-    few = {"number": FEW, "repeat": 1, "rounds": 1, "warmup_time": 0.0, "min_run_count": 1}
-    made, skip = ready(root, benchmark["id"], few)
+    once = {"number": 1, "repeat": 1, "rounds": 1, "warmup_time": 0.0, "min_run_count": 1}
+    made, skip = ready(root, benchmark["id"], once)
     if skip:
         sys.exit(SKIPPED)
     if isinstance(made, TimerawBenchmark):
         # The benchmark is the text of a program, which asv_runner starts, not the code of the tree.
         recorder.unknown["it starts programs: python"] = None
-    began, computed = time.monotonic(), time.process_time()
-    made.do_run()
-    gc.collect()
-    before = recorder.names()
-    each = max(time.process_time() - computed, (time.monotonic() - began) / SLOWER) / FEW
-    made.number = max(FEW, min(MORE, int(LONGEST / max(each, 1e-9))))
-    made.do_run()
-    gc.collect()
-    new = sorted(recorder.names() - before)
-    if new:
-        recorder.unseen["later iterations run further functions: " + ", ".join(new[:3])] = None
+
+    def calls(number: int) -> None:
+        made.number = number
+        made.do_run()
+
+    recorder.repeat(calls)
     made.do_teardown()
     with open(path, "w", encoding="utf-8") as stream:
         json.dump(recorder.record(), stream)

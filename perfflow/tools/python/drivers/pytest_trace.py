@@ -22,7 +22,6 @@ import gc
 import json
 import os
 import sys
-import time
 from typing import Any
 
 import python_trace  # type: ignore[import-not-found]
@@ -33,18 +32,12 @@ try:
 except ImportError:
     sys.exit("pytest is not installed for this python: pip install pytest pytest-benchmark")
 
-FEW, MORE, LONGEST, SLOWER = 2, 18, 0.5, 20
-"""Numbers of calls in the first and the second part, and the seconds of CPU time after which the second part ends.
-
-A busy machine must not end it, so its elapsed time may be SLOWER times as long.
-"""
-
 
 class Tracer(Repeater):  # type: ignore[misc]
     """A plugin that runs every benchmark in a fork of the process, with two numbers of calls."""
 
     def __init__(self, recorder: python_trace.Recorder) -> None:
-        super().__init__(FEW)
+        super().__init__(0)
         self.recorder = recorder
         self.done: dict[str, Any] = {}
         self.common: dict[str, Any] | None = None
@@ -90,21 +83,17 @@ class Tracer(Repeater):  # type: ignore[misc]
             os._exit(status)
 
     def repeat(self, once: Any) -> Any:
-        """Run a benchmark a few times and then more often, which must not reach other functions."""
+        """Run a benchmark with two numbers of calls, and return its last result."""
         # pytest-benchmark takes it away while it times a function.
         self.recorder.follow()
-        result = super().repeat(once)
-        gc.collect()
-        before, began, computed = self.recorder.names(), time.monotonic(), time.process_time()
-        for _ in range(MORE):
-            result = once()
-            self.calls += 1
-            if max(time.process_time() - computed, (time.monotonic() - began) / SLOWER) > LONGEST:
-                break
-        gc.collect()
-        new = sorted(self.recorder.names() - before)
-        if new:
-            self.recorder.unseen["later iterations run further functions: " + ", ".join(new[:3])] = None
+        result = None
+
+        def calls(number: int) -> None:
+            nonlocal result
+            self.iterations = number
+            result = super(Tracer, self).repeat(once)
+
+        self.recorder.repeat(calls)
         return result
 
 

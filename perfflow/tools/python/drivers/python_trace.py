@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import bisect
 import dis
+import gc
 import hashlib
 import os
 import re
@@ -26,10 +27,14 @@ import stat
 import sys
 import sysconfig
 import threading
-from typing import Any, Iterator  # noqa: UP035
+import time
+from typing import Any, Callable, Iterator  # noqa: UP035
 
 ABSENT = ""
 GENERATED = "<generated>"
+# Numbers of calls in the first and the second part of a traced benchmark, and the seconds of CPU time for the second
+# part. A busy machine must not shorten it, so its elapsed time may be SLOWER times as long.
+FEW, MORE, LONGEST, SLOWER = 2, 18, 0.5, 20
 # What timeit compiles around a statement, anew for each timer.
 _OF_TIMEIT = "<timeit-src>"
 # They compile functions from their bytecode, so a call of the compiled code is not a call that Python reports.
@@ -136,6 +141,22 @@ class Recorder:
         if hasattr(sys, "monitoring"):
             sys.monitoring.restart_events()
         self.follow()
+
+    def repeat(self, run: Callable[[int], None]) -> None:
+        """Call a benchmark a few times and then more often, which must not reach other functions.
+
+        ``run`` calls it as many times as it is told.
+        """
+        began, computed = time.monotonic(), time.process_time()
+        run(FEW)
+        gc.collect()
+        before = self.names()
+        each = max(time.process_time() - computed, (time.monotonic() - began) / SLOWER) / FEW
+        run(max(FEW, min(MORE, int(LONGEST / max(each, 1e-9)))))
+        gc.collect()
+        new = sorted(self.names() - before)
+        if new:
+            self.unseen["later iterations run further functions: " + ", ".join(new[:3])] = None
 
     def fork(self) -> int:
         """Fork the process, without a note that it started one."""
