@@ -110,7 +110,7 @@ def print_plan(
 ) -> int:
     """Print the selected steps of a plan and return the exit status.
 
-    ``in_trees``: two trees are built and compared. ``budget``: seconds for all measuring, None without a limit.
+    ``in_trees``: two trees are built and compared. ``budget``: seconds for the whole command, None without a limit.
     """
     import sys
     from dataclasses import replace

@@ -50,7 +50,7 @@ def shown(
 ) -> Lines | Live | Silence:
     """Return the progress display of a run.
 
-    ``typed``: the command line that started it. ``budget``: seconds for all measuring.
+    ``typed``: the command line that started it. ``budget``: seconds for the whole command.
     """
     from perfflow.model.secrets import masked, secrets_in
 

@@ -10,6 +10,7 @@ from perfflow.model.units import brief_duration
 
 _MINUTE, _HOUR = 60.0, 3600.0
 _MOST_NAMED = 6
+OTHER_BUDGET = " with another budget"
 _MOST_PAIRS = 5_000
 """Nobody measures more pairs of one benchmark."""
 
@@ -48,7 +49,7 @@ class Expected:
 
     ``seconds`` is the median of ``runs`` earlier runs. If ``runs`` is 0, it is a limit: ``each`` seconds for each of
     the step's ``benchmarks``, or the step's timeout if ``each`` is 0. It is None while the number of a suite's
-    benchmarks is not known.
+    benchmarks is not known. ``other_budget``: the earlier runs had another budget.
     """
 
     seconds: float | None
@@ -56,6 +57,7 @@ class Expected:
     benchmarks: int | None = None
     each: float = 0.0
     noise: Noise | None = None
+    other_budget: bool = False
 
     @property
     def is_limit(self) -> bool:
@@ -76,7 +78,7 @@ class Expected:
         if self.seconds is None:
             return f"at most {span(self.each)} per benchmark"
         if self.runs:
-            return f"{_about(self.seconds)}, from {_runs(self.runs)}"
+            return f"{_about(self.seconds)}, from {_runs(self.runs)}{OTHER_BUDGET if self.other_budget else ''}"
         if self.each and self.benchmarks != 1:
             return f"at most {span(self.seconds)}: {self.benchmarks} benchmarks x {span(self.each)}"
         return f"at most {span(self.seconds)}" + ("" if self.each else " (timeout)")
@@ -134,7 +136,7 @@ class Total:
 def total_of(steps: Mapping[str, Expected | None], measuring: frozenset[str], budget: float | None = None) -> Total:
     """Return the sum of the expected times of ``steps``; the time of a step is None if nothing is known of it.
 
-    ``budget``: seconds for all ``measuring`` steps together, None for no limit.
+    ``budget``: seconds for all steps together, None for no limit; the ``measuring`` ones have what the others leave.
     """
     known = {name: item for name, item in steps.items() if item and item.seconds is not None}
     measured = sum(item.seconds or 0.0 for name, item in known.items() if name in measuring)
@@ -142,8 +144,9 @@ def total_of(steps: Mapping[str, Expected | None], measuring: frozenset[str], bu
     unknown = [name for name in steps if name not in known]
     if budget is not None and measuring & steps.keys():
         open_ = [name for name in unknown if name in measuring and steps[name]]
-        # The common budget limits the time, however many benchmarks a suite has.
-        measured = budget if open_ else min(measured, budget)
+        # The budget limits the time, however many benchmarks a suite has.
+        left = max(0.0, budget - others)
+        measured = left if open_ else min(measured, left)
         known |= {name: Expected(0.0) for name in open_}
         unknown = [name for name in unknown if name not in open_]
     return Total(
@@ -184,7 +187,8 @@ def _of_kind(steps: Mapping[str, Expected | None]) -> tuple[float, str]:
         worst = max(noises, key=lambda noise: noise.pairs)
         parts.append(f"up to {worst.pairs} pairs each to detect {worst.change * 100:.3g}%")
     if known:
-        parts.append(f"{_about(seconds)}, from {_runs(max(item.runs for item in known))}")
+        other = OTHER_BUDGET if any(item.other_budget for item in known) else ""
+        parts.append(f"{_about(seconds)}, from {_runs(max(item.runs for item in known))}{other}")
     unknown = len(steps) - len(known)
     if unknown:
         which = "unknown until the first run" if not known else f"and {unknown} not run yet"

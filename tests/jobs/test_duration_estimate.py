@@ -85,10 +85,15 @@ def test_earlier_runs_of_the_same_workflow_tell_how_long_it_takes(project: Proje
     assert told(project.open(flow, "n=2")) == {}, "of other parameters nothing is known"
     shutil.rmtree(project.folder / HOME / "runs")
     assert expected(opened, ["nap"])["nap"] == known, "a clone that has only a history knows it as well"
-    assert told(opened, budget=60.0) == {}, "a run with another budget measures for another time"
+    with_budget = told(opened, budget=60.0)
+    assert with_budget["nap"].endswith(", from the last 2 runs with another budget")
+    assert with_budget["make"].endswith(", from the last 2 runs"), "builds take as long with any budget"
+    project.run(flow, budget=60.0)
+    assert told(opened, budget=60.0)["nap"].endswith(", from the last run"), "runs with this budget are better"
+    assert told(opened)["nap"].endswith(", from the last 2 runs")
 
 
-def test_the_runs_budget_is_the_limit_of_all_measuring_together() -> None:
+def test_the_runs_budget_is_the_limit_of_all_steps_together() -> None:
     steps = {
         "build": Expected(30.0, runs=2),
         "a": Expected(40.0, benchmarks=2, each=20.0),
@@ -97,8 +102,9 @@ def test_the_runs_budget_is_the_limit_of_all_measuring_together() -> None:
     measuring = frozenset({"a", "b"})
     assert total_of(steps, measuring).unknown == ("b",)
     with_budget = total_of(steps, measuring, 35.0)
-    assert (with_budget.seconds, with_budget.unknown) == (65.0, ())
-    assert with_budget.text() == "at most 65 s, partly from the last 2 runs"
+    assert (with_budget.seconds, with_budget.unknown) == (35.0, ())
+    assert with_budget.text() == "at most 35 s, partly from the last 2 runs"
+    assert total_of(steps, measuring, 20.0).seconds == 30.0, "builds are not cut short"
     assert total_of({"a": steps["a"]}, measuring, 100.0).seconds == 40.0
     assert total_of({}, frozenset()).text() == ""
 

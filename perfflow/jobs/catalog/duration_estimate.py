@@ -34,7 +34,7 @@ def expected(
 ) -> dict[str, Expected | None]:
     """Return the expected time of each selected step; None if nothing is known. Starts nothing.
 
-    in_trees: the run compares base and head. budget: seconds for all measurements together.
+    in_trees: the run compares base and head. budget: seconds for the whole command.
     ask_server: also read a history that is on a server.
     """
     plan = opened.plan
@@ -92,7 +92,8 @@ def gate_plan(opened: Opened, selected: Collection[str], budget: float | None) -
 
 def _of(plan: Plan, item: Planned, seen: StepDuration) -> Expected | None:
     if seen.seconds is not None:
-        return Expected(seen.seconds, runs=seen.runs, benchmarks=seen.benchmarks or None)
+        other_budget = seen.other_budget and item.role is Role.MEASURE
+        return Expected(seen.seconds, seen.runs, seen.benchmarks or None, other_budget=other_budget)
     if item.role is Role.MEASURE:
         return _limit_of_measuring(plan, item, seen)
     if item.role in (Role.WORK, Role.CHECK):

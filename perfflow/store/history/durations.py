@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import heapq
 import statistics
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,11 +34,13 @@ class StepDuration:
     """The median duration of a step in earlier runs, in s without waiting for the machine; None if it never finished.
 
     ``runs`` is the number of runs that finished it, ``names`` the benchmarks that it measured in the newest run.
+    ``other_budget``: these runs had another budget, so measuring may take another time.
     """
 
     seconds: float | None = None
     runs: int = 0
     names: tuple[str, ...] = ()
+    other_budget: bool = False
 
     @property
     def benchmarks(self) -> int:
@@ -46,12 +49,14 @@ class StepDuration:
 
 
 def step_durations(root: Path, kind: RunKind, history: History | None = None) -> dict[str, StepDuration]:
-    """Return the durations in the newest runs of this workflow, by step id. Runs that cannot be read are skipped."""
-    try:
-        stored = history.step_times(kind, NEWEST) if history else {}
-    except (UserError, DamagedError):
-        stored = {}
-    found = {**stored, **_in_folders(root, kind, stored)}
+    """Return the durations in the newest runs of this workflow, by step id. Runs that cannot be read are skipped.
+
+    If no run had this budget, those with another one tell how long builds take and which benchmarks there are.
+    """
+    found = _newest(root, kind, history)
+    other_budget = not found
+    if other_budget:
+        found = _newest(root, replace(kind, any_budget=True), history)
     seconds: dict[str, list[float]] = {}
     benchmarks: dict[str, tuple[str, ...]] = {}
     # Ids of runs start with the time, so they sort by age.
@@ -66,9 +71,18 @@ def step_durations(root: Path, kind: RunKind, history: History | None = None) ->
             statistics.median(seconds[name]) if name in seconds else None,
             runs=len(seconds.get(name, ())),
             names=benchmarks.get(name, ()),
+            other_budget=other_budget,
         )
         for name in {**seconds, **benchmarks}
     }
+
+
+def _newest(root: Path, kind: RunKind, history: History | None) -> Mapping[str, Sequence[StepTime]]:
+    try:
+        stored = history.step_times(kind, NEWEST) if history else {}
+    except (UserError, DamagedError):
+        stored = {}
+    return {**stored, **_in_folders(root, kind, stored)}
 
 
 def _in_folders(root: Path, kind: RunKind, known: Collection[str]) -> dict[str, Sequence[StepTime]]:
@@ -87,8 +101,9 @@ def _in_folders(root: Path, kind: RunKind, known: Collection[str]) -> dict[str, 
 
 
 def _is_like(earlier: RunSummary, kind: RunKind) -> bool:
-    own = (earlier.params, earlier.machine, earlier.in_trees, earlier.budget)
-    return own == (params_text(kind.params), kind.machine, kind.in_trees, kind.budget)
+    own = (earlier.params, earlier.machine, earlier.in_trees)
+    is_own = own == (params_text(kind.params), kind.machine, kind.in_trees)
+    return is_own and (kind.any_budget or earlier.budget == kind.budget)
 
 
 def _runs(root: Path) -> list[Path]:

@@ -15,7 +15,8 @@ from perfflow.store.history.summary import StepTime, params_text
 class RunKind:
     """The properties that two runs must share for one to predict the duration of the other.
 
-    ``in_trees``: base and head are compared. ``budget``: seconds for all measuring, None without a limit.
+    ``in_trees``: base and head are compared. ``budget``: seconds for the whole command, None without a limit.
+    ``any_budget``: the budget may differ, which changes how long measuring steps take.
     """
 
     workflow: str
@@ -23,6 +24,7 @@ class RunKind:
     machine: str
     in_trees: bool = False
     budget: float | None = None
+    any_budget: bool = False
 
 
 def keep(connection: Connection, run: int, steps: Sequence[StepTime]) -> None:
@@ -46,12 +48,13 @@ def of_kind(connection: Connection, kind: RunKind, newest: int) -> dict[str, lis
         "in_trees": int(kind.in_trees),
         # -1 stands for no budget, because SQL comparisons with NULL are never true.
         "budget": -1.0 if kind.budget is None else kind.budget,
+        "any": int(kind.any_budget),
         "newest": newest,
     }
     runs = connection.rows(
         "SELECT run.id, run.name FROM run JOIN machine ON machine.id = run.machine WHERE run.workflow = :workflow "
         "AND run.params = :params AND machine.identity = :machine AND run.in_trees = :in_trees "
-        "AND COALESCE(run.budget, -1) = :budget AND EXISTS (SELECT 1 FROM step WHERE step.run = run.id) "
+        "AND (:any = 1 OR COALESCE(run.budget, -1) = :budget) AND EXISTS (SELECT 1 FROM step WHERE step.run = run.id) "
         "ORDER BY run.name DESC LIMIT :newest",
         wanted,
     )

@@ -73,7 +73,7 @@ class RunSummary:
     ``started`` is RFC 3339, '' if unknown. ``machine`` is the identity of the machine and ``facts`` its facts. Values
     of different identities are never compared. ``params`` are the workflow's parameters, which distinguish values of
     the same name. ``noise`` is the noise class, '' if unknown. ``steps`` predict the duration of a later run.
-    ``in_trees``: base and head were compared. ``budget``: seconds for all measuring, None without a limit.
+    ``in_trees``: base and head were compared. ``budget``: seconds for the whole command, None without a limit.
     """
 
     id: str

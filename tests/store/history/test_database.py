@@ -83,6 +83,7 @@ def test_the_newest_runs_of_a_kind_tell_how_long_its_steps_took(connect: Callabl
     suite = StepTime("suite", 2.0, ("b0", "b1"))
     assert found == {"run-4": [StepTime("make", 3.0), suite], "run-3": [StepTime("make", None), suite]}
     assert list(history.step_times(replace(kind, budget=9.0), 2)) == ["run-9"]
+    assert list(history.step_times(replace(kind, any_budget=True), 2)) == ["run-9", "run-4"]
     assert list(history.step_times(replace(kind, in_trees=True), 2)) == ["run-8"]
     # Adding a run again with another duration replaces it.
     assert history.add([timed(4, 3.0), timed(3, 5.0)]) == 1
