@@ -44,6 +44,18 @@ ALIKE = {
         f"try:\n    import os\nexcept ImportError:\n    os = None\n{RUN}",
         f"def more():\n    pass\ntry:\n    import os\nexcept ImportError:\n    os = None\n{RUN}",
     ),
+    "what only type checkers read": (
+        f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from os import sep\n{RUN}",
+        f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import numpy\n    numpy.zeros(1)\n{RUN}",
+    ),
+    "a first block that only type checkers read": (
+        f"import typing as t\n{RUN}",
+        f"import typing as t\nif t.TYPE_CHECKING:\n    import numpy\n    print(numpy)\n{RUN}",
+    ),
+    "what stands beside it": (
+        f"TYPE_CHECKING = False\nif TYPE_CHECKING:\n    import numpy\nelse:\n    N = 1\n{RUN}",
+        f"TYPE_CHECKING = False\nif TYPE_CHECKING and id(1):\n    pass\nelse:\n    N = 2\n{RUN}",
+    ),
     "a name that only a definition uses": (f"A = 1\nB = A\n{RUN}", f"A = 2\nB = A\n{RUN}"),
 }
 UNLIKE = {
@@ -65,6 +77,21 @@ UNLIKE = {
         f"if id(1):\n    A = 1\nN = 2\n{USES_N}",
         f"if id(1):\n    A = 1\n    N = 2\n{USES_N}",
         "m.py:<module> m.py:N m.py:run",
+    ),
+    "a block that is not only for type checkers": (
+        f"TYPE_CHECKING = id(1)\nif TYPE_CHECKING:\n    N = 1\n{USES_N}",
+        f"TYPE_CHECKING = id(1)\nif TYPE_CHECKING:\n    N = 2\n{USES_N}",
+        "m.py:<module>",
+    ),
+    "what is not for type checkers": (
+        f"from typing import TYPE_CHECKING\nif not TYPE_CHECKING:\n    N = 1\n{USES_N}",
+        f"from typing import TYPE_CHECKING\nif not TYPE_CHECKING:\n    N = 2\n{USES_N}",
+        "m.py:<module>",
+    ),
+    "what stands beside a block for type checkers": (
+        f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    N = 0\nelse:\n    N = 1\n{USES_N}",
+        f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    N = 0\nelse:\n    N = 2\n{USES_N}",
+        "m.py:N",
     ),
     "a call": (RUN, f"{RUN}print(1)\n", "m.py:<module>"),
     "an import of a library": (RUN, f"import numpy\n{RUN}", "m.py:<module> m.py:run"),

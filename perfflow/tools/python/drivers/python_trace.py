@@ -71,6 +71,7 @@ _CALLED_FROM_C = {
         "dispatch_table",
     ),
 }
+TYPE_CHECKING = "TYPE_CHECKING"
 _STORES = {"STORE_NAME", "IMPORT_NAME"}
 # Texts that may be put together with others to a name.
 _BEGINNING = re.compile("[A-Za-z][A-Za-z0-9_]+_")
@@ -430,6 +431,9 @@ class Body:
         self._skipped = set() if with_docs else _OF_POSITIONS
         # Without this function, Python keeps handlers in blocks, which are jumps.
         handlers = [tuple(each)[:3] for each in getattr(dis, "_parse_exception_table", lambda _: ())(code)]
+        idle = list(_for_type_checkers(self._items))
+        self._items = [item for item in self._items if not _is_in(item.offset, idle)]
+        handlers = [each for each in handlers if not _is_in(each[0], idle)]
         self._ranges = [(start, max(end, target)) for start, end, target in handlers]
         jumps = {*dis.hasjrel, *dis.hasjabs}
         self._ranges += [_between(item.offset, item.argval) for item in self._items if item.opcode in jumps]
@@ -544,6 +548,33 @@ class Body:
             return (item.opname, self._place(item.argval))
         symbolic = item.opcode in dis.hasname or item.opcode in dis.haslocal or item.opcode in dis.hasfree
         return (item.opname, item.argrepr if symbolic else item.arg)
+
+
+def _for_type_checkers(items: list[Any]) -> Iterator[tuple[int, int]]:
+    """Yield the offsets from which, and up to which, code is skipped because typing.TYPE_CHECKING is false."""
+    if getattr(sys.modules.get("typing"), "TYPE_CHECKING", True):
+        return
+    for number, item in enumerate(items):
+        before = items[number - 1]
+        is_false = before.opname == "IMPORT_FROM" or (before.opname == "LOAD_CONST" and before.argval is False)
+        if item.opname == "STORE_NAME" and item.argval == TYPE_CHECKING and not is_false:
+            return
+    for number, item in enumerate(items):
+        first, jump = number - (item.opname == "LOAD_ATTR"), number + 1
+        if item.opname not in ("LOAD_NAME", "LOAD_ATTR") or item.argval != TYPE_CHECKING:
+            continue
+        if items[jump].opname == "TO_BOOL":
+            jump += 1
+        if (
+            items[first].opname == "LOAD_NAME"
+            and items[jump].opname.startswith("POP_JUMP")
+            and (items[jump].opname.endswith("IF_FALSE"))
+        ):
+            yield items[first].offset, items[jump].argval
+
+
+def _is_in(offset: int, ranges: list[tuple[int, int]]) -> bool:
+    return any(begin <= offset < end for begin, end in ranges)
 
 
 def _between(one: int, other: int) -> tuple[int, int]:
