@@ -27,6 +27,7 @@ from perfflow.tools.python.pyperf_json import FORMAT
 _FILE = "pyperf.json"
 _CHECKED = "check.txt"
 _DRIVER = Path(__file__).with_name("drivers") / "pyperf_script.py"
+_SECOND = "a second benchmark of this name is not measured: "
 # One worker, and values of 5 ms.
 _BRIEF = ("--processes=1", "--warmups=1", "--min-time=0.005")
 _FEWEST, _MOST = 3, 20
@@ -86,7 +87,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     found = FORMAT.read(call.folder / _FILE, reason)
     if other := [metric for _, metric in found.benchmarks if metric not in _METRICS]:
         raise ToolOutputError(f"{_FILE} contains values that are neither seconds nor bytes: {other[0]}")
-    parsed = found.parsed(*_instabilities(call.folder))
+    parsed = found.parsed(*_instabilities(call.folder), *_seconds(said))
     if call.options.script:
         return parsed
     # pyperf calls a statement ``timeit``.
@@ -108,6 +109,13 @@ def tracing(call: Call[Options]) -> Invocation:
 
 def _driver(call: Call[Options], mode: str) -> tuple[str, ...]:
     return (call.options.python, str(_DRIVER), mode, call.options.script)
+
+
+def _seconds(said: str) -> Iterator[str]:
+    """Yield the lines of the driver about benchmarks that it left out."""
+    for line in dict.fromkeys(said.splitlines()):
+        if line.startswith(_SECOND):
+            yield _SECOND + tool_files.clean_name(line.removeprefix(_SECOND))
 
 
 def _instabilities(folder: Path) -> Iterator[str]:

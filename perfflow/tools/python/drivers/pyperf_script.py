@@ -40,6 +40,7 @@ CHOSEN, SETTINGS = "--perfflow-chosen=", "--perfflow-settings="
 # What they measure is of a process.
 OF_PROCESSES = {"--track-memory", "--tracemalloc"}
 NONE = 5
+SECOND = "a second benchmark of this name is not measured: "
 
 
 def main() -> None:
@@ -79,7 +80,7 @@ def main() -> None:
         sys.exit(NONE)
     if mode == "list":
         with os.fdopen(output, "w", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.writelines(f"{name}\n" for name in found)
+            stream.writelines(f"{name}\n" for name in dict.fromkeys(found))
 
 
 def own_arguments(arguments: list[str]) -> tuple[list[str], dict[str, Any]]:
@@ -101,11 +102,13 @@ def choose(runner: Any, wanted: list[str], runs: Callable[[Any, Any], Any] | Non
     found: list[str] = []
 
     def chosen(self: Any, task: Any) -> Any:
-        if task.name in found:
-            raise ValueError(f"duplicated benchmark name: {task.name!r}")
+        is_second = task.name in found
+        if is_second:
+            # pyperf itself would end here, but some suites have hundreds of benchmarks and a few such names.
+            sys.stderr.write(f"{SECOND}{task.name}\n")
         found.append(task.name)
         self.parse_args()
-        if runs and (not wanted or task.name in wanted):
+        if runs and not is_second and (not wanted or task.name in wanted):
             return runs(self, task)
         self._worker_task += 1
         return None
