@@ -2,8 +2,8 @@
 
 Prints one line of JSON for each gate: which of the known changes it found, which other rows it called changed, how many
 it left undecided, and its minutes. ``replay.yaml`` has the changes; ``--last`` gates the last commits of its projects,
-and ``--alike`` a commit against itself.
-Needs clones of the projects, and their tools.
+and ``--alike`` a commit against itself. ``--busy 1`` keeps one core busy meanwhile.
+Needs clones of the projects, and their tools. ``replayed.py`` makes tables of the lines.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,18 @@ def prepared(change: dict[str, Any], clone: Path, tree: Path, *, backwards: bool
     return (new if backwards else old), [f"--overlay={path}" for path in own]
 
 
+@contextmanager
+def busy(number: int) -> Iterator[None]:
+    """Keep so many cores busy with loops."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
 def clone_of(change: dict[str, Any], clones: Path) -> Path:
     """Return the folder of a project's clone."""
     return clones / str(change["repository"]).split("/")[1]
@@ -66,13 +79,15 @@ def commits(change: dict[str, Any], clone: Path, number: int) -> Iterator[dict[s
     paths = change.get("of", ["."])
     for line in git(clone, "log", "--first-parent", f"-{number}", "--format=%h %s", "--", *paths).splitlines():
         commit = line.split()[0]
-        yield {**change, "name": line[:60], "base": f"{commit}~1", "head": commit, "slower": [], "faster": []}
+        own = {"name": line[:60], "base": f"{commit}~1", "head": commit, "slower": [], "faster": []}
+        yield {**change, **own, "kind": "commit"}
 
 
 def itself(change: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
     """Yield a change of nothing several times: each row that a gate calls changed is a false alarm."""
     for count in range(1, number + 1):
-        yield {**change, "name": f"{change['name']} alike {count}", "base": change["head"], "slower": [], "faster": []}
+        own = {"name": f"{change['name']} alike {count}", "base": change["head"], "slower": [], "faster": []}
+        yield {**change, **own, "kind": "alike"}
 
 
 def gate(change: dict[str, Any], tree: Path, base: str, options: list[str]) -> tuple[dict[str, Any], float]:
@@ -92,7 +107,8 @@ def summary(change: dict[str, Any], result: dict[str, Any], minutes: float, *, b
     """Return what counts of a gate: known changes found and missed, other rows that changed, and what is undecided."""
     known = {glob: word for word in ("slower", "faster") for glob in change.get(word, [])}
     turned = {"slower": "faster", "faster": "slower"} if backwards else {}
-    found = {"change": change["name"], "backwards": backwards, "minutes": round(minutes, 1)}
+    found = {"kind": change.get("kind", "known"), "project": change["repository"], "change": change["name"]}
+    found |= {"backwards": backwards, "minutes": round(minutes, 1)}
     if "error" in result:
         return found | {"error": result["error"]}
     rows = [row for row in result["benchmarks"] if row["gating"]]
@@ -114,6 +130,7 @@ def summary(change: dict[str, Any], result: dict[str, Any], minutes: float, *, b
         "decisions": dict(decisions),
         "undecided": undecided,
         "unchanged": Counter(row.get("unchanged") or "timed" for row in rows),
+        "audited": sum(bool(row.get("unchanged") and row.get("pairs")) for row in rows),
         "load": os.getloadavg()[1],
         "reasons": result["reasons"][:5],
     }
@@ -128,6 +145,7 @@ def main() -> None:
     parser.add_argument("--forwards", action="store_true", help="no gate of the change turned round")
     parser.add_argument("--last", type=int, default=0, help="instead, the last LAST commits of these projects")
     parser.add_argument("--alike", type=int, default=0, help="instead, compare each head with itself, ALIKE times")
+    parser.add_argument("--busy", type=int, default=0, help="number of busy loops beside the gates")
     asked = parser.parse_args()
     table = yaml.safe_load(TABLE.read_text())
     chosen = [item for item in table if not asked.names or any(name in item["name"] for name in asked.names)]
@@ -136,13 +154,14 @@ def main() -> None:
     if asked.alike:
         chosen = [each for item in chosen for each in itself(item, asked.alike)]
     forwards, timed = asked.forwards or asked.last or asked.alike, ["--all"] if asked.alike else []
-    for change in chosen:
-        clone = clone_of(change, asked.clones)
-        tree = asked.clones / f"{clone.name}-replayed"
-        for backwards in (False,) if forwards else (False, True):
-            base, options = prepared(change, clone, tree, backwards=backwards)
-            result, minutes = gate(change, tree, base, [*options, *timed, "--budget", asked.budget])
-            print(json.dumps(summary(change, result, minutes, backwards=backwards)), flush=True)
+    with busy(asked.busy):
+        for change in chosen:
+            clone = clone_of(change, asked.clones)
+            tree = asked.clones / f"{clone.name}-replayed"
+            for backwards in (False,) if forwards else (False, True):
+                base, options = prepared(change, clone, tree, backwards=backwards)
+                result, minutes = gate(change, tree, base, [*options, *timed, "--budget", asked.budget])
+                print(json.dumps(summary(change, result, minutes, backwards=backwards)), flush=True)
 
 
 if __name__ == "__main__":
