@@ -140,6 +140,8 @@ def _table(entries: Sequence[Entry]) -> Table:
 def _remarks(item: Finding) -> Iterator[str]:
     if item.judged and item.why:
         yield f"judged by {in_words(item.metric)}: {item.why}"
+    if item.alone is not None:
+        yield f"alone it takes {item.alone:+.0%}: its suite's benchmarks disturb each other, so each is measured alone"
     if item.judged and not item.trials:
         yield "no comparison finished in the given time"
 

@@ -289,6 +289,10 @@ class Sampling:
 
     # -- rounds with fresh code layouts
 
+    def groups(self, benchmarks: Sequence[BenchmarkToSample]) -> list[tuple[BenchmarkToSample, ...]]:
+        """Return the benchmarks by process: those that are measured together, and each of the others."""
+        return self._scheduler.groups(benchmarks)
+
     def able(self, benchmarks: Iterable[BenchmarkToSample]) -> list[BenchmarkToSample]:
         """Return the benchmarks that can still be sampled."""
         return [item for item in benchmarks if item.name not in self._scheduler.lost]

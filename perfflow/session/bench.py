@@ -355,9 +355,12 @@ class Bench:
     def _together(self, sides: Sequence[Side]) -> float:
         """Return the longest iteration (s) with which a benchmark shares a process with others of the suite, or 0."""
         tool = self.planned.tool
-        if tool is None or self.counted or len(sides) < 2 or self.planned.step.rounds == "benchmark":
+        if tool is None or self.counted or len(sides) < 2:
             return 0.0
-        return tool.together
+        if self.planned.id in self.session.disturbed and tool.together and self.planned.step.rounds is None:
+            self._say("its benchmarks disturb each other, says the calibration, so each has a process of its own")
+            return 0.0
+        return 0.0 if self.planned.step.rounds == "benchmark" else tool.together
 
     def _counted(self, benchmarks: Collection[str]) -> Collection[str]:
         return self.counted.counted(benchmarks) if self.counted else benchmarks

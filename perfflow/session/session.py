@@ -101,6 +101,8 @@ class RunSession:
     """Number of steps that compare two sides. If there are many, each is screened first."""
     services: Services = field(default_factory=Services)
     """Services that were started in the background."""
+    disturbed: frozenset[str] = frozenset()
+    """Steps with a suite whose benchmarks disturb each other, so that each of them has its own process."""
     parts: Mapping[str, Benchmarks] = field(default_factory=dict)
     """By step, the benchmarks of its suite to measure here, if others are measured elsewhere."""
     built: Mapping[Side, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)

@@ -24,7 +24,9 @@ class Finding:
     ``noise`` is the robust spread of ln(second/first) between the runs of a pair. Of ``trials`` completed comparisons,
     ``alarms`` proved a change of any size (the true share is at most ``alarm_bound``, 95%) and ``same`` proved that
     there is none; ``pairs`` and ``seconds`` are their medians. ``smallest_change`` is the smallest change detected in 9
-    of 10 replays (None: none was), with up to ``replayed`` pairs, which take ``within`` seconds.
+    of 10 replays (None: none was), with up to ``replayed`` pairs, which take ``within`` seconds. ``alone``: how much
+    longer the benchmark takes in a process of its own than among the others of its suite, as a share; None if that is
+    not proven beyond the concern threshold.
     """
 
     step: str
@@ -43,6 +45,7 @@ class Finding:
     smallest_change: Share | None = None
     replayed: int = 0
     within: Share | None = None
+    alone: FiniteFloat | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,13 @@ def expected(root: Path, identity: str, workflow: str, params: Mapping[str, Any]
         if entry.workflow == workflow and _plain(entry.params) == wanted and finding.noise is not None:
             told = finding.smallest_change, finding.within
             yield Expectation(finding.benchmark, finding.metric, finding.noise, *told, entry.calibrated)
+
+
+def disturbed(root: Path, identity: str, workflow: str, params: Mapping[str, Any]) -> frozenset[str]:
+    """Return the steps of this workflow whose benchmarks disturb each other on this machine."""
+    wanted = _plain(params)
+    own = (item for item in load(root, identity) if item.workflow == workflow and _plain(item.params) == wanted)
+    return frozenset(item.finding.step for item in own if item.finding.alone is not None)
 
 
 def _plain(params: Mapping[str, Any]) -> str:

@@ -95,6 +95,27 @@ def test_each_step_is_compared_with_itself_and_what_is_found_is_kept(tmp_path: P
     assert (tmp_path / ".perfflow" / ".gitignore").read_text() == "*\n"
 
 
+@pytest.mark.long
+def test_a_suite_whose_benchmarks_disturb_each_other_has_a_process_for_each(tmp_path: Path) -> None:
+    (tmp_path / "test_bench.py").write_text(
+        "def work(n): return sum(i * i for i in range(n))\n"
+        "def test_disturbed(benchmark, request): benchmark(work, 1000 * len(request.session.items))\n"
+        "def test_other(benchmark): benchmark(work, 1000)\n"
+    )
+    step = "{id: bench, uses: pytest-benchmark, budget: 4s, candidate: {env: {SIDE: b}}}"
+    flow = str(write(tmp_path, f"name: x\nstages: {{baseline: [{step}]}}"))
+    assert perfflow("calibrate", flow, "--trials", "1", "--trust", cwd=tmp_path).returncode == 0
+    alone = {item["finding"]["benchmark"]: item["finding"]["alone"] for item in stored(tmp_path)}
+    judged = {item["finding"]["benchmark"]: item["finding"] for item in stored(tmp_path) if item["finding"]["judged"]}
+    assert judged["test_bench.py::test_disturbed"]["alone"] < -0.3
+    assert judged["test_bench.py::test_other"]["alone"] is None
+    assert set(alone) == set(judged)
+    done = perfflow("run", flow, "--trust", "--json", cwd=tmp_path)
+    (bench,) = json.loads(done.stdout)["steps"]
+    assert any("disturb each other" in text for text in bench["warnings"])
+    assert '"together"' not in (tmp_path / ".perfflow/runs/latest/events.jsonl").read_text()
+
+
 def test_a_calibration_waits_for_the_machine_as_long_as_it_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

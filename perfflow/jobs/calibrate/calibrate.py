@@ -7,12 +7,14 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
+from perfflow.jobs.calibrate.alone import disturbed
 from perfflow.jobs.calibrate.page import write_page
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
@@ -188,13 +190,15 @@ class _Calibrator:
     steps: Sequence[str]
     bench: Bench | None = None
     trials: list[Trial] = field(default_factory=list)
+    alone: dict[str, float] = field(default_factory=dict)
+    """How much longer each benchmark of the current step takes alone than among the others of its suite, as a share."""
     _ends: float = math.inf
     _step_ends: float = math.inf
     _spent: dict[str, float] = field(default_factory=dict)
 
     def __call__(self, session: RunSession, planned: Planned, run: StepRun) -> None:
         """Run trials until there are enough, or until this step's share of the budget is spent."""
-        self.trials = []
+        self.trials, self.alone = [], {}
         began = time.monotonic()
         self.bench = bench = Bench(session, planned, run)
         takes: dict[Take, Take] = {}
@@ -216,6 +220,11 @@ class _Calibrator:
             finally:
                 self.trials.append(Trial(bench.sampling.stop_rule.record, self._spent, complete))
         bench.raise_failures()
+        if len(self.trials) == self.asked.trials:
+            with suppress(_BudgetSpentError):
+                groups, criteria = bench.sampling.groups(benchmarks), session.context.plan.criteria
+                bench.start_over(self.seed)
+                self.alone = dict(disturbed(bench.sampling, groups, criteria))
 
     def performer_of(self, planned: Planned) -> Perform:
         """Return the function that performs a step: this object for measuring steps."""
@@ -259,7 +268,9 @@ class _Calibrator:
             criteria = self.bench.session.context.plan.criteria
             found = findings(planned.id, self.trials, criteria, self.bench.budget, self.seed)
             # A finding without a noise figure must not replace an earlier calibration's finding.
-            yield from (item for item in found if item.exact or item.noise is not None)
+            for item in found:
+                if item.exact or item.noise is not None:
+                    yield replace(item, alone=self.alone.get(item.benchmark) if item.judged else None)
 
 
 def _folder(root: Path) -> Path:

@@ -213,14 +213,22 @@ def _placed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: R
 
 
 @dataclass(frozen=True)
+class _Calibrated:
+    """What the calibration of this machine tells about the workflow."""
+
+    expected: list[Expectation] = field(default_factory=list)
+    disturbed: frozenset[str] = frozenset()
+    """Steps with a suite whose benchmarks disturb each other."""
+
+
+@dataclass(frozen=True)
 class _Chosen:
     """What a run consists of: its steps, its trees beside the user's own, expectations and warnings."""
 
     opened: Opened
     steps: frozenset[str]
     trees: RunTrees
-    expected: list[Expectation]
-    """The expectations for this workflow from the calibration of this machine."""
+    calibrated: _Calibrated
     cautions: list[str]
     """Warnings that are known before anything is measured."""
     groups: list[Group] = field(default_factory=list)
@@ -276,7 +284,7 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
         elsewhere=request.placement is not None,
     )
     trees = replace(trees, fresh=request.fresh)
-    expected, cautions = _expected(opened) if request.checks_noise else ([], [])
+    known, cautions = _calibrated(opened) if request.checks_noise else (_Calibrated(), [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:
         from perfflow.jobs.gate.merged_acceptances import without_spent
@@ -284,7 +292,7 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
         steps = tree_jobs.with_builds(opened, steps)
         opened, unsure = without_spent(opened, trees.repository, trees.base)
         cautions += unsure
-    chosen = _Chosen(opened, steps, trees, expected, cautions)
+    chosen = _Chosen(opened, steps, trees, known, cautions)
     measuring = [item for item in opened.plan.steps if item.id in steps and item.role is Role.MEASURE]
     compared = sum(_has_interim_analyses(item, gate=chosen.is_gate) for item in measuring)
     chosen = replace(chosen, compared_steps=compared)
@@ -312,13 +320,13 @@ def _groups(chosen: _Chosen, request: RunRequest) -> list[Group]:
     )
 
 
-def _expected(opened: Opened) -> tuple[list[Expectation], list[str]]:
-    """Return the expectations from this machine's calibration, and a warning if its file is damaged."""
-    plan = opened.plan
+def _calibrated(opened: Opened) -> tuple[_Calibrated, list[str]]:
+    """Return what this machine's calibration tells, and a warning if its file is damaged."""
+    asked = opened.root, facts()["identity"], opened.plan.workflow.name, opened.plan.params
     try:
-        return list(run_calibration.expected(opened.root, facts()["identity"], plan.workflow.name, plan.params)), []
+        return _Calibrated(list(run_calibration.expected(*asked)), run_calibration.disturbed(*asked)), []
     except UserError as error:
-        return [], [error.in_one_line]
+        return _Calibrated(), [error.in_one_line]
 
 
 def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Progress) -> RunSession:
@@ -343,7 +351,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
         opening["run"]["shard"] = str(request.shard or "")
         opening["trees"] |= chosen.trees.told or {}
         opening["trees"]["baseline"] |= request.about_base
-        folder.append(opening | {"expected": [to_json(item) for item in chosen.expected]})
+        folder.append(opening | {"expected": [to_json(item) for item in chosen.calibrated.expected]})
     measuring = [item for item in opened.plan.steps if item.id in steps and item.role is Role.MEASURE]
     session = RunSession(context, folder, progress, performer_of, request.lock_timeout)
     session.deadline = Deadline(request.budget, lambda: session.waits.seconds)
@@ -357,7 +365,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     every = select(opened.plan, request.stages, request.only, request.start)
     checked = (None, frozenset[str]()) if request.part else (opened.draft, every)
     session.names = KnownNames(tuple(request.benchmarks), *checked)
-    session.allow_skipped = request.allow_skipped
+    session.allow_skipped, session.disturbed = request.allow_skipped, chosen.calibrated.disturbed
     session.compared_steps, session.parts = chosen.compared_steps, chosen.parts
     if request.part:
         session.asks_where, session.parts, session.built = False, request.part.parts, request.part.built
