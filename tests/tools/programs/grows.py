@@ -1,4 +1,4 @@
-"""grows.py [BLOCKS [STATUS]]: keep() holds BLOCKS times 1 MB until the end, waste() throws as much away twice."""
+"""grows.py [BLOCKS [STATUS [NAP]]]: keep() holds BLOCKS times 1 MB for NAP s, waste() throws twice as much away."""
 
 import sys
 
@@ -16,6 +16,12 @@ def waste(blocks: int) -> int:
     return sum(len(b"x" * 1_000_000) for _ in range(2 * blocks))
 
 
+def nap(seconds: float) -> None:
+    import time
+
+    time.sleep(seconds)
+
+
 def main(blocks: int) -> int:
     store = Store()
     store.keep(blocks)
@@ -23,6 +29,7 @@ def main(blocks: int) -> int:
     # Work without a word to the allocators, so that whoever looks from time to time sees what is kept.
     for number in range(40_000 * blocks):
         total += number % 3
+    nap(float(sys.argv[3]) if len(sys.argv) > 3 else 0)
     return total + len(store.kept)
 
 
