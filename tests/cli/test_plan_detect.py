@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,21 @@ def test_the_last_run_tells_the_pairs_and_the_time(tmp_path: Path) -> None:
     assert bench["source"].startswith("run ")
     wider = detectable(tmp_path, "--budget", "1000h")["benchmarks"][0]
     assert wider["within_budget"] <= bench["within_budget"]
+
+
+def test_each_benchmark_is_known_from_the_newest_run_that_compared_it(tmp_path: Path) -> None:
+    write(tmp_path, FLOW.replace('run: "true"', "run: 'true', candidate: {command: ':'}, runs: 11"))
+    for step in ("never", "bench", "bench"):
+        assert perfflow("run", "flow.yaml", "--only", step, cwd=tmp_path).returncode in (0, 1, 4)
+    never, bench = sorted(detectable(tmp_path)["benchmarks"], key=lambda item: item["source"])
+    assert (never["benchmark"], bench["benchmark"]) == ("never", "bench")
+    runs = sorted(path.name for path in (tmp_path / ".perfflow/runs").iterdir() if not path.is_symlink())
+    assert [never["source"], bench["source"]] == [f"run {runs[0]}", f"run {runs[2]}"]
+    # A clone with only the history knows the spread, and not how long a pair takes.
+    shutil.rmtree(tmp_path / ".perfflow/runs")
+    (bench, _) = detectable(tmp_path)["benchmarks"]
+    assert (bench["source"], bench["seconds"]) == ("the history", None)
+    assert bench["pairs"] or bench["spread"] > 0
 
 
 @pytest.mark.parametrize("text", ["0%", "much", "-5%"])

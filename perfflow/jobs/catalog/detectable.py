@@ -1,7 +1,8 @@
-"""Which changes this machine can show in which time: from the newest comparison of a workflow, or its calibration."""
+"""Which changes this machine can show in which time: from comparisons of a workflow, calibrations, or the history."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 
 from perfflow.machine.facts import facts
@@ -13,13 +14,15 @@ from perfflow.session.known_names import KnownNames, is_source
 from perfflow.session.open_workflow import Opened
 from perfflow.stats.paired_test import pair_spread
 from perfflow.store import result_file, run_calibration, run_folder
+from perfflow.store.history.places import open_for_reading
+from perfflow.store.history.spread import METRIC, spreads
 from perfflow.tools.adapter import Role
 from perfflow.verdict import detect
 
 _FEWEST = 6
 """Pairs from which on a spread is known."""
 _NEWEST = 20
-"""Runs that are searched for a comparison."""
+"""Runs that are searched for comparisons. A gate times few benchmarks, so one run does not have all."""
 
 
 def detectable(opened: Opened, selected: Collection[str], change: float, budget: float) -> list[Detectable]:
@@ -30,6 +33,7 @@ def detectable(opened: Opened, selected: Collection[str], change: float, budget:
     known = {item.benchmark: item for item in _calibrated(opened)}
     known |= {item.benchmark: item for item in _measured(opened)}
     names = list(dict.fromkeys([*_named(opened.plan, selected), *known]))
+    known = {item.benchmark: item for item in _stored(opened, names)} | known
     share = budget / max(1, len(names))
     return [_shown(opened, known.get(name, Detectable(name)), change, share) for name in names]
 
@@ -54,19 +58,16 @@ def _named(plan: Plan, selected: Collection[str]) -> list[str]:
 
 
 def _measured(opened: Opened) -> Iterator[Detectable]:
-    """Yield the deciding rows of the newest run of this workflow on this machine that compared something in pairs."""
+    """Yield the deciding rows that runs of this workflow compared in pairs on this machine, the newest last."""
     identity = facts()["identity"]
-    for folder in sorted((opened.root / run_folder.HOME / "runs").glob(f"*/{run_folder.RESULT}"), reverse=True)[
-        :_NEWEST
-    ]:
+    newest = sorted((opened.root / run_folder.HOME / "runs").glob(f"*/{run_folder.RESULT}"))[-_NEWEST:]
+    for folder in newest:
         try:
             result = result_file.read(folder)
         except UserError:
             continue
-        rows = list(_rows(result)) if result.run.workflow == opened.plan.workflow.name else []
-        if rows and result.machine.get("identity") == identity:
-            yield from rows
-            return
+        if result.run.workflow == opened.plan.workflow.name and result.machine.get("identity") == identity:
+            yield from _rows(result)
 
 
 def _rows(result: Result) -> Iterator[Detectable]:
@@ -82,6 +83,16 @@ def _spread(row: Benchmark) -> float | None:
     sides = [side.samples for side in (row.baseline, row.candidate) if side]
     positive = [(a, b) for a, b in zip(*sides, strict=False) if a > 0 and b > 0]
     return pair_spread(*zip(*positive, strict=True)) if len(positive) >= _FEWEST else None
+
+
+def _stored(opened: Opened, names: Collection[str]) -> Iterator[Detectable]:
+    """Yield the benchmarks of which the history knows the spread of single samples."""
+    with open_for_reading(opened.root, server=False) as history:
+        if history:
+            plan = opened.plan
+            found = spreads(history, plan.workflow.name, plan.params, str(facts()["identity"]), names)
+            for name, spread in found.items():
+                yield Detectable(name, METRIC, spread.noise * math.sqrt(2), source="the history")
 
 
 def _calibrated(opened: Opened) -> Iterator[Detectable]:
