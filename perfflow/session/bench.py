@@ -317,7 +317,8 @@ class Bench:
         take: Take = self._count if self.counted else self.sample
         if source.step.variants:
             ids, name = self.session.benchmarks(source), source.benchmark
-            found = benchmarks_of(source.step.variants, Suite(name, ids, source.pattern, take, self._say))
+            together = self._together(tuple(Side))
+            found = benchmarks_of(source.step.variants, Suite(name, ids, source.pattern, take, self._say, together))
             if not ids:
                 return [replace(item, take=self._of_chosen(item.take)) for item in found]
             chosen = self._counted([item.name for item in found])

@@ -1,7 +1,8 @@
 """``variants``: two benchmarks of one suite as the two sides of a comparison, measured in pairs.
 
-If the suite can run one benchmark alone, each side of a pair is a separate process, in random order. Otherwise one
-process gives both sides of a pair in the suite's own order, with a warning.
+If the suite can run chosen benchmarks, each side of a pair is a separate process, in random order; one process measures
+its variants together where the tool can. Otherwise one process gives both sides of a pair in the suite's own order,
+with a warning.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ class SuiteIds:
 
 @dataclass(frozen=True)
 class Suite:
-    """A step's suite: its ``name`` as a whole, the ids that it can run alone, and the pattern of benchmark names.
+    """A step's suite: its ``name`` as a whole, the ids that it can run, and the pattern of benchmark names.
 
-    ``ids`` is empty if the suite only runs as a whole. ``take`` runs one of them, or all, and returns readings named by
-    ``pattern``. ``say`` receives warnings.
+    ``ids`` is empty if the suite only runs as a whole. ``take`` runs some of them, or all, and returns readings named
+    by ``pattern``. ``say`` receives warnings. ``together``: see BenchmarkToSample.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Suite:
     pattern: str
     take: Take
     say: Callable[[str], None]
+    together: float = 0.0
 
     def name_of(self, found: str) -> str:
         """Return the name of a benchmark."""
@@ -96,18 +98,18 @@ def benchmarks_of(variants: Variants, suite: Suite) -> list[BenchmarkToSample]:
     found = SuiteIds.among(variants, suite.ids)
     for text in found.alone():
         suite.say(text)
-    return [_benchmark(found, stem, suite) for stem in found.both()]
-
-
-def _benchmark(found: SuiteIds, stem: str, suite: Suite) -> BenchmarkToSample:
-    name = suite.name_of(stem)
 
     def run(request: Request) -> tuple[Reading, ...]:
-        own = replace(request.benchmarks[0], own_id=found.ids[request.side][stem])
-        readings = suite.take(replace(request, benchmarks=(own,)))
-        return tuple(replace(reading, benchmark=name) for reading in readings)
+        own_ids = {item.name: found.ids[request.side][item.own_id] for item in request.benchmarks}
+        own = tuple(replace(item, own_id=own_ids[item.name]) for item in request.benchmarks)
+        names = {suite.name_of(own_id): name for name, own_id in own_ids.items()}
+        readings = suite.take(replace(request, benchmarks=own))
+        return tuple(replace(reading, benchmark=names[reading.benchmark]) for reading in readings)
 
-    return BenchmarkToSample(name, tuple(Side), run)
+    return [
+        BenchmarkToSample(suite.name_of(stem), tuple(Side), run, own_id=stem, together=suite.together)
+        for stem in found.both()
+    ]
 
 
 class FromOneProcess:

@@ -16,7 +16,7 @@ WORK = """
 import pytest
 
 @pytest.mark.parametrize("variant", ["scalar", "simd"])
-@pytest.mark.parametrize("name", ["halved"])
+@pytest.mark.parametrize("name", ["halved", "alike"])
 def test_work(benchmark, name, variant):
     benchmark(sum, range(5000 if (name, variant) == ("halved", "simd") else 20000))
 
@@ -32,7 +32,7 @@ stages:
       runs: 4
       env: {PYTEST_DISABLE_PLUGIN_AUTOLOAD: "1"}
       with: {python: PYTHON, paths: work.py, args: -p pytest_benchmark.plugin --benchmark-max-time=0.001}
-      expect: [halved]
+      expect: [halved, alike]
       variants: {baseline: "work.py::test_work[*-scalar]", candidate: "work.py::test_work[*-simd]"}
 """
 TOGETHER = """
@@ -57,7 +57,7 @@ print("hash/old", 2)
 """
 
 
-def test_each_variant_is_run_alone_in_the_order_of_the_coin(project: Project) -> None:
+def test_one_process_measures_the_variants_of_a_side_in_the_order_of_the_coin(project: Project) -> None:
     project.write("work.py", WORK)
     result = project.run(ALONE.replace("PYTHON", sys.executable), seed=2)
     assert [target.benchmark for target in result.targets] == ["halved"]
@@ -66,9 +66,17 @@ def test_each_variant_is_run_alone_in_the_order_of_the_coin(project: Project) ->
     assert halved.change is not None
     assert halved.change.value is not None
     assert halved.change.value < 0
-    assert {item.name for item in result.benchmarks} == {"halved"}
+    assert {item.name for item in result.benchmarks} == {"halved", "alike"}
     pairs = [event for event in project.events() if event["event"] == "sample"]
     assert {event["first"] for event in pairs} == {"baseline", "candidate"}
+    assert [event["together"] for event in pairs] == [2] * 8
+
+
+def test_each_variant_is_run_alone_if_asked(project: Project) -> None:
+    project.write("work.py", WORK)
+    result = project.run(ALONE.replace("PYTHON", sys.executable) + "      rounds: benchmark\n", seed=2)
+    assert {item.name: item.pairs for item in result.benchmarks} == {"halved": 4, "alike": 4}
+    assert not any("together" in event for event in project.events())
 
 
 def test_a_suite_that_runs_as_a_whole_yields_both_sides_from_one_process(project: Project) -> None:
