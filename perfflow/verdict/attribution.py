@@ -18,6 +18,7 @@ from perfflow.model.readings import HOTSPOT, Side
 from perfflow.model.result import Attribution, Benchmark, CommitInfo
 from perfflow.store.record import Record
 from perfflow.store.run_facts import BenchmarkCosts, Blame, FunctionCost
+from perfflow.verdict.findings import waits_longer
 
 BEYOND_NOISE = 3.0
 """Number of standard errors above which a difference is significant."""
@@ -52,7 +53,7 @@ def attributions(record: Record, rows: Sequence[Benchmark]) -> Iterator[Attribut
         if record.attributed is not None:
             mine = (item for item in record.attributed if (item.benchmark, item.metric) == (row.name, row.metric))
             yield from mine
-        elif row.gating or row.metric not in TIMES:
+        elif (row.gating or row.metric not in TIMES) and not waits_longer(row, rows):
             yield from _of_row(record, row)
 
 

@@ -13,7 +13,7 @@ from perfflow.model.result import Attribution, Benchmark
 from perfflow.model.tree_facts import tree_of
 from perfflow.verdict.attribution import loss_share_text
 from perfflow.verdict.brief import brief_of, target_text
-from perfflow.verdict.findings import Findings
+from perfflow.verdict.findings import Findings, waits_longer
 from perfflow.verdict.localization import leading, localized_in
 from perfflow.verdict.out_of_time import larger_budget
 from perfflow.verdict.remaining import SPARE, remaining, seconds_to_settle
@@ -93,7 +93,10 @@ def _fix(found: Findings) -> NextStep:
 
 def _find(found: Findings) -> NextStep:
     names = _changed(found.regressed("action"), found)
-    why = "no single function explains it" if found.blamed else "no profile names a function"
+    if all(waits_longer(row, found.rows) for row in found.regressed("action")):
+        why = "it waits longer, which no profile of CPU time explains; `uses: strace` counts its system calls"
+    else:
+        why = "no single function explains it" if found.blamed else "no profile names a function"
     if bisect := _command(found, "bisect"):
         return NextStep(f"find the commit that made {names} worse, since {why}", bisect)
     return NextStep(f"look through your changes: {names} got worse, and {why}")

@@ -111,7 +111,9 @@ def test_a_gate_names_changed_lines_that_no_benchmark_executes(tree: Project) ->
 
 def test_nothing_is_blind_if_not_all_executed_code_is_known(tree: Project) -> None:
     tree.write("lib.py", f"def unused():\n    return 1\n{LIB}")
-    result = tree.run(f"{FLOW}    - {{id: other, run: 'true', runs: 1}}\n", base="main", benchmarks=["*.py::test_*", "other"])
+    result = tree.run(
+        f"{FLOW}    - {{id: other, run: 'true', runs: 1}}\n", base="main", benchmarks=["*.py::test_*", "other"]
+    )
     assert result.blind is None
 
 

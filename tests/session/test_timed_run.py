@@ -116,6 +116,13 @@ def test_a_gate_times_run_in_both_trees(project: Project) -> None:
     done = perfflow("gate", "flow.yaml", "--base", "main", "--progress", "off", cwd=project.folder)
     assert done.returncode == 1
     assert "regressed" in done.stdout
+    # No profile of CPU time shows where it waits.
+    assert "one (+" in done.stdout
+    assert (
+        "it waits longer, which no profile of CPU time explains; `uses: strace` counts its system calls" in done.stdout
+    )
+    assert "attribution" not in done.stdout
+    assert " in " not in next(line for line in done.stdout.splitlines() if "why:" in line)
 
 
 def test_what_is_not_timed_in_a_stage_that_measures(project: Project) -> None:

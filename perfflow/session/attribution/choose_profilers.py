@@ -29,7 +29,7 @@ from perfflow.tools.adapter import Adapter, ProfilingMethod
 from perfflow.verdict.acceptance import effect_of
 from perfflow.verdict.comparison import Comparison
 from perfflow.verdict.decide import rule
-from perfflow.verdict.findings import worse_by
+from perfflow.verdict.findings import waits_longer, worse_by
 from perfflow.verdict.gating import choose_rows, thresholds_for
 from perfflow.verdict.judge import judge
 from perfflow.verdict.sharing import compared
@@ -91,7 +91,8 @@ def subjects(session: RunSession, planned: Planned) -> list[Subject]:
 def failing(record: Record, criteria: Criteria) -> list[tuple[str, str]]:
     """Return the benchmark and metric of each row that fails a gate and that no step profiled, the worst first.
 
-    A custom number that is neither a time nor a rate is left out: no profiler follows it.
+    A custom number that is neither a time nor a rate is left out, and a time that is longer because the program waits:
+    no profiler follows them.
     """
     result = judge(record, criteria)
     missed = {(item.benchmark, item.metric) for item in result.targets if item.status == "not met"}
@@ -103,6 +104,7 @@ def failing(record: Record, criteria: Criteria) -> list[tuple[str, str]]:
         and ((row.gating and row.level == "action") or (row.name, row.metric) in missed)
         and row.name not in profiled
         and (row.metric in METRICS or criteria.metric(row.metric).dimension not in _UNFOLLOWED)
+        and not waits_longer(row, result.benchmarks)
     ]
     return [(row.name, row.metric) for row in sorted(rows, key=lambda row: -(worse_by(row) or 0.0))]
 
@@ -115,13 +117,15 @@ def rows_to_explain(session: RunSession, planned: Planned, record: Record) -> It
         return
     comparisons = compared(record, criteria)
     gating = choose_rows(record, comparisons, criteria).gating
+    rows = judge(record, criteria).benchmarks if session.contexts and planned.tool is None else []
+    waiting = {(row.name, row.metric) for row in rows if waits_longer(row, rows)}
     for key, item in sorted(comparisons.items(), key=_worst_first) if session.contexts else comparisons.items():
         if not session.contexts:
             if key in gating:
                 yield key
             continue
         ruling = rule(item, thresholds_for(record, criteria, key, gating.get(key))[0], identical=False)
-        if ruling.is_regression and (key in gating or record.series[key].exact):
+        if ruling.is_regression and (key in gating or record.series[key].exact) and key not in waiting:
             yield key
 
 
