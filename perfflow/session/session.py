@@ -322,4 +322,13 @@ class RunSession:
         """
         folder = self.folder.step(planned.id) / ("listing" if side is Side.BASELINE else "listing-of-candidate")
         prepared = ready(self.tree_context_of(side), planned, side, folder, first_count(self.context, planned))
-        return invoke.benchmarks(self.spawner(), prepared, folder)
+
+        def take() -> tuple[str, ...]:
+            return invoke.benchmarks(self.spawner(), prepared, folder)
+
+        if prepared.slot is None:
+            return take()
+        # Imported on use: only gates have trees of their own.
+        from perfflow.session.kept_traces import listed
+
+        return listed(prepared, take)

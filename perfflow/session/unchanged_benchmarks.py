@@ -6,7 +6,6 @@ own drivers, everything else by the tracer of native programs. The records stay 
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import shutil
@@ -15,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from perfflow.execute import invoke
 from perfflow.execute.child import StartError, ending
@@ -26,15 +24,16 @@ from perfflow.model.readings import Side
 from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.session.bench import Bench
 from perfflow.session.blind_lines import note_executed
+from perfflow.session.kept_traces import own_folders, recorded, words_of
 from perfflow.session.own_code import checking_code, differ_in_code_only
 from perfflow.session.python_random_state import runs_python
 from perfflow.store.run_facts import UnchangedBenchmark
+from perfflow.tools.adapter import Call
 from perfflow.tools.pacing import Pace
 from perfflow.unchanged import native
 from perfflow.unchanged.model import Trace, Unchanged, compare
 from perfflow.unchanged.native import Lines
 from perfflow.unchanged.python_traces import lines_of_code, read_traces, write_settings
-from perfflow.unchanged.recorded import HASH_OF_CARGO
 
 FOLDER = "trace"
 AUDITED = 3
@@ -108,11 +107,12 @@ class _Recording:
     def unchanged(self) -> Iterator[tuple[str, Unchanged]]:
         """Yield the benchmarks that cannot have changed, by their own ids ('' for a command). Raises Failure."""
         calls = {side: _prepared(self._bench, side, self._ids) for side in Side}
-        same_words = _words(calls[Side.BASELINE]) == _words(calls[Side.CANDIDATE])
+        same_words = words_of(calls[Side.BASELINE]) == words_of(calls[Side.CANDIDATE])
         if not same_words or any(item.first for item in calls.values()):
             return
         if self._tool and self._tool.can_trace and self._ids:
-            traces = [_python_traces(self._bench, prepared) for prepared in calls.values()]
+            record = (partial(self._python_traces, prepared) for prepared in calls.values())
+            traces = self._bench.session.at_once(*record)
             self._note_lines_of_python(calls[Side.CANDIDATE], traces[-1])
             for own_id in self._ids:
                 found = compare(*(side[own_id] for side in traces)) if all(own_id in side for side in traces) else None
@@ -120,6 +120,12 @@ class _Recording:
                     yield own_id, found
         else:
             yield from self._of_programs(is_python=any(map(runs_python, calls.values())))
+
+    def _python_traces(self, prepared: Ready) -> Mapping[str, Trace]:
+        return recorded(prepared, self._about(prepared), partial(_python_traces, self._bench, prepared))
+
+    def _about(self, prepared: Ready) -> list[str]:
+        return [words_of(prepared), *self._bench.files[prepared.side]]
 
     def _of_programs(self, *, is_python: bool) -> Iterator[tuple[str, Unchanged]]:
         """Yield the benchmarks of programs that cannot have changed.
@@ -193,13 +199,17 @@ class _Recording:
         """Return the trace of a call, with as few iterations as its tool takes. Raises Failure."""
         if prepared.call is None:
             return Trace(unknown=("it has no call",))
-        shutil.rmtree(prepared.call.folder, ignore_errors=True)
-        prepared.call.folder.mkdir(parents=True)
+        call = prepared.call
+        return recorded(prepared, self._about(prepared), lambda: {"": self._traced_now(prepared, call)})[""]
+
+    def _traced_now(self, prepared: Ready, call: Call) -> Trace:
+        shutil.rmtree(call.folder, ignore_errors=True)
+        call.folder.mkdir(parents=True)
         left = max(1.0, self._ends - time.monotonic())
-        brief = replace(prepared.call, pace=Pace(math.inf, math.inf))
+        brief = replace(call, pace=Pace(math.inf, math.inf))
         bounded = replace(prepared, call=brief, timeout=min(prepared.timeout or left, left))
         with _checked(self._bench, bounded) as changed:
-            return native.trace(self._bench.session.spawner(), changed, prepared.call.folder)
+            return native.trace(self._bench.session.spawner(), changed, call.folder)
 
 
 def _prepared(bench: Bench, side: Side, chosen: tuple[str, ...]) -> Ready:
@@ -223,28 +233,13 @@ def _checked(bench: Bench, prepared: Ready) -> Iterator[Ready]:
         raise
 
 
-def _own(prepared: Ready) -> list[Path]:
-    return [prepared.slot.path, prepared.slot.build] if prepared.slot else []
-
-
-def _words(prepared: Ready) -> str:
-    """Return the command line and the environment of a call, without the paths that belong to its side.
-
-    The name of a program has no hash of cargo, which depends on the path of the workspace.
-    """
-    found = json.dumps({"argv": prepared.shown, "env": dict(prepared.env)}, sort_keys=True)
-    for path in [*_own(prepared), *([prepared.call.folder, prepared.call.place] if prepared.call else [])]:
-        found = found.replace(json.dumps(str(path))[1:-1], "<side>")
-    return HASH_OF_CARGO.sub("", found)
-
-
 def _python_traces(bench: Bench, prepared: Ready) -> dict[str, Trace]:
     """Return the traces of a side by the benchmarks' own ids; of those that it could record. Raises Failure."""
     session, tool, call = bench.session, prepared.tool, prepared.call
     if tool is None or call is None or prepared.slot is None:
         return {}
     shutil.rmtree(call.folder, ignore_errors=True)
-    write_settings(call, _own(prepared))
+    write_settings(call, own_folders(prepared))
     with invoke.adapter_failures(tool):
         invocation = tool.tracing(call)
     if invocation is None:

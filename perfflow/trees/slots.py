@@ -69,6 +69,11 @@ class Slot:
         """Folder beside the tree for code layouts of its executables. Switches do not change it."""
         return self.path.with_suffix(".layouts")
 
+    @property
+    def traces(self) -> Path:
+        """Folder beside the tree for records of what its benchmarks execute. A switch to another tree removes it."""
+        return self.path.with_suffix(".traces")
+
     def switch(self, treeish: str, commit: str | None = None) -> tuple[str, ...]:
         """Show a tree; return the changed paths. Ignored files stay, other untracked files are removed.
 
@@ -81,6 +86,8 @@ class Slot:
         self._finish_broken_switch()
         if self.kept.tree != tree:
             self.keep(Kept())
+            with writing(self.path):
+                sharing.remove(self.traces)
         git = self._git()
         # Copied by a cache of CI, files have other inodes. Without this, git would write them all again.
         git.attempt("update-index", "-q", "--refresh")
@@ -121,7 +128,7 @@ class Slot:
     def clear(self) -> None:
         """Remove the tree and all build outputs. Raises UserError if a file cannot be removed."""
         with writing(self.path):
-            for folder in (self.path, self.build, self.layouts):
+            for folder in (self.path, self.build, self.layouts, self.traces):
                 if folder.exists():
                     make_writable(folder)
                     remove_tree(folder)

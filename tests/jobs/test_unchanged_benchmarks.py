@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from typing import Any
 
 import pytest
 
 from perfflow.model.criteria import Criteria
+from perfflow.model.readings import Side
 from perfflow.model.result import Blind, Result
 from perfflow.report.page import page_of
 from perfflow.report.payloads import junit
 from perfflow.session import unchanged_benchmarks
+from perfflow.unchanged import native
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
 from tests.repositories import git
@@ -154,3 +158,44 @@ def test_a_gate_times_the_programs_whose_code_or_files_changed(tree: Project) ->
     found = {item.name: (item.unchanged, item.decision) for item in result.benchmarks if item.metric == "time"}
     # One pair decides nothing.
     assert found == {"a": ("code", "same"), "b": (None, "unproven"), "script": ("files", "same")}
+
+
+@pytest.mark.parametrize("suite", [True, False])
+def test_a_base_is_recorded_once_for_all_gates_that_have_it(
+    suite: bool, tree: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = FLOW if suite else COMMANDS
+    if not suite:
+        for name, text in {"a.c": PROGRAM, "b.c": PROGRAM, "script.sh": "true\n"}.items():
+            tree.write(name, text)
+        tree.write(".gitignore", ".perfflow\n__pycache__\nflow.yaml\na\nb\n")
+        git(tree.folder, "add", ".")
+        git(tree.folder, "commit", "-qm", "programs")
+        tree.write("a.c", f"// a comment\n{PROGRAM}")
+    module: Any = unchanged_benchmarks if suite else native
+    name = "_python_traces" if suite else "trace"
+    original, sides = getattr(module, name), list[Side]()
+
+    def noted(*arguments: Any) -> Any:
+        sides.append(arguments[1].side)
+        return original(*arguments)
+
+    monkeypatch.setattr(module, name, noted)
+    number = 1 if suite else 3
+    chosen = ["*.py::test_*"] if suite else []
+    first = tree.run(flow, base="main", benchmarks=chosen)
+    assert Counter(sides) == {Side.BASELINE: number, Side.CANDIDATE: number}
+    sides.clear()
+    again = tree.run(flow, base="main", benchmarks=chosen)
+    assert Counter(sides) == {Side.CANDIDATE: number}
+    assert [item.unchanged for item in again.benchmarks] == [item.unchanged for item in first.benchmarks]
+    step_id = "suite" if suite else "a"
+    folder = tree.folder / ".perfflow" / "runs" / "latest" / "steps" / step_id
+    assert (folder / "baseline" / "trace" / "kept.json.gz").is_file()
+    assert [(folder / name).exists() for name in ("listing", "listing-of-candidate")] == [False, suite]
+    # Another base has records of its own.
+    git(tree.folder, "commit", "-qam", "next")
+    sides.clear()
+    tree.write("lib.py", f"# another comment\n{LIB}")
+    tree.run(flow, base="main", benchmarks=chosen)
+    assert sides.count(Side.CANDIDATE) == number
