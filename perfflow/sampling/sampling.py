@@ -302,6 +302,10 @@ class Sampling:
         """Duration of the last process (s), divided by the number of its benchmarks."""
         return self._scheduler.seconds
 
+    def seconds_of(self, benchmark: BenchmarkToSample) -> float:
+        """Return the duration of the longest round of a benchmark (s), 0 if it had none."""
+        return self._seconds.get(benchmark.name, 0.0)
+
     def next_number(self, benchmarks: Iterable[BenchmarkToSample]) -> int:
         """Return the number of the next round of all these benchmarks."""
         return max((self._numbered.get(item.name, 0) for item in benchmarks), default=0)

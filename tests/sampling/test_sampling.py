@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import BenchmarkToSample, LostError, PairScheduler, Request, SamplingProgress, coin
 from perfflow.sampling.sampling import EXPENSIVE, FIRST_ANALYSIS, Sampling
 from perfflow.sampling.stop_rule import Stop, StopRule
+from perfflow.session.steps.over_layouts import _Deciding
 from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE
 from perfflow.verdict.comparison import compare
 from perfflow.verdict.decide import rule
@@ -535,3 +538,26 @@ def test_layouts_that_were_run_before_are_not_run_again(plan: Plan) -> None:
     assert again.events == whole.events[4:]
     assert again.runs["a"] == 2
     assert again.sampling.seconds == pytest.approx(again.lasts)
+
+
+def test_layouts_are_for_the_worst_first_if_there_is_no_time_for_all(plan: Plan) -> None:
+    world = made(plan, lasts=0.5)
+    slower = {"a": 1.1, "b": 1.4, "c": 0.7, "d": 1.2}
+    subjects = [
+        replace(world.subject(name), take=lambda request: world.steady(request, slower[request.benchmarks[0].name]))
+        for name in slower
+    ]
+    world.sampling.take_until_decided(subjects, math.inf, math.inf)
+    told: list[dict[str, Any]] = []
+    bench = SimpleNamespace(
+        sampling=world.sampling,
+        planned=plan.steps[0],
+        session=SimpleNamespace(folder=SimpleNamespace(append=told.append)),
+    )
+    # A pair takes a second.
+    for seconds, names in ((1000.0, ["b", "d", "a", "c"]), (25.0, ["b", "d"]), (1.0, ["b"])):
+        deciding = _Deciding(bench, subjects, None, time.monotonic() + seconds, several=True)  # type: ignore[arg-type]
+        deciding.first, deciding.own_end = world.sampling.next_number(subjects), math.inf
+        told.clear()
+        assert [item.name for item in deciding._affordable(11)] == names
+        assert sorted([*names, *(item["benchmark"] for item in told)]) == list("abcd")

@@ -44,6 +44,39 @@ def test_what_is_built(options: dict[str, Any], words: list[str]) -> None:
     assert list(_argv(**options)) == words
 
 
+# Printed by divan 0.1.14 with --test, in which each benchmark runs once; (ignored) is from its source.
+OF_DIVAN = """\
+cargo
+├─ serde_json
+│  ├─ document
+│  │  ├─ 0-new
+│  │  ╰─ a b
+│  ╰─ manifest
+│     ╰─ 0-new
+├─ slow (ignored)
+├─ plain
+╰─ toml_v05
+   ╰─ document
+      ├─ 0-new
+      ╰─ 1-medium
+"""
+PATHS = ["serde_json/document/0-new", "serde_json/document/a b", "serde_json/manifest/0-new", "plain"]
+PATHS += ["toml_v05/document/0-new", "toml_v05/document/1-medium"]
+
+
+def test_benchmarks_of_an_older_divan_are_listed_by_a_test_run(tmp_path: Path) -> None:
+    """It knows no --format=terse."""
+    program = tmp_path / "cargo-1"
+    (tmp_path / "tree").write_text(OF_DIVAN)
+    lines = ["#!/bin/sh", 'case "$*" in', "*terse*) echo 'error: unexpected argument found' >&2; exit 2;;"]
+    program.write_text("\n".join([*lines, f"*) cat {tmp_path / 'tree'};;", "esac", ""]))
+    program.chmod(0o755)
+    bench = {"cwd": str(tmp_path), "env": {}, "target": "cargo"}
+    cargo_suite.listed(bench, {"executable": str(program), "target": {"name": "cargo"}}, [])
+    assert bench["harness"] == "divan"
+    assert bench["ids"] == {path: "cargo::" + path.replace("/", "::") for path in PATHS}
+
+
 def test_nothing_to_build() -> None:
     with pytest.raises(ToolOutputError, match="no target is selected"):
         _argv(bins=False)

@@ -110,8 +110,8 @@ class _Deciding:
 
     def _take_pairs(self, drawn: Drawn) -> None:
         """Take pairs with a new layout of each side per pair; make the layouts before each interim analysis."""
-        sampling, left = self.bench.sampling, list(self.benchmarks)
         looks = [self.asked] if self.asked is not None else [pairs for pairs, _ in SCHEDULES[Design.LAYOUTS]]
+        sampling, left = self.bench.sampling, self._affordable(looks[0])
         design = Design.LAYOUTS if self.asked is None else Design.FIXED_LAYOUTS
         sampling.with_layouts_from(self.first)
         for look in looks:
@@ -123,6 +123,21 @@ class _Deciding:
             left = [item for item in sampling.able(left) if not self._is_enough(item, until, look, looks[-1])]
             if not left:
                 return
+
+    def _affordable(self, pairs: int) -> list[BenchmarkToSample]:
+        """Return the benchmarks for which there is time to take so many pairs of each, the worst first; at least one.
+
+        Fewer pairs of each would decide none. The others are told to be decided as built.
+        """
+        sampling, left = self.bench.sampling, self._end() - time.monotonic()
+        worst = sorted(self.benchmarks, key=sampling.stop_rule.fails, reverse=True)
+        found: list[BenchmarkToSample] = []
+        for item in worst:
+            left -= pairs * sampling.seconds_of(item)
+            if left > 0 or not found or sampling.is_recalled(item, self.first):
+                found.append(item)
+        self._tell(_SPENT, [item for item in worst if item not in found])
+        return found
 
     def _make(self, drawn: Drawn, look: int) -> int:
         """Make the layouts up to an interim analysis, as time allows; return the last number."""
@@ -191,9 +206,9 @@ class _Deciding:
         ops = first_count(session.context, planned)
         return [ready(session.tree_context_of(side), planned, side, folder, ops)]
 
-    def _tell(self, reason: str) -> None:
-        """Store why the samples of the programs as built decide."""
-        for benchmark in self.benchmarks:
+    def _tell(self, reason: str, benchmarks: Sequence[BenchmarkToSample] | None = None) -> None:
+        """Store why the samples of the programs as built decide; ``benchmarks``: None for all."""
+        for benchmark in self.benchmarks if benchmarks is None else benchmarks:
             name = benchmark.name if self.several else ""
             event = {"event": "layouts", "step": self.bench.planned.id, "benchmark": name, "reason": reason}
             self.bench.session.folder.append(event)

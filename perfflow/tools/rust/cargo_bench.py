@@ -17,6 +17,7 @@ the number of iterations from the command line, and the clock only fixes how it 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -51,6 +52,8 @@ _BRIEF = ("--measurement-time=0.1", "--nresamples=1001")
 _WARM_UP, _WARM_UP_OF_SLOW = "--warm-up-time=0.1", "--warm-up-time=0.001"
 # At least three iterations, doubled until 0.1 s have passed, or 0.3 s for a benchmark that varies.
 _QUICK = ("--quick", "--measurement-time=0.3", "--nresamples=1001")
+# At least three iterations, doubled until 30 ms have passed.
+_QUICKEST = ("--quick", "--measurement-time=0.03", "--nresamples=1001")
 # Largest time of all samples in s, if that allows _FEWEST, which are many.
 _FEWEST, _LONGEST = 10, 0.2
 _READINGS = "clock-readings"
@@ -242,6 +245,8 @@ def _how_of_divan(call: Call) -> tuple[str, ...]:
 
 def _brief(call: Call) -> tuple[str, ...]:
     wanted = _wanted(call)
+    if call.pace and math.isinf(call.pace.seconds):
+        return _QUICKEST
     if call.pace and max(call.pace.spent, call.pace.seconds * wanted) > pacing.SLOW:
         return _QUICK
     is_slow = call.pace is not None and call.pace.seconds * wanted > _LONGEST / 2
@@ -326,7 +331,7 @@ def _criterion_readings(
     if not places:
         raise _no_result(call, "no benchmark left a result")
     factor = _uncontended_factor(clock, usage, len(places)) if clock else None
-    is_told = call.effort is Effort.BRIEF and call.pace and _brief(call) != _QUICK
+    is_told = call.effort is Effort.BRIEF and call.pace and _brief(call) not in (_QUICK, _QUICKEST)
     for place in places:
         found = criterion_files.read(place)
         name = tool_files.clean_name(found.listed)

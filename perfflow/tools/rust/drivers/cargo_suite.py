@@ -32,6 +32,8 @@ from typing import Any
 
 LISTED = re.compile(r"^(?P<name>.+): benchmark$")
 LIBTEST = re.compile(r"^\d+ tests?, \d+ benchmarks?$")
+BRANCH = re.compile(r"^(?P<above>(?:│  |   )*)[├╰]─ (?P<name>.*\S)")
+IGNORED = "(ignored)"
 BRANCHES = ("├─ ", "╰─ ")
 """Start of a line in divan's list, which is a tree without the benchmarks' arguments."""
 PATIENCE = 300
@@ -208,9 +210,7 @@ def listed(bench: dict[str, Any], artifact: Mapping[str, Any], patterns: Sequenc
     names = [match["name"] for match in map(LISTED.match, lines) if match]
     is_libtest, is_divan = any(map(LIBTEST.match, lines)), any(line.startswith(BRANCHES) for line in lines)
     if is_divan:
-        # divan lists whole names only for cargo-nextest. Ignored benchmarks are left out.
-        terse = printed(bench, [*argv, "--format=terse"], {"NEXTEST": "1"})
-        names = [match["name"] for match in map(LISTED.match, terse) if match]
+        names = of_divan(bench, artifact["executable"], patterns)
     elif not names and not is_libtest and not patterns and any(line.strip() for line in lines):
         what = "something else when asked for its benchmarks: not of criterion, divan or libtest"
         sys.exit(f"{bench['target']} prints {what}")
@@ -218,20 +218,51 @@ def listed(bench: dict[str, Any], artifact: Mapping[str, Any], patterns: Sequenc
     bench["ids"] = {shown(name, artifact) if is_divan else name: name for name in names}
 
 
+def of_divan(bench: Mapping[str, Any], program: str, patterns: Sequence[str]) -> list[str]:
+    """Return the whole names of divan's benchmarks, without ignored ones.
+
+    divan lists them only for cargo-nextest, before 0.1.19 not at all: then each runs once, and the tree has them.
+    """
+    terse = output_of(bench, [program, "--bench", "--list", *patterns, "--format=terse"], {"NEXTEST": "1"})
+    if not isinstance(terse, int):
+        return [match["name"] for match in map(LISTED.match, terse) if match]
+    return list(leaves(printed(bench, [program, "--bench", "--test", *patterns], {})))
+
+
+def leaves(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the paths of the leaves of divan's tree: ``target::group::benchmark``."""
+    entries = [(0, "")]
+    for line in lines:
+        if branch := BRANCH.match(line):
+            entries.append((len(branch["above"]) // 3 + 1, branch["name"]))
+        elif line.strip() and len(entries) == 1:
+            entries = [(0, line.strip())]
+    path: list[str] = []
+    for (depth, name), (after, _) in zip(entries, [*entries[1:], (0, "")], strict=True):
+        path = [*path[:depth], name]
+        if 0 < depth >= after and not name.endswith(IGNORED):
+            yield "::".join(path)
+
+
 def printed(bench: Mapping[str, Any], argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
     """Return the lines that an executable prints when asked for its benchmarks."""
+    found = output_of(bench, argv, env)
+    if isinstance(found, int):
+        said = f"{argv[0]} {' '.join(argv[1:3])} exited with {found}"
+        sys.exit(f"{bench['target']} does not list its benchmarks ({said})")
+    return found
+
+
+def output_of(bench: Mapping[str, Any], argv: Sequence[str], env: Mapping[str, str]) -> list[str] | int:
+    """Return the lines that an executable prints, or its exit status if it failed."""
     cwd, variables = bench["cwd"], {**os.environ, **bench["env"], **env}
     try:
-        done = subprocess.run(argv, cwd=cwd, env=variables, stdin=DEVNULL, stdout=PIPE, timeout=PATIENCE, check=True)
+        done = subprocess.run(argv, cwd=cwd, env=variables, stdin=DEVNULL, stdout=PIPE, timeout=PATIENCE, check=False)
     except OSError as error:
         sys.exit(f"{bench['target']} cannot be asked for its benchmarks: {argv[0]}: {error.strerror}")
-    except subprocess.CalledProcessError as error:
-        said = f"{argv[0]} --bench --list exited with {error.returncode}"
-        hint = "; divan does since 0.1.19" if env else ""
-        sys.exit(f"{bench['target']} does not list its benchmarks ({said}){hint}")
     except subprocess.TimeoutExpired:
         sys.exit(f"{bench['target']} does not list its benchmarks within {PATIENCE} s")
-    return done.stdout.decode("utf-8", "replace").splitlines()
+    return done.returncode or done.stdout.decode("utf-8", "replace").splitlines()
 
 
 def shown(path: str, artifact: Mapping[str, Any]) -> str:
