@@ -11,7 +11,7 @@ from perfflow.model.metrics import TIMES, in_words
 from perfflow.model.units import format_change, format_interval
 from perfflow.stats.paired_test import Interval, quantile
 from perfflow.verdict.comparison import Comparison, Summary
-from perfflow.verdict.decide import rule, worse_of
+from perfflow.verdict.decide import rule_unconfirmed, worse_of
 
 Key = tuple[str, str]
 """Benchmark and metric."""
@@ -130,7 +130,8 @@ def witnesses(by_metric: Mapping[str, Comparison], chosen: str) -> list[Comparis
 
 def worse_by(chosen: Comparison, clocks: Sequence[Comparison], thresholds: Thresholds) -> Comparison | None:
     """Return the clock that proves a regression beyond ``concern`` which the chosen one does not show at that level."""
-    ruling = rule(chosen, thresholds, identical=False)
+    # One that fresh samples did not confirm shows it all the same, and decides.
+    ruling = rule_unconfirmed(chosen, thresholds, identical=False)
     known = _LEVELS.index(ruling.level or "ok") if ruling.decision == "regressed" else 0
     for item in clocks:
         worse = worse_of(item)
@@ -187,7 +188,7 @@ class Clocks:
             self.gating[row.benchmark, slower.metric.name] = f"it proves a regression that `{chosen}` does not show"
         else:
             # If the chosen clock already shows a regression, only a higher level is worth a warning.
-            shown = rule(row, thresholds, identical=False).decision == "regressed"
+            shown = rule_unconfirmed(row, thresholds, identical=False).decision == "regressed"
             doubtful = (item for item in others if _may_regress(worse_of(item), thresholds.concern))
             maybe = None if shown else next(doubtful, None)
             # Wall time that seems worse tells little, if bounds show that the program does not wait.

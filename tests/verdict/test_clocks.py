@@ -207,3 +207,12 @@ def test_a_benchmark_with_threads_in_some_of_its_processes_is_not_judged_by_boun
         taken.append(event)
     result = judge(record(*taken, ended("b"), END, steps=(planned("b"),)), Criteria())
     assert "cpu" not in [item.metric for item in result.benchmarks if item.gating]
+
+
+def test_a_regression_that_waits_for_its_confirmation_is_one_row() -> None:
+    sides = dict.fromkeys(CLOCKS, (100.0, 115.0))
+    taken = [event | {"many": True} for event in events(11, sides, {"time": 0.005})]
+    result = judge(record(*taken, ended("b"), END, steps=(planned("b"),)), Criteria())
+    assert [(item.metric, item.decision, item.unconfirmed) for item in result.benchmarks if item.gating] == [
+        ("cpu", "unproven", True)
+    ]
