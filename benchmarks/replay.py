@@ -52,6 +52,8 @@ def prepared(change: dict[str, Any], clone: Path, tree: Path, *, backwards: bool
         git(tree, "checkout", newest, "--", *change["take"])
     for name, text in change.get("files", {}).items():
         (tree / name).write_text(text)
+    for name, text in change.get("added", {}).items():
+        (tree / name).write_text(text)
     git(tree, "add", "-Af")
     git(tree, "commit", "-qm", "replayed", "--allow-empty", "--no-verify")
     return (new if backwards else old), [f"--overlay={path}" for path in own]
@@ -84,9 +86,13 @@ def commits(change: dict[str, Any], clone: Path, number: int) -> Iterator[dict[s
 
 
 def itself(change: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    """Yield a change of nothing several times: each row that a gate calls changed is a false alarm."""
+    """Yield a change of a text that nothing reads several times: each row that a gate calls changed is a false alarm.
+
+    Of one tree, both processes of a pair would run in turn.
+    """
     for count in range(1, number + 1):
         own = {"name": f"{change['name']} alike {count}", "base": change["head"], "slower": [], "faster": []}
+        own["added"] = {"alike.txt": f"{count}\n"}
         yield {**change, **own, "kind": "alike"}
 
 
