@@ -1,4 +1,7 @@
-"""Tables of replayed gates: ``python -m benchmarks.replayed LOG``, where LOG has the lines of replay.py and wide.py."""
+"""Tables of replayed gates: ``python -m benchmarks.replayed LOG``.
+
+LOG has the lines of replay.py, wide.py and side_by_side.py.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,19 +94,50 @@ def alarms(gates: Iterable[Gate]) -> str:
     return table(["project", "rows called changed", "suites with one", "undecided", "load"], rows)
 
 
+HEAD = """# Gates of real projects
+
+Written by `python -m benchmarks.replayed docs/experiments/gates.jsonl`. Each gate ran once, with `--budget 10m`, on two
+cores beside a loop that computes all the time; `load` is the average of five minutes. `python -m benchmarks.replay
+--help` says how to repeat them.
+
+- **Undecided** rows are `unproven`, and a regression beyond `action` is not excluded.
+- **Not timed** rows execute the [same files or code](../methodology.md#what-is-not-timed) on both sides.
+
+"""
+
+
+def pairs(lines: Iterable[Mapping[str, Any]]) -> str:
+    """Return the table of how much a pair varies."""
+    head = ["loops beside it", "in turn", "seconds of a pair", "side by side", "seconds of a pair", "load"]
+    return table(
+        head,
+        (
+            (
+                item["busy"],
+                *(f"{item['turn']:.1%}", f"{item['turn_seconds']:.1f}"),
+                *(f"{item['side']:.1%}", f"{item['side_seconds']:.1f}", f"{item['load']:.1f}"),
+            )
+            for item in lines
+        ),
+    )
+
+
 def page(log: Path) -> str:
-    """Return the tables of a log. A gate that could not measure is named."""
+    """Return the page of a log. A gate that could not measure is named."""
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     failed = [f"{item['change']}: {item['error'].splitlines()[-1]}" for item in lines if "error" in item]
-    gates = [item for item in lines if "error" not in item]
-    parts = [
-        ("Known changes", changes([item for item in gates if item["kind"] == "known"])),
-        ("Ordinary commits", commits([item for item in gates if item["kind"] == "commit"])),
-        ("Nothing changed, everything timed", alarms([item for item in gates if item["kind"] == "alike"])),
-        ("Many benchmarks", changes([item for item in gates if item["kind"] == "wide"])),
+    parts: list[tuple[str, str, Callable[[Sequence[Gate]], str]]] = [
+        ("known", "Known changes", changes),
+        ("commit", "Ordinary commits", commits),
+        ("alike", "Nothing changed, everything timed", alarms),
+        ("wide", "Many benchmarks", changes),
+        ("pairs", "The standard deviation of a pair's log ratio, of 40 Python benchmarks against themselves", pairs),
     ]
-    text = "\n".join(f"## {title}\n\n{found}" for title, found in parts)
-    return text + ("\nNot measured: " + "; ".join(failed) + "\n" if failed else "")
+    text = HEAD
+    for kind, title, made in parts:
+        own = [item for item in lines if item["kind"] == kind and "error" not in item]
+        text += f"## {title}\n\n{made(own)}\n" if own else ""
+    return text.rstrip() + "\n" + ("\nNot measured: " + "; ".join(failed) + "\n" if failed else "")
 
 
 if __name__ == "__main__":
