@@ -15,7 +15,7 @@ from statistics import median
 
 import pytest
 
-from benchmarks import replay
+from benchmarks import replay, replayed
 from benchmarks.process_experiment import recording
 from benchmarks.process_experiment.candidates import CANDIDATES, QUARTILE
 from benchmarks.verdict_experiment import summary
@@ -86,6 +86,15 @@ def test_a_replayed_change_is_found_in_both_directions(tmp_path: Path, monkeypat
         (True, "pass", 1, {}),
         (False, "pass", 0, {}),
     ]
+
+
+def test_the_page_of_replayed_gates_is_that_of_its_log() -> None:
+    folder = ROOT / "docs" / "experiments"
+    assert replayed.page(folder / "gates.jsonl") == (folder / "gates.md").read_text()
+    log = [json.loads(line) for line in (folder / "gates.jsonl").read_text().splitlines()]
+    one = next(item for item in log if item["kind"] == "pairs" and item["busy"] == 1)
+    told = " ".join((ROOT / "docs/decisions.md").read_text().split())
+    assert f"log ratio was {one['turn']:.1%} in turn and {one['side']:.1%} side by side" in told
 
 
 @pytest.mark.long
