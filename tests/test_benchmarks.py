@@ -92,9 +92,10 @@ def test_the_page_of_replayed_gates_is_that_of_its_log() -> None:
     folder = ROOT / "docs" / "experiments"
     assert replayed.page(folder / "gates.jsonl") == (folder / "gates.md").read_text()
     log = [json.loads(line) for line in (folder / "gates.jsonl").read_text().splitlines()]
-    one = next(item for item in log if item["kind"] == "pairs" and item["busy"] == 1)
+    one, four = (item for item in log if item["kind"] == "pairs")
     told = " ".join((ROOT / "docs/decisions.md").read_text().split())
     assert f"log ratio was {one['turn']:.1%} in turn and {one['side']:.1%} side by side" in told
+    assert f"beside four loops {four['turn']:.1%} and {four['side']:.1%}" in told
 
 
 @pytest.mark.long
