@@ -313,27 +313,45 @@ def test_a_benchmark_of_a_program_with_several_is_profiled_alone(tree: Project) 
     ]
 
 
-@pytest.mark.long
+SUITES = {
+    "pytest-benchmark": (
+        "test_work.py",
+        "from work import fold\n\n\ndef test_fold(benchmark):\n    benchmark(fold, range(900))\n",
+        "paths: test_work.py",
+        "test_work.py::test_fold",
+    ),
+    "asv": ("suite/speed.py", "from work import fold\ndef time_fold(): fold(range(900))\n", "", "speed.time_fold"),
+    "pyperf": (
+        "bench.py",
+        "import pyperf\nfrom work import fold\npyperf.Runner().bench_func('fold', fold, range(900))\n",
+        "script: bench.py",
+        "fold",
+    ),
+}
+
+
 @pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not installed")
-def test_a_benchmark_of_pytest_is_profiled_without_its_harness(tree: Project) -> None:
+@pytest.mark.parametrize("name", SUITES)
+def test_a_benchmark_of_python_is_profiled_without_its_harness(name: str, tree: Project) -> None:
+    """asv and pyperf fork for each benchmark, which a profiler of their process would not see."""
+    file, text, keys, benchmark = SUITES[name]
     source = "def fold(numbers):\n    return sorted(number % 7 for _ in range({}) for number in numbers)\n"
     tree.write("work.py", source.format(2))
-    tree.write(
-        "test_work.py", "from work import fold\n\n\ndef test_fold(benchmark):\n    benchmark(fold, range(900))\n"
-    )
+    tree.write(file, text)
+    tree.write("suite/__init__.py", "")
+    tree.write("asv.conf.json", '{"version": 1, "benchmark_dir": "suite"}\n')
     commit(tree, "base")
     git(tree.folder, "checkout", "-qb", "topic")
     tree.write("work.py", source.format(6))
     planted = commit(tree, "planted")
-    suite = (
-        f"{{id: suite, uses: pytest-benchmark, budget: 5s, with: {{python: {sys.executable}, paths: test_work.py}}}}"
-    )
+    options = ", ".join(filter(None, [f"python: {sys.executable}", keys]))
+    suite = f"{{id: suite, uses: {name}, budget: 5s, with: {{{options}}}}}"
     result = tree.run(without_profile(suite, "true"), base="main")
-    found = named(result, "test_work.py::test_fold")
+    found = named(result, benchmark)
     assert {item.file for item in found} == {"work.py"}
     assert {each.revision for item in found for each in item.commits} == {planted}
     assert sum(item.share or 0 for item in found) > 0.8
-    assert not [spot.file for spot in result.hotspots if "pytest" in spot.file]
+    assert not [spot.file for spot in result.hotspots if name.replace("-", "_").partition("_")[0] in spot.file]
 
 
 def test_what_is_not_committed_is_named_as_such(tree: Project) -> None:

@@ -216,7 +216,7 @@ def test_pyperf_measures_the_first_of_two_benchmarks_of_one_name(brief: bool, tm
     assert listed("pyperf", call) == (0, ["a", "b"])
     parsed = parsed_of(run_call("pyperf", replace(call, effort=Effort.BRIEF) if brief else call))
     assert _metrics(parsed) == {"a": "time", "b": "time"}
-    assert "a second benchmark of this name is not measured: a" in parsed.warnings
+    assert "the script has two benchmarks called a; only the first is measured" in parsed.warnings
 
 
 def test_pyperf_runs_several_in_the_order_of_the_script(tmp_path: Path) -> None:

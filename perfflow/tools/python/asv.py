@@ -23,6 +23,10 @@ _DRIVER = Path(__file__).with_name("drivers") / "asv_run.py"
 # One process with twenty samples of 5 ms, instead of two with five samples of 10 ms each.
 _BRIEF: Mapping[str, object] = {"rounds": 1, "sample_time": 0.005, "warmup_time": 0.02}
 _FEWEST, _ENOUGH, _MOST, _SECONDS = 1, 5, 20, 0.2
+# For a profiler: a second in samples of 50 ms.
+_SAMPLED: Mapping[str, object] = {**_BRIEF, "sample_time": 0.05, "repeat": [1, 20, 1.0]}
+# What calls the benchmark, and what that is called in timeit.
+_HARNESS = r"(?:.*/)?asv_runner/benchmarks/\w+\.py:(?:.*\.)?run\b|<timeit-src>:inner\b"
 
 
 class Options(adapter.Options):
@@ -38,11 +42,16 @@ class Options(adapter.Options):
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
-    """Run the suite's benchmarks, or the chosen ones in their order, each in a process of its own."""
+    """Run the suite's benchmarks, or the chosen ones in their order, each in a process of its own.
+
+    For a profiler, they run in the process that it starts.
+    """
+    if call.effort is Effort.SAMPLED:
+        how = (f"--attributes={json.dumps(_SAMPLED)}", "--forks=no")
+        return (Invocation((*_driver(call, "run"), str(call.folder / _FILE), *how, *_chosen(call))),)
     repeat = [pacing.samples(call.pace, _FEWEST, _ENOUGH), _MOST, _SECONDS]
     brief = (f"--attributes={json.dumps({**_BRIEF, 'repeat': repeat})}",) if call.effort is not Effort.NORMAL else ()
-    chosen = (f"--chosen={json.dumps(call.chosen)}",) if call.chosen else ()
-    return (Invocation((*_driver(call, "run"), str(call.folder / _FILE), *brief, *chosen)),)
+    return (Invocation((*_driver(call, "run"), str(call.folder / _FILE), *brief, *_chosen(call))),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -63,6 +72,10 @@ def tracing(call: Call[Options]) -> Invocation:
     return Invocation((*_driver(call, "trace"), str(call.folder / TRACE)))
 
 
+def _chosen(call: Call) -> tuple[str, ...]:
+    return (f"--chosen={json.dumps(call.chosen)}",) if call.chosen else ()
+
+
 def _driver(call: Call[Options], mode: str) -> tuple[str, ...]:
     return (call.options.python, str(_DRIVER), mode, call.options.config, call.options.bench)
 
@@ -77,6 +90,7 @@ ADAPTER = Adapter(
     suite=True,
     together=_SECONDS,
     counters=True,
+    harness=_HARNESS,
     listing=listing,
     tracing=tracing,
     outputs=may_leave(_FILE),

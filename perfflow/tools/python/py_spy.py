@@ -39,6 +39,7 @@ _FILES = {"raw": "py-spy.raw", "speedscope": "py-spy.speedscope.json"}
 _STDOUT = "py-spy.out"
 _DRIVER = "python_run.py"
 _ATTACH = python_command.driver_command("py_spy_attach.py", __file__)
+_TIMER = str(Path(__file__).with_name("drivers") / "clocks.py")
 _FEW = 100
 _TOO_SHORT = "the program was too short to be sampled: give it more work or set a higher `rate`"
 _IDLE = "the process was idle while it was recorded: put load on it, or set `idle: true` to see what it waits for"
@@ -204,8 +205,14 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
 
 
 def _is_timed(frames: Sequence[Frame], harness: str) -> bool:
-    """Return whether the harness called the running function, directly or not; True without a harness."""
-    return not harness or (any(frame.is_of(harness) for frame in frames) and not frames[-1].is_of(harness))
+    """Return whether the harness called the running function, directly or not; True without a harness.
+
+    The timer that perfflow gives a harness is not the benchmark's.
+    """
+    if not harness:
+        return True
+    own = frames[-1].is_of(harness) or frames[-1].file == _TIMER
+    return not own and any(frame.is_of(harness) for frame in frames)
 
 
 def _stacks(taken: Sequence[_Sample]) -> tuple[Counter[Stack], bool]:

@@ -24,12 +24,15 @@ from perfflow.tools.adapter import TRACE, Adapter, Call, CommandText, Effort, In
 from perfflow.tools.python import failures
 from perfflow.tools.python.pyperf_json import FORMAT
 
-_FILE = "pyperf.json"
+_FILE, _DOUBLED = "pyperf.json", "doubled.json"
 _CHECKED = "check.txt"
 _DRIVER = Path(__file__).with_name("drivers") / "pyperf_script.py"
-_SECOND = "a second benchmark of this name is not measured: "
 # One worker, and values of 5 ms.
 _BRIEF = ("--processes=1", "--warmups=1", "--min-time=0.005")
+# For a profiler: a second in values of 0.1 s.
+_SAMPLED = ("--quiet", "--copy-env", "--processes=1", "--warmups=0", "--min-time=0.1", "--values=10")
+# What calls the benchmark, and what that is called in pyperf's timeit.
+_HARNESS = r"(?:.*/)?pyperf/_(?:runner|timeit)\.py:(?:.*\.)?(?:task_func|main|time_func)\b|<timeit-src>:inner\b"
 _FEWEST, _MOST = 3, 20
 # Seconds.
 _TOGETHER = 0.2
@@ -67,8 +70,9 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
         setup = [options.setup] if isinstance(options.setup, str) else options.setup
         lines = (f"--setup={line}" for line in setup if line)
         return (Invocation((options.python, "-m", "pyperf", "timeit", *common, *lines, "--", options.stmt)),)
-    chosen = (f"--perfflow-chosen={json.dumps(call.chosen)}",) if call.chosen else ()
-    run = Invocation((*_driver(call, "brief" if brief else "run"), *common, *chosen))
+    if call.effort is Effort.SAMPLED:
+        return (Invocation((*_driver(call, "sampled"), *_SAMPLED, *words(options.args), *_chosen(call))),)
+    run = Invocation((*_driver(call, "brief" if brief else "run"), *common, *_chosen(call)))
     if brief:
         return (run,)
     check = (options.python, "-m", "pyperf", "check", str(call.folder / _FILE))
@@ -87,7 +91,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     found = FORMAT.read(call.folder / _FILE, reason)
     if other := [metric for _, metric in found.benchmarks if metric not in _METRICS]:
         raise ToolOutputError(f"{_FILE} contains values that are neither seconds nor bytes: {other[0]}")
-    parsed = found.parsed(*_instabilities(call.folder), *_seconds(said))
+    parsed = found.parsed(*_instabilities(call.folder), *_doubled(call.folder))
     if call.options.script:
         return parsed
     # pyperf calls a statement ``timeit``.
@@ -107,15 +111,18 @@ def tracing(call: Call[Options]) -> Invocation:
     return Invocation((*_driver(call, "trace"), *words(call.options.args), settings))
 
 
+def _chosen(call: Call) -> tuple[str, ...]:
+    return (f"--perfflow-chosen={json.dumps(call.chosen)}",) if call.chosen else ()
+
+
 def _driver(call: Call[Options], mode: str) -> tuple[str, ...]:
     return (call.options.python, str(_DRIVER), mode, call.options.script)
 
 
-def _seconds(said: str) -> Iterator[str]:
-    """Yield the lines of the driver about benchmarks that it left out."""
-    for line in dict.fromkeys(said.splitlines()):
-        if line.startswith(_SECOND):
-            yield _SECOND + tool_files.clean_name(line.removeprefix(_SECOND))
+def _doubled(folder: Path) -> Iterator[str]:
+    """Yield a warning about each name that two benchmarks of the script have."""
+    for name in json.loads(tool_files.first_text(folder, _DOUBLED) or "[]"):
+        yield f"the script has two benchmarks called {tool_files.clean_name(str(name))}; only the first is measured"
 
 
 def _instabilities(folder: Path) -> Iterator[str]:
@@ -137,7 +144,8 @@ ADAPTER = Adapter(
     metrics=builtin_metrics(*_METRICS),
     suite=True,
     together=_TOGETHER,
+    harness=_HARNESS,
     listing=listing,
     tracing=tracing,
-    outputs=may_leave(_FILE),
+    outputs=may_leave(_FILE, _DOUBLED),
 )

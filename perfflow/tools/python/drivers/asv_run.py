@@ -1,7 +1,7 @@
 """List, run or trace the benchmarks of an asv suite with asv_runner, each in a process of its own.
 
     python asv_run.py list  CONFIG REGEX
-    python asv_run.py run   CONFIG REGEX OUT [--attributes=JSON] [--chosen=NAMES]
+    python asv_run.py run   CONFIG REGEX OUT [--attributes=JSON] [--forks=no] [--chosen=NAMES]
     python asv_run.py trace CONFIG REGEX SETTINGS
 
 ``asv run`` itself needs a repository with the commit, writes into the home folder and the suite's own results, and
@@ -14,7 +14,8 @@ clocks.py). It also contains ``benchmarks.json``, and ``errors`` with the reason
 The result of a failed benchmark is null, that of a skipped one NaN (not strict JSON). Attributes replace those of the
 benchmarks, such as ``{"repeat": 5}``. NAMES is a JSON list of the benchmarks to run, in this order. SETTINGS is a JSON
 file: ``benchmarks`` are the names of those to trace, ``out`` is the folder for the record of what they execute and
-read. ``python_trace.py`` describes its other keys. The exit status is 5 if there is no benchmark.
+read, and the other keys are described in python_trace.py. With ``--forks=no``, benchmarks run in this process, so that
+a profiler sees them. The exit status is 5 if the suite has no such benchmark.
 
 Run by the measured interpreter, so: standard library and asv_runner only, and nothing newer than Python 3.8.
 """
@@ -24,7 +25,6 @@ Run by the measured interpreter, so: standard library and asv_runner only, and n
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import itertools
 import json
 import os
@@ -35,8 +35,9 @@ import statistics
 import sys
 import tempfile
 import time
-import traceback
 from functools import partial
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
 from typing import Any, Callable  # noqa: UP035
 
 NONE, SKIPPED = 5, 77
@@ -90,7 +91,8 @@ def main() -> None:
         return
     out = os.path.abspath(sys.argv[4])
     with tempfile.TemporaryDirectory(dir=os.path.dirname(out)) as folder:
-        done = {each["name"]: run(root, each, flags.get("--attributes", "{}"), folder) for each in found}
+        attributes, forks = flags.get("--attributes", "{}"), flags.get("--forks") != "no"
+        done = {each["name"]: run(root, each, attributes, folder, forks=forks) for each in found}
     content = {
         "runner": getattr(asv_runner, "__version__", ""),
         "result_columns": ["result", "params", "stats_number", "samples", *CLOCKS],
@@ -136,11 +138,9 @@ def preimport(root: str) -> None:
 
 def beside(name: str) -> Any:
     """Import a file beside this one, which is not on sys.path."""
-    spec = importlib.util.spec_from_file_location(name, os.path.join(os.path.dirname(__file__), f"{name}.py"))
-    if spec is None or spec.loader is None:
-        raise ImportError(name)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = ModuleType(name)
+    module.__file__ = os.path.join(os.path.dirname(__file__), f"{name}.py")
+    SourceFileLoader(name, module.__file__).exec_module(module)
     return module
 
 
@@ -177,8 +177,11 @@ def skips(root: str, benchmark: dict[str, Any], folder: str) -> bool:
         return False
 
 
-def run(root: str, benchmark: dict[str, Any], attributes: str, folder: str) -> tuple[list[Any], str]:
-    """Run one benchmark for its number of ``rounds``. Return its row with the samples of all rounds, and an error."""
+def run(root: str, benchmark: dict[str, Any], attributes: str, folder: str, *, forks: bool) -> tuple[list[Any], str]:
+    """Run one benchmark for its number of ``rounds``. Return its row with the samples of all rounds, and an error.
+
+    ``forks``: each round in a fork of this process.
+    """
     from asv_runner.run import _run  # type: ignore[import-untyped]
 
     def once() -> None:
@@ -191,7 +194,10 @@ def run(root: str, benchmark: dict[str, Any], attributes: str, folder: str) -> t
         here = place_of(root, benchmark, folder)
         path = os.path.join(here, "result.json")
         for _ in range(rounds):
-            required(once, here, benchmark["limit"])
+            if forks:
+                required(once, here, benchmark["limit"])
+            else:
+                inside(here, once)
             with open(path, encoding="utf-8") as stream:
                 results.append(json.load(stream))
             os.unlink(path)  # noqa: PTH108
@@ -244,7 +250,7 @@ def child(
             os.close(reading)
             os.dup2(said.fileno(), 1)
             os.dup2(said.fileno(), 2)
-            finish(work, folder)
+            beside("forks").finish(partial(inside, folder, work))
         os.close(writing)
         try:
             status = ended(process, reading, timeout)
@@ -254,24 +260,10 @@ def child(
         return status, said.read().decode("utf-8", "replace")
 
 
-def finish(work: Callable[[], None], folder: str) -> None:
-    """Do work and end this process."""
-    status: Any = 1
-    try:
-        os.chdir(folder)
-        work()
-        status = 0
-    except SystemExit as error:
-        status = error.code if isinstance(error.code, int) else int(error.code is not None)
-        if isinstance(error.code, str):
-            sys.stderr.write(error.code + "\n")
-    except BaseException:  # noqa: BLE001 (the process ends)
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(status)
+def inside(folder: str, work: Callable[[], None]) -> None:
+    """Do work in a folder."""
+    os.chdir(folder)
+    work()
 
 
 def ended(process: int, pipe: int, timeout: float | None) -> int:

@@ -1,18 +1,21 @@
 """List, run or trace the benchmarks of a script of pyperf.
 
-    python pyperf_script.py list|run|brief SCRIPT [ARGUMENT ...] [--perfflow-chosen=NAMES]
+    python pyperf_script.py list|run|brief|sampled SCRIPT [ARGUMENT ...] [--perfflow-chosen=NAMES]
     python pyperf_script.py trace SCRIPT [ARGUMENT ...] --perfflow-settings=SETTINGS
 
 ``list`` prints the names of all, one a line; output of the script goes to stderr. ``run`` is pyperf's own way, with
 worker processes for each benchmark. ``brief`` runs the script once, and each benchmark in a fork, from the state that
-the script has then. NAMES is a JSON list of the benchmarks to run; the script determines the order. Skipped benchmarks
-are counted, because pyperf's worker processes run the script directly and select their benchmark by its number.
+the script has then. ``sampled`` runs benchmarks in this process, so that a profiler sees them, and writes no file.
+
+NAMES is a JSON list of the benchmarks to run; the script determines the order. Skipped benchmarks are counted, because
+pyperf's worker processes run the script directly and select their benchmark by its number. Of two benchmarks with one
+name, the first is run, and ``doubled.json`` beside pyperf's file has the name.
 
 The file of a brief run has two more facts of each run of a benchmark that pyperf itself times: ``perfflow_cpu`` and
 ``perfflow_uncontended``, JSON lists of the values by other clocks (see clocks.py).
 
 SETTINGS is a JSON file: ``benchmarks`` are the names of those to trace, ``out`` is the folder for the record of what
-they execute and read. ``python_trace.py`` describes its other keys.
+they execute and read. The other keys are described in python_trace.py.
 
 The exit status is the script's own, 1 if a benchmark fails, or 5 if the script has no benchmark, or none of that name.
 
@@ -24,7 +27,6 @@ Run by the measured interpreter, so: standard library and pyperf only, and nothi
 from __future__ import annotations
 
 import gc
-import importlib.util
 import json
 import os
 import runpy
@@ -33,14 +35,15 @@ import tempfile
 import time
 import traceback
 from contextlib import nullcontext
-from types import SimpleNamespace
+from importlib.machinery import SourceFileLoader
+from types import ModuleType, SimpleNamespace
 from typing import Any, Callable  # noqa: UP035
 
+OUTPUT, DOUBLED = "--output=", "doubled.json"
 CHOSEN, SETTINGS = "--perfflow-chosen=", "--perfflow-settings="
 # What they measure is of a process.
 OF_PROCESSES = {"--track-memory", "--tracemalloc"}
 NONE = 5
-SECOND = "a second benchmark of this name is not measured: "
 
 
 def main() -> None:
@@ -54,33 +57,47 @@ def main() -> None:
     output = os.dup(1)
     if mode == "list":
         os.dup2(2, 1)
-    if not OF_PROCESSES.isdisjoint(arguments):
-        mode = {"brief": "run"}.get(mode, mode)
+    if mode == "brief" and not OF_PROCESSES.isdisjoint(arguments):
+        mode = "run"
     tracer = Tracer(settings) if mode == "trace" else None
-    ways = {"run": pyperf.Runner._main, "brief": brief, "trace": tracer and tracer.trace}  # noqa: SLF001
-    found = choose(pyperf.Runner, wanted, ways.get(mode))
-    if mode in ("brief", "trace"):
+    ways: dict[str, Any] = {"run": pyperf.Runner._main, "brief": brief, "sampled": here}  # noqa: SLF001
+    found = choose(pyperf.Runner, wanted, tracer.trace if tracer else ways.get(mode))
+    if mode in ("brief", "sampled", "trace"):
         work_here(pyperf.Runner)
-    # As with `python SCRIPT`.
+    with tracer or nullcontext():
+        run_script(script, arguments)
+    if not found or not set(wanted).issubset(found):
+        unknown = "".join(name for name in wanted if name not in found)
+        sys.stderr.write(f"{script} has no benchmark {unknown or 'of pyperf'}\n")
+        sys.exit(NONE)
+    note_doubled(found, arguments)
+    if mode == "list":
+        with os.fdopen(output, "w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.writelines(f"{name}\n" for name in dict.fromkeys(found))
+
+
+def run_script(script: str, arguments: list[str]) -> None:
+    """Run the script as with `python SCRIPT`."""
     sys.argv[:] = [script, *arguments]
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.path.dirname(os.path.realpath(script))
     if not os.path.isfile(script):
         sys.exit(f"there is no script {script}")
-    with tracer or nullcontext():
-        try:
-            runpy.run_path(script, run_name="__main__")
-        except Exception:  # noqa: BLE001 (the script's own)
-            traceback.print_exc()
-            # pyperf says the same of a worker, and the file has benchmarks from before.
-            sys.exit(f"{script} failed with exit code 1")
-    if not found or not set(wanted).issubset(found):
-        unknown = "".join(name for name in wanted if name not in found)
-        sys.stderr.write(f"{script} has no benchmark {unknown or 'of pyperf'}\n")
-        sys.exit(NONE)
-    if mode == "list":
-        with os.fdopen(output, "w", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.writelines(f"{name}\n" for name in dict.fromkeys(found))
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except Exception:  # noqa: BLE001 (the script's own)
+        traceback.print_exc()
+        # pyperf says the same of a worker, and the file has benchmarks from before.
+        sys.exit(f"{script} failed with exit code 1")
+
+
+def note_doubled(found: list[str], arguments: list[str]) -> None:
+    """Write the names that occur twice beside pyperf's file, if it writes one."""
+    places = [word[len(OUTPUT) :] for word in arguments if word.startswith(OUTPUT)]
+    doubled = sorted({name for name in found if found.count(name) > 1})
+    if places and doubled:
+        with open(os.path.join(os.path.dirname(places[0]), DOUBLED), "w", encoding="utf-8") as stream:
+            json.dump(doubled, stream)
 
 
 def own_arguments(arguments: list[str]) -> tuple[list[str], dict[str, Any]]:
@@ -103,9 +120,7 @@ def choose(runner: Any, wanted: list[str], runs: Callable[[Any, Any], Any] | Non
 
     def chosen(self: Any, task: Any) -> Any:
         is_second = task.name in found
-        if is_second:
-            # pyperf itself would end here, but some suites have hundreds of benchmarks and a few such names.
-            sys.stderr.write(f"{SECOND}{task.name}\n")
+        # pyperf itself would end at a second one, but some suites have hundreds of benchmarks and a few such names.
         found.append(task.name)
         self.parse_args()
         if runs and not is_second and (not wanted or task.name in wanted):
@@ -144,24 +159,19 @@ def brief(runner: Any, task: Any) -> Any:
     return measured
 
 
+def here(runner: Any, task: Any) -> None:
+    """Run one benchmark in this process."""
+    measure(runner.args, task)
+    runner._worker_task += 1  # noqa: SLF001
+
+
 def in_fork(work: Callable[[], Any], fork: Callable[[], int] = os.fork) -> int:
     """Do work in a fork of this process; return its exit status, negative for a signal."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = fork()
     if child == 0:
-        status: Any = 1
-        try:
-            work()
-            status = 0
-        except SystemExit as error:
-            status = error.code if isinstance(error.code, int) else int(error.code is not None)
-        except BaseException:  # noqa: BLE001 (the process ends)
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
+        beside("forks").finish(work)
     _, status = os.waitpid(child, 0)
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
 
@@ -258,11 +268,9 @@ class Tracer:
 
 def beside(name: str) -> Any:
     """Import a file beside this one, which is not on sys.path."""
-    spec = importlib.util.spec_from_file_location(name, os.path.join(os.path.dirname(__file__), f"{name}.py"))
-    if spec is None or spec.loader is None:
-        raise ImportError(name)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = ModuleType(name)
+    module.__file__ = os.path.join(os.path.dirname(__file__), f"{name}.py")
+    SourceFileLoader(name, module.__file__).exec_module(module)
     return module
 
 

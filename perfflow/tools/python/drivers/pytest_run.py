@@ -14,10 +14,11 @@ Run by the measured interpreter, so: standard library and pytest only, and nothi
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import time
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
 from typing import Any
 
 CHOSEN = "--perfflow-chosen"
@@ -60,11 +61,9 @@ class Timer:
 
 def beside(name: str) -> Any:
     """Import a file beside this one, which is not on sys.path."""
-    spec = importlib.util.spec_from_file_location(name, os.path.join(os.path.dirname(__file__), f"{name}.py"))
-    if spec is None or spec.loader is None:
-        raise ImportError(name)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = ModuleType(name)
+    module.__file__ = os.path.join(os.path.dirname(__file__), f"{name}.py")
+    SourceFileLoader(name, module.__file__).exec_module(module)
     return module
 
 
