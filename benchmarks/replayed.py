@@ -97,9 +97,11 @@ def alarms(gates: Iterable[Gate]) -> str:
 HEAD = """# Gates of real projects
 
 Written by `python -m benchmarks.replayed docs/experiments/gates.jsonl`. Each gate ran once, with `--budget 10m`, on two
-cores beside a loop that computes all the time; `load` is the average of five minutes. `python -m benchmarks.replay
---help` says how to repeat them.
+cores beside a loop that computes all the time, and sometimes beside tests; `load` is the average of five minutes.
+`python -m benchmarks.replay --help` says how to repeat them.
 
+- **Known** are the changes that the project documents, as names of benchmarks with wildcards; **found** are those of
+  which a row is proven. **Others changed** are all other rows with a proven change of any size.
 - **Undecided** rows are `unproven`, and a regression beyond `action` is not excluded.
 - **Not timed** rows execute the [same files or code](../methodology.md#what-is-not-timed) on both sides.
 

@@ -141,7 +141,8 @@ def _remarks(item: Finding) -> Iterator[str]:
     if item.judged and item.why:
         yield f"judged by {in_words(item.metric)}: {item.why}"
     if item.alone is not None:
-        yield f"alone it takes {item.alone:+.0%}: its suite's benchmarks disturb each other, so each is measured alone"
+        changed = f"its time changes by {item.alone:+.0%} if it runs alone"
+        yield f"{changed}: the benchmarks of its suite disturb each other, so each runs in its own process"
     if item.judged and not item.trials:
         yield "no comparison finished in the given time"
 

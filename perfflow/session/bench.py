@@ -359,7 +359,9 @@ class Bench:
         if tool is None or self.counted or len(sides) < 2:
             return 0.0
         if self.planned.id in self.session.disturbed and tool.together and self.planned.step.rounds is None:
-            self._say("its benchmarks disturb each other, says the calibration, so each has a process of its own")
+            self._say(
+                "`perfflow calibrate` found that its benchmarks disturb each other, so each runs in its own process"
+            )
             return 0.0
         return 0.0 if self.planned.step.rounds == "benchmark" else tool.together
 

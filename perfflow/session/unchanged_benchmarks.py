@@ -29,7 +29,7 @@ from perfflow.session.own_code import checking_code, differ_in_code_only
 from perfflow.session.python_random_state import runs_python
 from perfflow.store.run_facts import UnchangedBenchmark
 from perfflow.tools.adapter import Call
-from perfflow.tools.pacing import Pace
+from perfflow.tools.pacing import FEWEST
 from perfflow.unchanged import native
 from perfflow.unchanged.model import Trace, Unchanged, compare
 from perfflow.unchanged.native import Lines
@@ -111,7 +111,7 @@ class _Recording:
         if not same_words or any(item.first for item in calls.values()):
             return
         if self._tool and self._tool.can_trace and self._ids:
-            record = (partial(self._python_traces, prepared) for prepared in calls.values())
+            record = (partial(self._of_python, prepared) for prepared in calls.values())
             traces = self._bench.session.at_once(*record)
             self._note_lines_of_python(calls[Side.CANDIDATE], traces[-1])
             for own_id in self._ids:
@@ -121,7 +121,7 @@ class _Recording:
         else:
             yield from self._of_programs(is_python=any(map(runs_python, calls.values())))
 
-    def _python_traces(self, prepared: Ready) -> Mapping[str, Trace]:
+    def _of_python(self, prepared: Ready) -> Mapping[str, Trace]:
         return recorded(prepared, self._about(prepared), partial(_python_traces, self._bench, prepared))
 
     def _about(self, prepared: Ready) -> list[str]:
@@ -206,7 +206,7 @@ class _Recording:
         shutil.rmtree(call.folder, ignore_errors=True)
         call.folder.mkdir(parents=True)
         left = max(1.0, self._ends - time.monotonic())
-        brief = replace(call, pace=Pace(math.inf, math.inf))
+        brief = replace(call, pace=FEWEST)
         bounded = replace(prepared, call=brief, timeout=min(prepared.timeout or left, left))
         with _checked(self._bench, bounded) as changed:
             return native.trace(self._bench.session.spawner(), changed, call.folder)

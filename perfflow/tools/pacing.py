@@ -5,6 +5,7 @@ A first process takes the fewest samples to find the duration of an iteration. I
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -23,6 +24,10 @@ class Pace:
 
     seconds: float
     spent: float
+
+
+FEWEST = Pace(math.inf, math.inf)
+"""Stands for a benchmark that is so slow that a harness takes as few iterations as it can."""
 
 
 def pace_of(readings: Iterable[Reading]) -> Pace | None:

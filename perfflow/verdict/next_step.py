@@ -94,7 +94,7 @@ def _fix(found: Findings) -> NextStep:
 def _find(found: Findings) -> NextStep:
     names = _changed(found.regressed("action"), found)
     if all(waits_longer(row, found.rows) for row in found.regressed("action")):
-        why = "it waits longer, which no profile of CPU time explains; `uses: strace` counts its system calls"
+        why = "the program waits longer, which no profile of CPU time explains; `uses: strace` counts its system calls"
     else:
         why = "no single function explains it" if found.blamed else "no profile names a function"
     if bisect := _command(found, "bisect"):

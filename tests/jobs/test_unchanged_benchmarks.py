@@ -162,7 +162,7 @@ def test_a_gate_times_the_programs_whose_code_or_files_changed(tree: Project) ->
 
 @pytest.mark.parametrize("suite", [True, False])
 def test_a_base_is_recorded_once_for_all_gates_that_have_it(
-    suite: bool, tree: Project, monkeypatch: pytest.MonkeyPatch
+    suite: bool, tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     flow = FLOW if suite else COMMANDS
     if not suite:
@@ -193,6 +193,12 @@ def test_a_base_is_recorded_once_for_all_gates_that_have_it(
     folder = tree.folder / ".perfflow" / "runs" / "latest" / "steps" / step_id
     assert (folder / "baseline" / "trace" / "kept.json.gz").is_file()
     assert [(folder / name).exists() for name in ("listing", "listing-of-candidate")] == [False, suite]
+    # Damaged files are as good as none.
+    for kept in (tmp_path_factory.getbasetemp()).rglob("*.traces/*.json.gz"):
+        kept.write_bytes(kept.read_bytes()[:40])
+    sides.clear()
+    tree.run(flow, base="main", benchmarks=chosen)
+    assert Counter(sides) == {Side.BASELINE: number, Side.CANDIDATE: number}
     # Another base has records of its own.
     git(tree.folder, "commit", "-qam", "next")
     sides.clear()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.model.criteria import Criteria
 from perfflow.model.design import Design
 from perfflow.model.readings import Reading, Side
@@ -21,6 +22,7 @@ from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import BenchmarkToSample, LostError, PairScheduler, Request, SamplingProgress, coin
 from perfflow.sampling.sampling import EXPENSIVE, FIRST_ANALYSIS, Sampling
 from perfflow.sampling.stop_rule import Stop, StopRule
+from perfflow.session.steps import over_layouts
 from perfflow.session.steps.over_layouts import _Deciding
 from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE
 from perfflow.verdict.comparison import compare
@@ -561,3 +563,24 @@ def test_layouts_are_for_the_worst_first_if_there_is_no_time_for_all(plan: Plan)
         told.clear()
         assert [item.name for item in deciding._affordable(11)] == names
         assert sorted([*names, *(item["benchmark"] for item in told)]) == list("abcd")
+
+
+def test_what_waits_for_layouts_gets_fresh_pairs_if_none_can_be_drawn(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: Any) -> None:
+        raise LayoutsRefusedError("it is linked statically")
+
+    monkeypatch.setattr(over_layouts, "Drawn", refuses)
+    monkeypatch.setattr(_Deciding, "_builds", lambda _: {})
+    world = made(plan)
+    suite = Together(world, "abc", among=0.8, alone=0.8)
+    world.sampling.take_until_decided(suite.benchmarks, math.inf, math.inf, kept=0.3)
+    folder = SimpleNamespace(append=lambda _: None)
+    session = SimpleNamespace(folder=folder, context=SimpleNamespace(seed=1))
+    bench = SimpleNamespace(
+        sampling=world.sampling, planned=plan.steps[0], session=session, budget=math.inf, drawn=None, able=BOTH
+    )
+    changed = [item for item in suite.benchmarks if item.name == "a"]
+    _Deciding(bench, changed, None, math.inf, several=True).run()  # type: ignore[arg-type]
+    assert Counter(item["design"] for item in world.samples("a")) == {"looks": 11, "confirm": min(CONFIRMING)}

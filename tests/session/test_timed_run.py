@@ -118,9 +118,7 @@ def test_a_gate_times_run_in_both_trees(project: Project) -> None:
     assert "regressed" in done.stdout
     # No profile of CPU time shows where it waits.
     assert "one (+" in done.stdout
-    assert (
-        "it waits longer, which no profile of CPU time explains; `uses: strace` counts its system calls" in done.stdout
-    )
+    assert "the program waits longer, which no profile of CPU time explains; `uses: strace` counts" in done.stdout
     assert "attribution" not in done.stdout
     assert " in " not in next(line for line in done.stdout.splitlines() if "why:" in line)
 

@@ -17,7 +17,6 @@ the number of iterations from the command line, and the clock only fixes how it 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -245,7 +244,7 @@ def _how_of_divan(call: Call) -> tuple[str, ...]:
 
 def _brief(call: Call) -> tuple[str, ...]:
     wanted = _wanted(call)
-    if call.pace and math.isinf(call.pace.seconds):
+    if call.pace == pacing.FEWEST:
         return _QUICKEST
     if call.pace and max(call.pace.spent, call.pace.seconds * wanted) > pacing.SLOW:
         return _QUICK

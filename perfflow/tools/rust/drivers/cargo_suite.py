@@ -32,10 +32,9 @@ from typing import Any
 
 LISTED = re.compile(r"^(?P<name>.+): benchmark$")
 LIBTEST = re.compile(r"^\d+ tests?, \d+ benchmarks?$")
+# A line of divan's list, which is a tree.
 BRANCH = re.compile(r"^(?P<above>(?:│  |   )*)[├╰]─ (?P<name>.*\S)")
 IGNORED = "(ignored)"
-BRANCHES = ("├─ ", "╰─ ")
-"""Start of a line in divan's list, which is a tree without the benchmarks' arguments."""
 PATIENCE = 300
 """Time limit for listing in s; listing also sets up the benchmarks, which may take long."""
 LINES = (1, 2, "1", "2", "limited", "full", "line-tables-only")
@@ -208,7 +207,7 @@ def listed(bench: dict[str, Any], artifact: Mapping[str, Any], patterns: Sequenc
     argv = [artifact["executable"], "--bench", "--list", *patterns]
     lines = printed(bench, argv, {})
     names = [match["name"] for match in map(LISTED.match, lines) if match]
-    is_libtest, is_divan = any(map(LIBTEST.match, lines)), any(line.startswith(BRANCHES) for line in lines)
+    is_libtest, is_divan = any(map(LIBTEST.match, lines)), any(map(BRANCH.match, lines))
     if is_divan:
         names = of_divan(bench, artifact["executable"], patterns)
     elif not names and not is_libtest and not patterns and any(line.strip() for line in lines):
