@@ -60,6 +60,7 @@ def _named(plan: Plan, selected: Collection[str]) -> list[str]:
 def _measured(opened: Opened) -> Iterator[Detectable]:
     """Yield the deciding rows that runs of this workflow compared in pairs on this machine, the newest last."""
     identity = facts()["identity"]
+    # `latest` sorts last: of two runs in one second, names do not tell which is newer.
     newest = sorted((opened.root / run_folder.HOME / "runs").glob(f"*/{run_folder.RESULT}"))[-_NEWEST:]
     for folder in newest:
         try:
