@@ -95,8 +95,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in SMALL.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    # The fewest processes that can prove a change, and no code layouts: tests/execute/layouts tests those with cargo.
-    few = FLOW.replace('benchmark: "*"', 'benchmark: "*"\n      runs: 8\n      layouts: off')
+    # No code layouts: tests/execute/layouts tests those with cargo.
+    few = FLOW.replace('benchmark: "*"', 'benchmark: "*"\n      layouts: off')
     (root / "flow.yaml").write_text(few.replace(', locked: true, filter: "encode|build"', ""))
     return committed(root, "target/\nCargo.lock\n.perfflow/\n")
 
@@ -206,7 +206,7 @@ def test_a_slower_function_is_named_with_its_place_and_commit(
 
 def test_the_benchmarks_of_a_program_that_is_the_same_are_not_timed(small: Path) -> None:
     flow = small / "flow.yaml"
-    flow.write_text(flow.read_text().replace("runs: 8", "budget: 1s"))
+    flow.write_text(flow.read_text().replace("layouts: off", "layouts: off\n      budget: 1s"))
     source = small / "codec/src/checksum.rs"
     source.write_text(source.read_text().replace("rotate_left(7)", "rotate_left(9)"))
     git(small, "commit", "-qam", "Rotate further")
