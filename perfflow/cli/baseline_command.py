@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from perfflow.report.table import Table
-    from perfflow.store.history.stored import Source, Stored
-
+from perfflow.cli.output import say, say_page, tell
+from perfflow.cli.style import style_of
+from perfflow.cli.verdict import shown_path
+from perfflow.machine.facts import facts
+from perfflow.model.criteria import Criteria
+from perfflow.model.errors import UserError
+from perfflow.model.metrics import default_statistic, in_words
+from perfflow.model.result_samples import Sample
+from perfflow.report.columns import described
+from perfflow.report.rows import Figure, value_with_interval
+from perfflow.report.sanitize import visible, wrapped
+from perfflow.report.table import Column, Table, TextKind, mark, name, table, value, words
+from perfflow.report.tables import figures
+from perfflow.report.text_table import laid_out
+from perfflow.store.history import baselines, machines
+from perfflow.store.history.find_stored import open_source, passed_over
+from perfflow.store.history.stored import Source, Stored, branch_of, ending_of, stored_of
+from perfflow.store.record import reading_to_json
+from perfflow.trees import project
+from perfflow.verdict.comparison import summarise
 
 _OWN = " "
 """Value of --branch without a name. No branch has this name."""
@@ -45,13 +63,6 @@ def save(name: str, source: str, force: bool, branch: str | None) -> None:
     With --branch, NAME can be saved again for the same branch without --force, and the name of the branch can be used
     instead of NAME.
     """
-    from perfflow.cli.output import say, tell
-    from perfflow.cli.verdict import shown_path
-    from perfflow.report.sanitize import visible
-    from perfflow.store.history import baselines
-    from perfflow.store.history.find_stored import open_source, passed_over
-    from perfflow.store.history.stored import ending_of
-
     found, label = open_source(_root(), source)
     kept_for = "" if branch is None else _branch(found, branch)
     path = baselines.save(_root(), name, found, label, force=force, branch=kept_for)
@@ -66,15 +77,6 @@ def save(name: str, source: str, force: bool, branch: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help='Print {"baselines": [...]}.')
 def list_(as_json: bool) -> None:
     """List the baselines with their workflow or tool, date, machine and revision."""
-    import json
-    import sys
-
-    from perfflow.cli.output import say, say_page
-    from perfflow.cli.style import style_of
-    from perfflow.report.sanitize import wrapped
-    from perfflow.report.text_table import laid_out
-    from perfflow.store.history import baselines
-
     rows = [_entry(name) for name in baselines.names(_root())]
     if as_json:
         say(json.dumps({"baselines": rows}, ensure_ascii=False, indent=1))
@@ -91,17 +93,6 @@ def list_(as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON with every value.")
 def show(name: str, as_json: bool) -> None:
     """Show the benchmarks of a baseline: each value with its 95% interval and number of samples."""
-    import json
-    import sys
-
-    from perfflow.cli.output import say, say_page
-    from perfflow.cli.style import style_of
-    from perfflow.report.columns import described
-    from perfflow.report.sanitize import visible, wrapped
-    from perfflow.report.text_table import laid_out
-    from perfflow.store.history import baselines
-    from perfflow.store.history.stored import stored_of
-
     stored = stored_of(baselines.load(_root(), name), name)
     if as_json:
         values = [
@@ -120,8 +111,6 @@ def show(name: str, as_json: bool) -> None:
 @click.argument("names", nargs=-1, required=True)
 def remove(names: tuple[str, ...]) -> None:
     """Remove baselines. If one of the names does not exist, nothing is removed."""
-    from perfflow.store.history import baselines
-
     baselines.remove(_root(), names)
 
 
@@ -130,10 +119,6 @@ def _branch(source: Source, asked: str) -> str:
 
     Raises UserError if there is none.
     """
-    from perfflow.model.errors import UserError
-    from perfflow.store.history.stored import branch_of
-    from perfflow.trees import project
-
     if asked != _OWN:
         if not asked.isprintable() or asked.split() != [asked]:
             raise UserError.of(f"--branch {asked!r} is not a branch", "write --branch=NAME")
@@ -145,18 +130,12 @@ def _branch(source: Source, asked: str) -> str:
 
 
 def _root() -> Path:
-    from perfflow.trees import project
-
     here = Path.cwd()
     return project.root_of(here) or here
 
 
 def _entry(name: str) -> dict[str, Any]:
     """Return one row of the list. For a damaged baseline only its name and the problem are set."""
-    from perfflow.model.errors import UserError
-    from perfflow.store.history import baselines
-    from perfflow.store.history.stored import stored_of
-
     try:
         known = _known(stored_of(baselines.load(_root(), name), name)) | {"problem": None}
     except UserError as error:
@@ -166,9 +145,6 @@ def _entry(name: str) -> dict[str, Any]:
 
 
 def _known(stored: Stored) -> dict[str, Any]:
-    from perfflow.machine.facts import facts
-    from perfflow.store.history import machines
-
     here = facts()
     sure = machines.certain(stored.machine, here)
     same = None if not sure and not machines.differences(stored.machine, here) else False
@@ -189,8 +165,6 @@ _FROM_HERE = {True: "yes", False: "no", None: "unknown"}
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    from perfflow.report.table import Column, TextKind, mark, name, table, value, words
-
     columns = [
         name("name"),
         Column("branch", TextKind.NAME, rank=2),
@@ -222,8 +196,6 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _facts(stored: Stored) -> list[tuple[str, str]]:
-    from perfflow.store.history import baselines
-
     known = _known(stored)
     version = f" {stored.version}" if stored.version else ""
     lines = {
@@ -241,22 +213,14 @@ def _facts(stored: Stored) -> list[tuple[str, str]]:
 
 
 def _figures(stored: Stored) -> Table:
-    from perfflow.model.criteria import Criteria
-    from perfflow.model.metrics import default_statistic, in_words
-    from perfflow.model.result_samples import Sample
-    from perfflow.report.rows import Figure, value_with_interval
-    from perfflow.report.tables import figures
-    from perfflow.store.record import reading_to_json
-    from perfflow.verdict.comparison import summarise
-
     criteria = stored.criteria or Criteria()
     rows = []
-    for (name, metric), readings in stored.series.items():
+    for (benchmark, metric), readings in stored.series.items():
         kind = criteria.metric(metric)
         found = summarise(readings, kind, default_statistic(kind))
         if found:
             told = [reading_to_json(item) for item in readings]
             sample = Sample(value=found.value, low=found.low, high=found.high, n=found.n, samples=[], readings=told)
             text = value_with_interval(sample, kind.dimension).removesuffix(f" (n={found.n})")
-            rows.append(Figure(name, in_words(metric), text, "", "", str(found.n), first=False))
+            rows.append(Figure(benchmark, in_words(metric), text, "", "", str(found.n), first=False))
     return figures(rows)

@@ -6,20 +6,33 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from perfflow.cli.ci import in_github, without_commands
 from perfflow.cli.options import LOCK_TIMEOUT, SEED, UNPROVEN, limit, seconds
+from perfflow.cli.output import say, tell
 from perfflow.cli.placement import placed
+from perfflow.cli.progress import shown
+from perfflow.cli.style import style_of
 from perfflow.cli.trust import TRUST
-from perfflow.model.errors import Exit
-
-if TYPE_CHECKING:
-    from perfflow.jobs.bisect.bisect import FinishedBisection
-    from perfflow.jobs.cluster.placed_run import Placement
-    from perfflow.session.open_workflow import Opened
-    from perfflow.verdict.bisect_result import Tried
+from perfflow.cli.verdict import shown_path
+from perfflow.jobs.bisect.bisect import FinishedBisection, bisect
+from perfflow.jobs.bisect.endpoints import BisectRequest
+from perfflow.jobs.bisect.rerender import show_again
+from perfflow.jobs.cluster.job_folder import HERE
+from perfflow.jobs.cluster.placed_command import keep_as_run, perform
+from perfflow.jobs.cluster.placed_run import Placement
+from perfflow.model.errors import Exit, UserError
+from perfflow.report import bisect_page
+from perfflow.report.bisect_page import tried_text
+from perfflow.report.sanitize import ascii_text
+from perfflow.session.open_workflow import Opened, open_workflow
+from perfflow.store.run_bisection import FILE
+from perfflow.store.run_folder import REPORT, find
+from perfflow.trees.repository import open_repository
+from perfflow.verdict.bisect_result import Tried
 
 
 @click.command("bisect")
@@ -83,13 +96,6 @@ def command(
     Exit: 0 the commit was found, 2 bad usage or workflow, 3 could not measure, 4 no regression is proven, or several
     commits are left, 130 interrupted.
     """
-    from perfflow.cli.progress import shown
-    from perfflow.jobs.bisect.bisect import bisect
-    from perfflow.jobs.bisect.endpoints import BisectRequest
-    from perfflow.model.errors import UserError
-    from perfflow.session.open_workflow import open_workflow
-    from perfflow.store.run_folder import find
-
     if resume and (out or seed is not None):
         raise UserError.of("--resume continues in the folder of the run, with its seed", "leave out --out and --seed")
     words = ["perfflow", "bisect", workflow, *(f"--set={setting}" for setting in settings)]
@@ -122,12 +128,6 @@ def _placed(
     opened: Opened, placement: Placement, words: list[str], only: Sequence[str], ends: tuple[str, str], **how: Any
 ) -> int:
     """Bisect on another machine, and store the result as a run of this project."""
-    from perfflow.cli.output import tell
-    from perfflow.jobs.bisect.rerender import show_again
-    from perfflow.jobs.cluster.job_folder import HERE
-    from perfflow.jobs.cluster.placed_command import keep_as_run, perform
-    from perfflow.trees.repository import open_repository
-
     repository = open_repository(opened.root)
     commits = dict(zip(("good", "bad"), map(repository.revision, ends), strict=True))
     words = [word for word in words if not word.startswith(("--good=", "--bad="))]
@@ -153,15 +153,6 @@ def print_bisection(finished: FinishedBisection, words: Sequence[str] = (), *, a
 
     ``words``: the command to resume it with; without it, no such command is printed.
     """
-    from perfflow.cli.ci import in_github, without_commands
-    from perfflow.cli.output import say, tell
-    from perfflow.cli.style import style_of
-    from perfflow.cli.verdict import shown_path
-    from perfflow.report import bisect_page
-    from perfflow.report.sanitize import ascii_text
-    from perfflow.store.run_bisection import FILE
-    from perfflow.store.run_folder import REPORT
-
     found = finished.found
     if as_json:
         say((finished.folder / FILE).read_text(encoding="utf-8"), end="")
@@ -178,10 +169,6 @@ def print_bisection(finished: FinishedBisection, words: Sequence[str] = (), *, a
 
 def _print_trial(item: Tried) -> None:
     """Print the result of one revision to stderr."""
-    from perfflow.cli.ci import in_github, without_commands
-    from perfflow.cli.output import tell
-    from perfflow.report.bisect_page import tried_text
-
     line = f"= {tried_text(item)}\n"
     tell(without_commands(line) if in_github() else line)
 

@@ -6,6 +6,18 @@ from pathlib import Path
 
 import click
 
+from perfflow.cli.clean_command import tell_removed
+from perfflow.cli.output import say
+from perfflow.jobs.clean.clean import PruneRequest
+from perfflow.jobs.clean.clean import prune as pruned
+from perfflow.jobs.gate.base_and_head import ends
+from perfflow.model.errors import UserError
+from perfflow.model.units import Dimension, UnitError, parse_as
+from perfflow.session.build_key import toolchain_key
+from perfflow.store.run_folder import HISTORY, HOME
+from perfflow.trees import project
+from perfflow.trees.repository import home_of, look_at
+
 BASE = "origin/main"
 
 
@@ -24,10 +36,6 @@ def path(trees: bool) -> int:
 
     Exit: 0.
     """
-    from perfflow.cli.output import say
-    from perfflow.store.run_folder import HISTORY, HOME
-    from perfflow.trees.repository import home_of
-
     root = _root()
     kept = [] if trees else [root / HOME / name for name in ("baselines", HISTORY, "calibration")]
     say("\n".join(map(str, (home_of(root), *kept))))
@@ -46,11 +54,6 @@ def key(base: str) -> int:
 
     Exit: 0, or 2 for an unknown revision.
     """
-    from perfflow.cli.output import say
-    from perfflow.jobs.gate.base_and_head import ends
-    from perfflow.session.build_key import toolchain_key
-    from perfflow.trees.repository import look_at
-
     _, commit = ends(look_at(_root()), base, None)
     say(f"perfflow-{toolchain_key()}-{commit[:16]}")
     return 0
@@ -77,12 +80,6 @@ def prune(keep: str, days: float, dry_run: bool) -> int:
 
     Exit: 0 done, 3 something could not be removed.
     """
-    from perfflow.cli.clean_command import tell_removed
-    from perfflow.jobs.clean.clean import PruneRequest
-    from perfflow.jobs.clean.clean import prune as pruned
-    from perfflow.model.errors import UserError
-    from perfflow.model.units import Dimension, UnitError, parse_as
-
     hint = "write a size such as 500MB or 5GB"
     try:
         size = parse_as(keep, Dimension.BYTES).value
@@ -94,7 +91,5 @@ def prune(keep: str, days: float, dry_run: bool) -> int:
 
 
 def _root() -> Path:
-    from perfflow.trees import project
-
     here = Path.cwd()
     return (project.root_of(here) or here).resolve()

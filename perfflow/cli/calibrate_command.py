@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
 from perfflow.cli.options import LOCK_TIMEOUT, SEED, seconds
-from perfflow.cli.output import say
+from perfflow.cli.output import say, tell
 from perfflow.cli.placement import placed
+from perfflow.cli.progress import shown
+from perfflow.cli.style import style_of
 from perfflow.cli.trust import TRUST
-from perfflow.model.errors import Exit
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perfflow.jobs.calibrate.calibrate import Calibration
-    from perfflow.jobs.cluster.placed_run import Placement
-    from perfflow.session.open_workflow import Opened
-    from perfflow.store.run_calibration import Entry
+from perfflow.cli.verdict import shown_path
+from perfflow.jobs.calibrate.calibrate import CalibrateRequest, Calibration, calibrate
+from perfflow.jobs.cluster.placed_command import perform
+from perfflow.jobs.cluster.placed_run import Placement
+from perfflow.model.errors import Exit, UserError
+from perfflow.report.calibration_page import render
+from perfflow.report.sanitize import ascii_text, visible, wrapped
+from perfflow.session.open_workflow import Opened, open_workflow
+from perfflow.store import run_calibration
+from perfflow.store.run_calibration import SCHEMA, Entry, to_json
 
 
 @click.command("calibrate")
@@ -53,10 +56,6 @@ def command(
 
     Exit: 0 calibrated, 2 bad usage or workflow, 3 could not measure, 130 interrupted (finished steps are stored).
     """
-    from perfflow.cli.progress import shown
-    from perfflow.jobs.calibrate.calibrate import CalibrateRequest, calibrate
-    from perfflow.session.open_workflow import open_workflow
-
     total = seconds(f"--budget {budget}", budget, "write 20s or 5m")
     patience = seconds("--lock-timeout", lock_timeout)
     opened = open_workflow(workflow, settings)
@@ -78,11 +77,6 @@ def command(
 
 def _placed(opened: Opened, placement: Placement, words: Sequence[str], only: Sequence[str], *, as_json: bool) -> int:
     """Calibrate another machine, and store the result in this project."""
-    from perfflow.cli.output import tell
-    from perfflow.jobs.cluster.placed_command import perform
-    from perfflow.model.errors import UserError
-    from perfflow.store import run_calibration
-
     argv = ["calibrate", *words, "--json", "--trust"]
     found = perform(opened, placement, argv, only, {}, lambda text: tell(f"{text}\n"))
     try:
@@ -103,8 +97,6 @@ def _placed(opened: Opened, placement: Placement, words: Sequence[str], only: Se
 
 
 def _json(found: Calibration) -> str:
-    from perfflow.store.run_calibration import SCHEMA, to_json
-
     data = {
         "schema": SCHEMA,
         "workflow": found.workflow,
@@ -123,10 +115,6 @@ def _json(found: Calibration) -> str:
 
 def print_findings(entries: Sequence[Entry], *, as_json: bool) -> None:
     """Print the calibration of this machine as a table, or as the JSON of the stored file."""
-    from perfflow.cli.style import style_of
-    from perfflow.report.calibration_page import render
-    from perfflow.store.run_calibration import SCHEMA, to_json
-
     if as_json:
         data = {"schema": SCHEMA, "entries": to_json(entries)}
         say(json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n", end="")
@@ -136,18 +124,12 @@ def print_findings(entries: Sequence[Entry], *, as_json: bool) -> None:
 
 
 def _text(found: Calibration) -> str:
-    from perfflow.cli.style import style_of
-    from perfflow.report.calibration_page import render
-
     style = style_of(sys.stdout)
     table = render([entry.finding for entry in found.entries], width=style.width, unicode=style.unicode)
     return "\n".join(filter(None, (table, *_notes(found, style.width, unicode=style.unicode)))) + "\n"
 
 
 def _notes(found: Calibration, width: int, *, unicode: bool) -> list[str]:
-    from perfflow.cli.verdict import shown_path
-    from perfflow.report.sanitize import ascii_text, visible, wrapped
-
     lines = [f"{word} {step}: {reason}" for word, step, reason in _not_calibrated(found)]
     if found.noise:
         lines.append(f"the machine was {found.noise}; seed {found.seed}")

@@ -7,12 +7,10 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from perfflow.model.result import WARNED, Result
 from perfflow.report.sanitize import visible
-
-if TYPE_CHECKING:
-    from perfflow.model.result import Result
 
 MOST_ANNOTATIONS = 10
 """GitHub shows only a limited number of annotations for a step."""
@@ -113,8 +111,6 @@ def without_commands(text: str) -> str:
 
 def annotation_lines(result: Result) -> list[str]:
     """Return an annotation for each reason of a verdict. Warnings are included only if it passes."""
-    from perfflow.model.result import WARNED
-
     kind = "error" if result.verdict in ("fail", "error") else "warning"
     texts = [text for text in result.reasons if result.verdict in ("pass", None) or not text.startswith(WARNED)]
     if len(texts) > MOST_ANNOTATIONS:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from perfflow.jobs.clean.clean import Removed
+from perfflow.cli.output import say
+from perfflow.jobs.clean.clean import IN_USE, KINDS, CleanRequest, Removed, clean
+from perfflow.model.units import Dimension, format_quantity
+from perfflow.report.sanitize import visible
+from perfflow.trees import project
 
 
 @click.command("clean")
@@ -40,9 +42,6 @@ def command(kinds: tuple[str, ...], days: float, keep: int, dry_run: bool) -> in
 
     Exit: 0 done, 3 something could not be removed.
     """
-    from perfflow.jobs.clean.clean import KINDS, CleanRequest, clean
-    from perfflow.trees import project
-
     here = Path.cwd()
     return tell_removed(
         clean(project.root_of(here) or here, CleanRequest(kinds or KINDS, days, keep, dry_run)), dry_run
@@ -51,11 +50,6 @@ def command(kinds: tuple[str, ...], days: float, keep: int, dry_run: bool) -> in
 
 def tell_removed(found: Iterable[Removed], dry: bool) -> int:
     """Print each folder as it is removed, and the bytes freed; return the exit status."""
-    from perfflow.cli.output import say
-    from perfflow.jobs.clean.clean import IN_USE
-    from perfflow.model.units import Dimension, format_quantity
-    from perfflow.report.sanitize import visible
-
     total, left = 0, False
     for item in found:
         size = format_quantity(float(item.size), Dimension.BYTES)

@@ -5,22 +5,31 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
+from perfflow.cli.console import SignsOfLife
 from perfflow.cli.options import LOCK_TIMEOUT, SEED, UNPROVEN, seconds
+from perfflow.cli.output import say, tell
+from perfflow.cli.style import style_of
+from perfflow.cli.verdict import exit_of, print_verdict
+from perfflow.jobs.compare.compare_commands import Question, as_run, new_folder, require_commands
+from perfflow.jobs.compare.compare_stored import CompareOptions, compare_stored, proven_regressions
+from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 from perfflow.model.errors import Exit, UserError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perfflow.jobs.compare.compare_commands import Question
-    from perfflow.jobs.run.run import FinishedRun, RunRequest
-    from perfflow.session.open_workflow import Opened
-    from perfflow.store.history.stored import Stored
+from perfflow.report import summary
+from perfflow.report.sanitize import ascii_text, visible
+from perfflow.session.open_workflow import Opened
+from perfflow.store.history.find_stored import find, names_stored, not_found, passed_over
+from perfflow.store.history.stored import Stored
+from perfflow.store.result_file import to_text
+from perfflow.store.run_folder import REPORT
+from perfflow.trees import project
+from perfflow.workflow.shell_syntax import needs_shell
+from perfflow.workflow.step_checks import stream_mistake
 
 _MARK = "perfflow.compare.after-dashes"
 _MEASURING_OPTIONS = ("budget", "runs", "metric", "seed", "stdout", "allow_left_running", "lock_timeout")
@@ -133,11 +142,6 @@ def command(
         _require_quoted(words)
     else:
         _refuse_misspelt(words)
-    from perfflow.cli.console import SignsOfLife
-    from perfflow.cli.output import say
-    from perfflow.cli.style import style_of
-    from perfflow.jobs.compare.compare_commands import Question
-    from perfflow.jobs.run.run import run
 
     question = Question(*words, budget, metric, runs, stdout, allow_left_running)
     opened, request = _request(question, seed, seconds("--lock-timeout", lock_timeout), out)
@@ -148,9 +152,6 @@ def command(
 
 def _are_stored(words: tuple[str, str]) -> bool:
     """Return whether both words are stored results. Raises UserError if only one is, and names the other."""
-    from perfflow.store.history.find_stored import names_stored, not_found
-    from perfflow.trees import project
-
     here = Path.cwd()
     root = project.root_of(here) or here
     stored = [names_stored(root, word) for word in words]
@@ -163,8 +164,6 @@ def _are_stored(words: tuple[str, str]) -> bool:
 
 def _require_quoted(words: tuple[str, str]) -> None:
     """Raise UserError if the second word is no program: the words of one command were meant, as in `sleep 0.01`."""
-    from perfflow.workflow.shell_syntax import needs_shell
-
     second = words[1]
     if any(len(word.split()) != 1 or needs_shell(word) for word in words) or not shutil.which(words[0]):
         return
@@ -192,9 +191,6 @@ def _refuse_misspelt(words: tuple[str, str]) -> None:
         return
     missing = [word for word in words if shutil.which(word) is None]
     if missing:
-        from perfflow.store.history.find_stored import not_found
-        from perfflow.trees import project
-
         here = Path.cwd()
         problem = not_found(project.root_of(here) or here, missing[0]).problems[0]
         text = f"{problem.message}, and not a program on PATH"
@@ -210,14 +206,6 @@ def _stored(
     as_json: bool,
     fail_on: str | None,
 ) -> int:
-    from perfflow.cli.output import say
-    from perfflow.cli.verdict import print_verdict
-    from perfflow.jobs.compare.compare_commands import new_folder
-    from perfflow.jobs.compare.compare_stored import CompareOptions, compare_stored, proven_regressions
-    from perfflow.report.sanitize import visible
-    from perfflow.store.run_folder import REPORT
-    from perfflow.trees import project
-
     here = Path.cwd()
     root = project.root_of(here) or here
     chosen = _facts(where)
@@ -241,10 +229,6 @@ def _facts(where: tuple[str, ...]) -> dict[str, str]:
 
 
 def _find(root: Path, word: str, where: dict[str, str]) -> Stored:
-    from perfflow.cli.output import tell
-    from perfflow.report.sanitize import visible
-    from perfflow.store.history.find_stored import find, passed_over
-
     try:
         found = find(root, word, where)
     except UserError as error:
@@ -260,10 +244,6 @@ def _find(root: Path, word: str, where: dict[str, str]) -> Stored:
 
 def _request(question: Question, seed: int | None, patience: float, out: Path | None) -> tuple[Opened, RunRequest]:
     """Return the workflow and the request of a comparison. Raises UserError for unusable commands or options."""
-    from perfflow.jobs.compare.compare_commands import as_run, new_folder, require_commands
-    from perfflow.jobs.run.run import RunRequest
-    from perfflow.workflow.step_checks import stream_mistake
-
     require_commands(question.old, question.new)
     wrong = stream_mistake(question.stdout)
     if wrong:
@@ -277,11 +257,6 @@ def _request(question: Question, seed: int | None, patience: float, out: Path | 
 
 def _answer(finished: FinishedRun, *, as_json: bool) -> str:
     """Return the text to print: the change in words, or the whole result as JSON."""
-    from perfflow.cli.style import style_of
-    from perfflow.report import summary
-    from perfflow.report.sanitize import ascii_text
-    from perfflow.store.result_file import to_text
-
     if as_json:
         return to_text(finished.result)
     folder, style = str(finished.folder), style_of(sys.stdout)
@@ -291,6 +266,4 @@ def _answer(finished: FinishedRun, *, as_json: bool) -> str:
 
 
 def _exit_of(finished: FinishedRun, *, unproven: str) -> int:
-    from perfflow.cli.verdict import exit_of
-
     return int(Exit.INTERRUPTED if finished.interrupted else exit_of(finished.result, unproven=unproven))

@@ -9,13 +9,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
-if TYPE_CHECKING:
-    from perfflow.plan.plan import Plan
+from perfflow.library import search_path
+from perfflow.model.errors import UserError
+from perfflow.plan.plan import Plan
+from perfflow.session.open_workflow import open_workflow
+from perfflow.store.run_folder import HOME, RESULT
+from perfflow.tools import registry
+from perfflow.trees import project
 
 Complete = Callable[[click.Context, str], list[CompletionItem]]
 """Returns the completions for the words so far and the beginning of the next word."""
@@ -45,8 +49,6 @@ def _completing(words: Callable[[click.Context], Iterator[str]]) -> Complete:
 
 
 def _quietly(words: Callable[[click.Context], Iterator[str]], context: click.Context) -> list[str]:
-    from perfflow.model.errors import UserError
-
     try:
         return list(words(context))
     except (UserError, OSError):
@@ -54,44 +56,32 @@ def _quietly(words: Callable[[click.Context], Iterator[str]], context: click.Con
 
 
 def _root() -> Path:
-    from perfflow.trees import project
-
     here = Path.cwd()
     return project.root_of(here) or here
 
 
 def _workflows(_context: click.Context) -> Iterator[str]:
-    from perfflow.library import search_path
-
     for path in search_path.workflows(_root()):
         yield f"{search_path.LIB}{path.stem}" if path.is_relative_to(search_path.SHIPPED) else path.stem
 
 
 def _files(_context: click.Context) -> Iterator[str]:
-    from perfflow.library import search_path
-
     own = [path for path in search_path.workflows(_root()) if not path.is_relative_to(search_path.SHIPPED)]
     yield from (os.path.relpath(path) for path in own)
 
 
 def _runs(_context: click.Context) -> Iterator[str]:
-    from perfflow.store.run_folder import HOME, RESULT
-
     runs = sorted((path.parent.name for path in (_root() / HOME / "runs").glob(f"*/{RESULT}")), reverse=True)
     yield from sorted(runs, key=lambda name: name != "latest")
 
 
 def _names(context: click.Context) -> Iterator[str]:
-    from perfflow.tools import registry
-
     yield from _workflows(context)
     yield from registry.known()
 
 
 def _plan(context: click.Context) -> Plan | None:
     """Return the plan of the workflow on the line, or None if there is none."""
-    from perfflow.session.open_workflow import open_workflow
-
     # If the last option still lacks its value, click has parsed no arguments.
     unread = (word for word in context.args if not word.startswith("-"))
     name = context.params.get("workflow") or next(unread, None)

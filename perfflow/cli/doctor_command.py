@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from perfflow.cli.output import say, say_page, tell
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from perfflow.machine.noise_findings import Finding
+from perfflow.cli.style import style_of
+from perfflow.machine import noise, tuning
+from perfflow.machine.noise_findings import Finding
+from perfflow.model.errors import UserError
+from perfflow.report.sanitize import cells, padded, visible, wrapped
 
 
 @click.command("doctor")
@@ -28,12 +29,6 @@ if TYPE_CHECKING:
 @click.option("--restore", "restoring", is_flag=True, help="Restore the settings that --fix changed (needs root).")
 def command(as_json: bool, fixing: bool, yes: bool, restoring: bool) -> int:
     """Check how noisy this machine is (quiet, busy or hostile), why, and how to make it quieter. Takes two seconds."""
-    import sys
-
-    from perfflow.cli.style import style_of
-    from perfflow.machine import noise, tuning
-    from perfflow.report.sanitize import wrapped
-
     if fixing and restoring:
         raise click.UsageError("--fix and --restore exclude each other")
     if yes and not fixing:
@@ -62,11 +57,6 @@ def fix(changes: Sequence[tuple[Path, str, str]], *, yes: bool, state: Path | No
 
     changes: (file, value, wanted value). ``state``: the file that keeps the values for --restore.
     """
-    import sys
-
-    from perfflow.machine import tuning
-    from perfflow.model.errors import UserError
-
     if not changes:
         tell("no setting needs a change\n")
         return
@@ -93,8 +83,6 @@ _ADVICE = {
 
 def _lines(item: Finding, width: int) -> list[str]:
     """Return the lines of a finding: mark, name and value, then the advice, on the same line if it fits."""
-    from perfflow.report.sanitize import cells, padded, visible, wrapped
-
     fact = f"  {_MARKS[item.state.value]} {padded(visible(item.name), 24)} {padded(visible(item.value), 22)}"
     advice = visible(_advice(item))
     if cells(fact + advice) <= width:

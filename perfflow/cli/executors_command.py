@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
+from perfflow.cli.output import say, say_page
+from perfflow.cli.style import style_of
+from perfflow.jobs.cluster.check_executors import Checked, executors
 from perfflow.model.errors import Exit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from perfflow.jobs.cluster.check_executors import Checked
-    from perfflow.report.table import Table
+from perfflow.report.sanitize import visible, wrapped
+from perfflow.report.table import Table, mark, name, table, words
+from perfflow.report.text_table import laid_out
 
 
 @click.command("executors")
@@ -24,14 +27,6 @@ def command(as_json: bool) -> int:
 
     Exit: 0 all executors can be used, 2 the file is invalid, 3 an executor cannot be used.
     """
-    import json
-    import sys
-
-    from perfflow.cli.output import say, say_page
-    from perfflow.cli.style import style_of
-    from perfflow.jobs.cluster.check_executors import executors
-    from perfflow.report.text_table import laid_out
-
     found = list(executors())
     if as_json:
         say(json.dumps({"executors": [_entry(item) for item in found]}, ensure_ascii=False, indent=1))
@@ -54,8 +49,6 @@ def _entry(item: Checked) -> dict[str, Any]:
 
 
 def _table(found: Sequence[Checked]) -> Table:
-    from perfflow.report.table import mark, name, table, words
-
     columns = [name("Executor"), name("Node"), words("Labels"), mark("GPUs"), mark("State")]
     rows = (
         (item.name if number == 0 else "", node.name, ", ".join(node.labels), node.gpus or "none", node.state)
@@ -66,8 +59,6 @@ def _table(found: Sequence[Checked]) -> Table:
 
 
 def _said(found: Sequence[Checked], width: int) -> Iterator[str]:
-    from perfflow.report.sanitize import visible, wrapped
-
     for item in found:
         if item.trouble:
             yield from wrapped(visible(f"{item.name} ({item.engine}) cannot be used: {item.trouble}"), width)

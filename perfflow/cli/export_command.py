@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from perfflow.api.csv_text import FILES, chunks
+from perfflow.api.loading import run_of
+from perfflow.api.rows import Table
+from perfflow.cli.ci import in_github, without_commands
+from perfflow.cli.output import say, tell
+from perfflow.cli.verdict import shown_path
+from perfflow.jobs.export.export import default_folder, export, profile_files, read_previous, read_result
 from perfflow.model.errors import UserError
-
-if TYPE_CHECKING:
-    from perfflow.api.rows import Table
-    from perfflow.model.result import Result
+from perfflow.model.result import Result
+from perfflow.report.payloads.files import ExportOptions
+from perfflow.report.sanitize import visible
+from perfflow.store.run_folder import find
+from perfflow.trees import project
 
 FORMATS = ("summary", "comment", "check-run", "junit", "metrics", "codequality", "evidence")
 CSV = "csv"
@@ -73,14 +80,6 @@ def command(
     Exit: 0 the files were written, whatever the verdict is; 2 bad usage, or a run without profiles; 3 the files cannot
     be written, or the profiles cannot be read.
     """
-    from perfflow.cli.output import say, tell
-    from perfflow.cli.verdict import shown_path
-    from perfflow.jobs.export.export import default_folder, export, profile_files, read_previous, read_result
-    from perfflow.report.payloads.files import ExportOptions
-    from perfflow.report.sanitize import visible
-    from perfflow.store.run_folder import find
-    from perfflow.trees import project
-
     if table and CSV not in formats:
         raise UserError.of("--table applies only to --format csv", "add --format csv, or leave out --table")
     here = Path.cwd()
@@ -104,16 +103,10 @@ def command(
 
 def _tables(result: Result, place: Path, table: Table | None) -> dict[str, Iterator[str]]:
     """Return the text of each table in parts, by file name. Raises UserError if the events are damaged."""
-    from perfflow.api.csv_text import FILES, chunks
-    from perfflow.api.loading import run_of
-
     run = run_of(result, place if place.is_dir() else None)
     return {file: chunks(run, name) for name, file in FILES.items() if table in (None, name)}
 
 
 def _print(tables: Mapping[str, Iterator[str]]) -> None:
-    from perfflow.cli.ci import in_github, without_commands
-    from perfflow.cli.output import say
-
     for part in chain.from_iterable(tables.values()):
         say(without_commands(part) if in_github() else part, end="")

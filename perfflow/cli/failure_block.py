@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 from collections.abc import Mapping, Sequence
@@ -10,13 +11,12 @@ from pathlib import Path
 
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
-from perfflow.model.lazy import lazy_pattern
 from perfflow.plan.plan import Planned
 from perfflow.report.sanitize import NO_EDGE, visible, wrapped
 from perfflow.store.run_facts import Try
 
 MOST_COMMAND_LINES = 12
-_OUTPUTS = lazy_pattern(r"\bsteps(?:\.|\[\\?[\"'])([\w.\[\]=,-]+?)(?:\\?[\"']\])?\.outputs\b")
+_OUTPUTS = re.compile(r"\bsteps(?:\.|\[\\?[\"'])([\w.\[\]=,-]+?)(?:\\?[\"']\])?\.outputs\b")
 
 
 def failure_block(

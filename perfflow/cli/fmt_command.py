@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from perfflow.cli.rewrite import rewrite
+from perfflow.jobs.start.format_workflow import laid_out
+
 
 @click.command("fmt")
 @click.argument("workflows", nargs=-1, required=True, metavar="FILE...")
@@ -17,7 +20,4 @@ def command(workflows: tuple[str, ...], check: bool) -> int:
 
     Exit: 0 done or nothing to do, 1 with --check if a file would change, 2 if a file is not YAML.
     """
-    from perfflow.cli.rewrite import rewrite
-    from perfflow.jobs.start.format_workflow import laid_out
-
     return max(rewrite(name, laid_out, check=check) for name in workflows)

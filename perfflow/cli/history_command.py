@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from perfflow.cli.options import LOCK_TIMEOUT
+from perfflow.cli.options import LOCK_TIMEOUT, seconds
+from perfflow.cli.output import say, say_page, tell
+from perfflow.cli.progress import shown
+from perfflow.cli.run_command import usable
+from perfflow.cli.style import style_of
 from perfflow.cli.trust import TRUST
+from perfflow.jobs.against.confirm import Pairs, confirm
+from perfflow.jobs.history import change_report, collect, import_files, overview, site, suspicion_report, trends
+from perfflow.jobs.history.change_report import LocatedChange
+from perfflow.jobs.history.collect import Added
+from perfflow.jobs.history.suspicion_report import Suspicion
+from perfflow.jobs.history.trends import HistoryFilter
+from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 from perfflow.model.errors import Exit, UserError
-
-if TYPE_CHECKING:
-    from perfflow.jobs.history.change_report import LocatedChange
-    from perfflow.jobs.history.collect import Added
-    from perfflow.jobs.history.suspicion_report import Suspicion
-    from perfflow.jobs.history.trends import HistoryFilter
-
+from perfflow.report.history_tables import suspicions
+from perfflow.report.sanitize import visible
+from perfflow.report.text_table import laid_out
+from perfflow.session.clock import now
+from perfflow.trees import project
 
 _MEASURING_OPTIONS = ("settings", "budget", "trust", "lock_timeout")
 """Options of ``history changes`` for measuring revisions."""
@@ -62,9 +73,6 @@ def command(context: click.Context, /, **options: Any) -> None:
 
 
 def _index(*, regressions: bool, flaky: bool, as_json: bool, as_csv: bool, **filters: str) -> None:
-    from perfflow.cli.output import say
-    from perfflow.jobs.history import overview
-
     found = overview.index(_root(), _asked(**filters), _note)
     rows = [row for row in (overview.regressions(found) if regressions else found) if row.is_flaky or not flaky]
     if as_json:
@@ -92,9 +100,6 @@ def show(benchmark: str, as_json: bool, as_csv: bool, **filters: str) -> None:
 
     Exit: 0 shown, 2 no such benchmark or bad usage, 3 the store cannot be reached.
     """
-    from perfflow.cli.output import say
-    from perfflow.jobs.history import overview
-
     asked = _asked(benchmark=benchmark, **filters)
     if as_csv:
         say(overview.csv_of(_root(), asked, _note), end="")
@@ -130,9 +135,6 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
 
     Exit: 0 shown, 2 bad usage, 3 the store cannot be reached or a suspicion could not be measured, 130 interrupted.
     """
-    from perfflow.cli.output import say
-    from perfflow.jobs.history import change_report, overview
-
     filters = {name: value for name, value in options.items() if name not in _MEASURING_OPTIONS}
     aside = [f"--{name}" for name in ("set", "budget", "trust") if options["settings" if name == "set" else name]]
     if aside and not confirm:
@@ -159,9 +161,6 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
 
 def _show_changes(changed: Sequence[LocatedChange], found: Sequence[Suspicion]) -> None:
     """Print the changes, then the open and the new suspicions about the newest runs."""
-    from perfflow.cli.output import say
-    from perfflow.jobs.history import overview
-
     others = [item for item in changed if not any(one.is_about(item.trend.series.id, item.change.at) for one in found)]
     if others:
         _show(overview.changes_table(others))
@@ -174,9 +173,6 @@ def _show_changes(changed: Sequence[LocatedChange], found: Sequence[Suspicion]) 
 
 
 def _show_suspicions(found: Sequence[Suspicion], *, as_json: bool) -> None:
-    from perfflow.cli.output import say
-    from perfflow.report.history_tables import suspicions
-
     if as_json:
         say(_json([item.as_json() for item in found]))
     elif not found:
@@ -187,16 +183,8 @@ def _show_suspicions(found: Sequence[Suspicion], *, as_json: bool) -> None:
 
 def _suspicions(asked: HistoryFilter, workflow: str | None, options: Mapping[str, Any]) -> tuple[list[Suspicion], int]:
     """Return the suspicions and an exit status. If ``workflow`` is given, first measure its open ones in pairs."""
-    from perfflow.cli.options import seconds
-    from perfflow.cli.progress import shown
-    from perfflow.jobs.history import suspicion_report
-    from perfflow.session.clock import now
-
     if workflow is None:
         return suspicion_report.suspicions(_root(), asked, _note, now()), 0
-    from perfflow.cli.run_command import usable
-    from perfflow.jobs.against.confirm import Pairs, confirm
-    from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 
     budget, settings = options["budget"], options["settings"]
     total = None if budget is None else seconds("--budget", budget)
@@ -228,10 +216,6 @@ def build(folder: Path, branch: str, machine: str, rebase: str) -> None:
 
     Exit: 0 written, 2 DIR contains other files, 3 the store cannot be reached.
     """
-    from perfflow.cli.output import say
-    from perfflow.jobs.history import site
-    from perfflow.jobs.history.trends import HistoryFilter
-
     number = site.build(_root(), folder, HistoryFilter(branch=branch, machine=machine, rebase=rebase), _note)
     say(f"{number} pages: {folder / 'index.html'}")
 
@@ -244,8 +228,6 @@ def add(results: tuple[str, ...]) -> None:
     Exit: 0 the runs were added, 2 a file is not a perfflow result. If the store cannot be reached, the runs are kept
     here and sent later (exit 0).
     """
-    from perfflow.jobs.history import collect, import_files
-
     _added(collect.add(_root(), import_files.own(_root(), results), _note), len(results), "run")
 
 
@@ -259,8 +241,6 @@ def import_(files: tuple[str, ...]) -> None:
 
     Exit: 0 added, 2 a file cannot be read, 3 the store cannot be reached.
     """
-    from perfflow.jobs.history import collect, import_files
-
     found = list(import_files.summaries(_root(), list(files), _note))
     _added(collect.add(_root(), found, _note), len(found), "set")
 
@@ -274,15 +254,10 @@ def use(address: str) -> None:
 
     Exit: 0 done, 2 bad address, 3 the database cannot be reached.
     """
-    from perfflow.cli.output import say
-    from perfflow.jobs.history import collect
-
     say(f"history: {collect.use(_root(), address).shown}")
 
 
 def _added(added: Added, given: int, what: str) -> None:
-    from perfflow.cli.output import say
-
     if added.waiting:
         say(
             f"{added.waiting} {what} waits to be sent"
@@ -295,38 +270,22 @@ def _added(added: Added, given: int, what: str) -> None:
 
 
 def _asked(*, since: str = "", **filters: str) -> HistoryFilter:
-    from perfflow.jobs.history import trends
-    from perfflow.session.clock import now
-
     return trends.HistoryFilter(since=trends.since(since, trends.moment(now())) if since else None, **filters)
 
 
 def _show(table: Any) -> None:
-    import sys
-
-    from perfflow.cli.output import say_page
-    from perfflow.cli.style import style_of
-    from perfflow.report.text_table import laid_out
-
     laid = laid_out(table, style_of(sys.stdout).width)
     say_page([laid.head, *(line for entry in laid.entries for line in entry)])
 
 
 def _note(text: str) -> None:
-    from perfflow.cli.output import tell
-    from perfflow.report.sanitize import visible
-
     tell(f"note: {visible(text)}\n")
 
 
 def _json(content: object) -> str:
-    import json
-
     return json.dumps(content, ensure_ascii=False, indent=1)
 
 
 def _root() -> Path:
-    from perfflow.trees import project
-
     here = Path.cwd()
     return project.root_of(here) or here

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
 import click
 
 from perfflow.cli.output import say
+from perfflow.jobs.start.write_starter import write
+from perfflow.library.detect_project import LOOKED_FOR, ProjectKind
+from perfflow.library.starter_for import start
+from perfflow.report.sanitize import visible
+from perfflow.trees import project
 
 KINDS = (
     *("cargo", "google-benchmark", "asv", "pytest-benchmark", "pyperf"),
@@ -19,15 +27,6 @@ KINDS = (
 @click.option("--kind", type=click.Choice(KINDS), help="Kind of project (default: detected from the files).")
 def command(measured: str, name: str, kind: str | None) -> None:
     """Write a first workflow for this project into workflows/. Overwrites nothing and runs nothing."""
-    import shlex
-    from pathlib import Path
-
-    from perfflow.jobs.start.write_starter import write
-    from perfflow.library.detect_project import LOOKED_FOR, ProjectKind
-    from perfflow.library.starter_for import start
-    from perfflow.report.sanitize import visible
-    from perfflow.trees import project
-
     here = Path.cwd().resolve()
     root = project.root_of(here) or here
     begun = start(here, root, kind=ProjectKind(kind) if kind else None, command=measured, name=name)

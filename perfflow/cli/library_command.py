@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perfflow.jobs.library.lock_state import ItemState
-    from perfflow.jobs.library.pin_references import Pinned
+from perfflow.cli.output import say, say_page, tell
+from perfflow.cli.style import style_of
+from perfflow.jobs.catalog.preview import LONGEST, preview
+from perfflow.jobs.library import item_text, pin_references, remove_references, template
+from perfflow.jobs.library.library_tests import tested
+from perfflow.jobs.library.lock_state import ItemState, item_states
+from perfflow.jobs.library.pin_references import Pinned
+from perfflow.library import lock_file, store
+from perfflow.library.items import is_tool
+from perfflow.model.errors import Severity, UserError
+from perfflow.plan.parameters import MISSING
+from perfflow.report import plan_page
+from perfflow.report.sanitize import visible
+from perfflow.report.table import mark, name, table
+from perfflow.report.text_table import laid_out
+from perfflow.session.open_workflow import open_workflow
+from perfflow.trees import project
 
 
 @click.group("library")
@@ -31,9 +46,6 @@ def add(references: tuple[str, ...]) -> int:
 
     Exit: 0 done, 2 bad usage or item, 3 git is missing, or the repository cannot be reached.
     """
-    from perfflow.cli.output import say
-    from perfflow.jobs.library import pin_references
-
     done = _finish(lambda root: pin_references.add(root, references))
     say(f"{len(done.touched)} item{'' if len(done.touched) == 1 else 's'} pinned and fetched")
     return 0
@@ -47,10 +59,6 @@ def update(references: tuple[str, ...], allow_moved: bool) -> int:
 
     Exit: 0 done, 1 a tag was moved and keeps its old pin, 2 bad usage or item, 3 the repository cannot be reached.
     """
-    from perfflow.cli.output import tell
-    from perfflow.jobs.library import pin_references
-    from perfflow.report.sanitize import visible
-
     done = _finish(lambda root: pin_references.update(root, references, allow_moved=allow_moved))
     for text in done.moved:
         tell(f"{visible(text)}; ask its owner why, then accept it with: perfflow library update --allow-moved\n")
@@ -64,8 +72,6 @@ def vendor(references: tuple[str, ...]) -> int:
 
     Exit: 0 done, 2 bad usage or item, 3 the repository cannot be reached.
     """
-    from perfflow.jobs.library import pin_references
-
     _finish(lambda root: pin_references.vendor(root, references))
     return 0
 
@@ -77,11 +83,6 @@ def remove(references: tuple[str, ...]) -> int:
 
     Exit: 0 done, 2 bad usage, not pinned, or still used by a workflow in workflows/ or by another item.
     """
-    from perfflow.cli.output import say
-    from perfflow.jobs.library import remove_references
-    from perfflow.library import lock_file, store
-    from perfflow.report.sanitize import visible
-
     root = _root()
     with store.changing(root, _tell_waiting):
         done = remove_references.remove(root, references)
@@ -97,15 +98,6 @@ def remove(references: tuple[str, ...]) -> int:
 @click.option("--json", "as_json", is_flag=True, help='Print {"items": [...]}.')
 def list_(as_json: bool) -> None:
     """List the items of perfflow.lock: commit, state of the files, and whether the files were shown here."""
-    import json
-    import sys
-
-    from perfflow.cli.output import say, say_page
-    from perfflow.cli.style import style_of
-    from perfflow.jobs.library.lock_state import item_states
-    from perfflow.report.table import mark, name, table
-    from perfflow.report.text_table import laid_out
-
     rows = item_states(_root())
     if as_json:
         say(json.dumps({"items": [_as_json(row) for row in rows]}, ensure_ascii=False, indent=1))
@@ -134,10 +126,6 @@ def verify() -> int:
 
     Exit: 0 all files match, 1 a file was changed or is missing, 2 perfflow.lock cannot be read.
     """
-    from perfflow.cli.output import say
-    from perfflow.jobs.library.lock_state import item_states
-    from perfflow.report.sanitize import visible
-
     rows = item_states(_root())
     for row in rows:
         say(f"{visible(row.name)}: {row.word}, {len(row.pin.files)} file{'' if len(row.pin.files) == 1 else 's'}")
@@ -150,10 +138,6 @@ def verify() -> int:
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 def init(folder: Path) -> None:
     """Write a repository for the workflows of a team into DIR: one workflow, its test, and a README."""
-    from perfflow.cli.output import say
-    from perfflow.jobs.library import template
-    from perfflow.report.sanitize import visible
-
     for path in template.write(folder):
         say(f"wrote {visible(str(path))}")
     say(f"next: perfflow library test {visible(str(folder))}, then git init, commit and tag")
@@ -166,10 +150,6 @@ def test(folder: Path) -> int:
 
     Exit: 0 all passed, 1 some failed, 2 bad usage or test file.
     """
-    from perfflow.cli.output import say
-    from perfflow.jobs.library.library_tests import tested
-    from perfflow.report.sanitize import visible
-
     passed, failed = 0, 0
     for outcome in tested(folder):
         failed += bool(outcome.wrong)
@@ -182,8 +162,6 @@ def test(folder: Path) -> int:
 
 
 def _root() -> Path:
-    from perfflow.trees import project
-
     here = Path.cwd()
     return project.root_of(here) or here
 
@@ -193,12 +171,6 @@ def _finish(change: Callable[[Path], Pinned]) -> Pinned:
 
     No other perfflow changes the lock or the cache meanwhile. An item counts as shown if all of its text was printed.
     """
-    from perfflow.cli.output import say, tell
-    from perfflow.jobs.library import item_text
-    from perfflow.library import lock_file, store
-    from perfflow.model.errors import UserError
-    from perfflow.report.sanitize import visible
-
     root = _root()
     with store.changing(root, _tell_waiting):
         done = change(root)
@@ -213,11 +185,11 @@ def _finish(change: Callable[[Path], Pinned]) -> Pinned:
     # Not under the lock: a pager may wait for the reader.
     for text in done.notes:
         say(visible(text))
-    for name, text in texts.items():
+    for reference, text in texts.items():
         if say(text):
-            store.mark_shown(name, done.after[name])
+            store.mark_shown(reference, done.after[reference])
         else:
-            tell(f"not all of {visible(name)} was printed, so it counts as not shown\n")
+            tell(f"not all of {visible(reference)} was printed, so it counts as not shown\n")
     if done.is_new:
         say(f"wrote {lock_file.NAME}")
     return done
@@ -225,13 +197,6 @@ def _finish(change: Callable[[Path], Pinned]) -> Pinned:
 
 def _plan(done: Pinned, name: str) -> Iterator[str]:
     """Yield the commands of an item as its files plan them; nothing if it cannot be planned alone, such as a tool."""
-    from perfflow.jobs.catalog.preview import LONGEST, preview
-    from perfflow.library.items import is_tool
-    from perfflow.model.errors import Severity
-    from perfflow.plan.parameters import MISSING
-    from perfflow.report import plan_page
-    from perfflow.session.open_workflow import open_workflow
-
     if is_tool(done.files(name)[done.after[name].path]):
         return
     opened = open_workflow(name)
@@ -243,8 +208,6 @@ def _plan(done: Pinned, name: str) -> Iterator[str]:
 
 
 def _tell_waiting() -> None:
-    from perfflow.cli.output import tell
-
     tell("waiting for another `perfflow library` to finish\n")
 
 

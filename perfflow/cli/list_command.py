@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,14 @@ from typing import Any
 import click
 
 from perfflow.cli.output import say, say_page
+from perfflow.cli.style import style_of
+from perfflow.execute.programs import Inspection
+from perfflow.jobs.catalog import inventory
 from perfflow.model.errors import UserError
+from perfflow.model.similar import TOOLS
+from perfflow.report.columns import described
+from perfflow.report.sanitize import visible
+from perfflow.trees import project
 
 
 @click.command("list")
@@ -25,15 +33,6 @@ def command(word: str, as_json: bool) -> None:
     out whether its Python package is installed. `not asked: lies in the project` marks an installed program in a folder
     of the project, such as .venv. perfflow does not start such a program to read its version.
     """
-    import sys
-
-    from perfflow.cli.style import style_of
-    from perfflow.execute.programs import Inspection
-    from perfflow.jobs.catalog import inventory
-    from perfflow.report.columns import described
-    from perfflow.report.sanitize import visible
-    from perfflow.trees import project
-
     here = Path.cwd()
     inspection = Inspection(project.around(here))
     found = {"workflows": inventory.workflows(project.root_of(here) or here), "tools": inventory.tools(inspection)}
@@ -54,8 +53,6 @@ def command(word: str, as_json: bool) -> None:
 
 
 def _is_about(row: Mapping[str, Any], word: str) -> bool:
-    from perfflow.model.similar import TOOLS
-
     return word.lower() in f"{row['name']} {_said(row)}".lower() or TOOLS.get(word.lower()) == row["name"]
 
 

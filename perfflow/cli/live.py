@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from perfflow.cli.console import ProgressDisplay
@@ -22,7 +23,6 @@ from perfflow.cli.step_text import Running, ended_lines, in_ascii
 from perfflow.cli.style import NO_SIZE, Style
 from perfflow.execute.schedule import StepRun
 from perfflow.machine.lock import Queue
-from perfflow.model.lazy import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
 from perfflow.report.sanitize import visible

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from perfflow.cli.pulse import is_timed
 from perfflow.cli.step_text import Running, clock_text, expected_text, in_ascii
 from perfflow.machine.lock import RECHECK_SECONDS
-from perfflow.model.lazy import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
 from perfflow.report.sanitize import cells, fitted, padded, shortened, visible

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os.path
+from pathlib import Path
+
 import click
 
 from perfflow.cli.output import say
+from perfflow.library import search_path
+from perfflow.library.makefile import fragment
+from perfflow.session.workflow_files import of_project
+from perfflow.trees import project
 
 
 @click.command("make")
@@ -14,14 +21,6 @@ def command(workflows: tuple[str, ...]) -> None:
 
     Run `perfflow make > perf.mk` and add `include perf.mk` to the Makefile. Then use `make perf` or `make perf-NAME`.
     """
-    import os.path
-    from pathlib import Path
-
-    from perfflow.library import search_path
-    from perfflow.library.makefile import fragment
-    from perfflow.session.workflow_files import of_project
-    from perfflow.trees import project
-
     here = Path.cwd().resolve()
     root = (project.root_of(here) or here).resolve()
     folder = None if workflows else Path(search_path.FOLDER)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from perfflow.cli.options import seconds
 from perfflow.model.errors import Exit, UserError
+from perfflow.trees import project
 
 _PACKAGE = "mcp>=2"
 
@@ -30,10 +32,6 @@ def command(allow_run: bool, allow_commands: bool, budget: str) -> int:
 
     Exit: 0 the client closed the connection, 3 the package `mcp` is missing, 130 interrupted.
     """
-    import sys
-
-    from perfflow.trees import project
-
     longest = seconds("--budget", budget)
     here = Path.cwd()
     root = (project.root_of(here) or here).resolve()

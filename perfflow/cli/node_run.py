@@ -13,15 +13,20 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from platformdirs import user_cache_path
+
+from perfflow.cli.main import main as perfflow
+from perfflow.jobs.cluster.builds import Builds, Built, outputs_of
+from perfflow.jobs.cluster.job_folder import BUILD, HERE, KEPT, RUN, STDOUT, JobFolder, Work
+from perfflow.jobs.run.run import RunPart, RunRequest, run
 from perfflow.machine import orphans
-
-if TYPE_CHECKING:
-    from perfflow.jobs.cluster.builds import Built
-    from perfflow.jobs.cluster.job_folder import JobFolder, Work
-    from perfflow.jobs.run.run import RunRequest
-    from perfflow.session.open_workflow import Opened
+from perfflow.model.errors import Exit, UserError
+from perfflow.plan.build_steps import building_steps
+from perfflow.session.first_event import digest
+from perfflow.session.open_workflow import Opened, open_workflow
+from perfflow.session.progress import NoProgress
+from perfflow.trees.bundles import BASE, CLONES_OF, HEAD, clone_of, share, write_kept
 
 
 def main() -> int:
@@ -30,8 +35,6 @@ def main() -> int:
     orphans.end_with_parent(signal.SIGKILL)
     if os.getppid() != parent:
         return 1
-    from perfflow.jobs.cluster.job_folder import JobFolder
-    from perfflow.model.errors import Exit, UserError
 
     try:
         return _measure(JobFolder(folder))
@@ -43,16 +46,6 @@ def main() -> int:
 
 
 def _measure(job: JobFolder) -> int:
-    from platformdirs import user_cache_path
-
-    from perfflow.jobs.cluster.job_folder import BUILD, KEPT
-    from perfflow.jobs.run.run import RunPart, RunRequest, run
-    from perfflow.model.errors import Exit, UserError
-    from perfflow.session.first_event import digest
-    from perfflow.session.open_workflow import open_workflow
-    from perfflow.session.progress import NoProgress
-    from perfflow.trees.bundles import BASE, CLONES_OF, HEAD, clone_of, share, write_kept
-
     work = job.work()
     name = hashlib.sha256(os.fsencode(work.root)).hexdigest()[:16]
     with clone_of(user_cache_path("perfflow") / CLONES_OF / name, Path(work.source), work.states) as clone:
@@ -91,11 +84,6 @@ def _measure(job: JobFolder) -> int:
 
 def _built(work: Work, opened: Opened, clone: Path, request: RunRequest, out: Path) -> Built:
     """Return the outputs of the build steps, after this job or another one on the same kind of machine ran them."""
-    from perfflow.jobs.cluster.builds import Builds, Built, outputs_of
-    from perfflow.jobs.run.run import run
-    from perfflow.plan.build_steps import building_steps
-    from perfflow.session.progress import NoProgress
-
     before = ("setup", *(item.stage for item in opened.plan.steps if item.id in building_steps(opened.plan)))
     steps = [item.id for item in opened.plan.steps if item.stage in before and item.id in work.steps]
     if not any(opened.plan.by_id[name].stage != "setup" for name in steps):
@@ -117,9 +105,6 @@ def _built(work: Work, opened: Opened, clone: Path, request: RunRequest, out: Pa
 
 def _run_command(job: JobFolder, words: Sequence[str]) -> int:
     """Run a perfflow command, store its output in a file, and return its exit status."""
-    from perfflow.cli.main import main as perfflow
-    from perfflow.jobs.cluster.job_folder import HERE, RUN, STDOUT
-
     # Run it in this process, which ends with the agent. A child process would continue.
     with (job.path / STDOUT).open("wb") as stream:
         os.dup2(stream.fileno(), sys.stdout.fileno())

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from perfflow.model.errors import UserError
+from perfflow.model.units import UnitError, duration
+
 NO_LIMIT = "off"
 """The value of ``--budget`` for no limit."""
 
@@ -43,9 +46,6 @@ BENCHMARKS = click.option(
 
 def seconds(option: str, text: str, hint: str = "write 90s, 10m or 1h 30m") -> float:
     """Return the value of an option in seconds. Raises UserError for a text that is not a duration."""
-    from perfflow.model.errors import UserError
-    from perfflow.model.units import UnitError, duration
-
     try:
         return duration(text)
     except UnitError as error:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from perfflow.cli.style import style_of
 from perfflow.model.errors import Exit, UserError
 from perfflow.report.sanitize import ascii_text
+from perfflow.store.write_failure import remedy
 
 _PIECE = select.PIPE_BUF
 """Bytes that a pipe accepts without blocking after poll(2) reports it ready."""
@@ -47,8 +48,6 @@ def say(text: str, *, end: str = "\n") -> bool:
 
 def lost_output(error: OSError) -> UserError:
     """Return the error to raise if stdout is a file that cannot be written. Later output to it is dropped."""
-    from perfflow.store.write_failure import remedy
-
     # Flushing the buffer at exit would fail again, with Python's own exit status.
     _to_nowhere(1)
     what = f"cannot write to standard output: {error.strerror}"

@@ -7,16 +7,17 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from perfflow.cli.output import tell
+from perfflow.cli.verdict import shown_path
+from perfflow.jobs.cluster import place_groups, site
+from perfflow.jobs.cluster.placed_run import DetachedError, Placement
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.lazy import dataclass
-
-if TYPE_CHECKING:
-    from perfflow.jobs.cluster.placed_run import Placement
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,6 @@ def placed(name: str | None, resume: Path | None, settings: Sequence[str], *, de
     """
     if name is None and resume is None and not detach:
         return None
-    from perfflow.jobs.cluster import place_groups, site
-    from perfflow.jobs.cluster.placed_run import Placement
 
     earlier = place_groups.partition(resume) if resume else None
     if earlier and name not in (None, earlier.executor):
@@ -75,7 +74,6 @@ def _leaves_jobs() -> bool:
     """Ask after ^C whether to keep the jobs. Return False, to cancel them, if stdin or stderr is no terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    from perfflow.cli.output import tell
 
     tell("the jobs are still running: [c]ancel them, or [d]etach and let them continue? ")
     try:
@@ -90,14 +88,10 @@ def detached(words: Sequence[str], place: PlacementOptions) -> Iterator[None]:
     if not _loaded():
         yield
         return
-    from perfflow.jobs.cluster.placed_run import DetachedError
 
     try:
         yield
     except DetachedError as error:
-        from perfflow.cli.output import tell
-        from perfflow.cli.verdict import shown_path
-
         again = shlex.join([*words, f"--resume={shown_path(error.folder)}"])
         tell(f"the jobs continue; to wait for them and see the result: {again}\n")
         raise click.exceptions.Exit(int(Exit.PASS if place.detach else Exit.INTERRUPTED)) from None

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import sys
+from dataclasses import replace
 
 import click
 
 from perfflow.cli.options import BENCHMARKS, seconds
 from perfflow.cli.output import say, say_page
-from perfflow.model.errors import Exit, Severity
-
-if TYPE_CHECKING:
-    from perfflow.session.open_workflow import Opened
+from perfflow.cli.style import style_of
+from perfflow.jobs.catalog import duration_estimate
+from perfflow.jobs.catalog.detectable import detectable
+from perfflow.jobs.catalog.preview import LEFT_OUT, SKIPPED, preview
+from perfflow.jobs.run.tree_jobs import with_builds
+from perfflow.model.criteria import read_share
+from perfflow.model.errors import Exit, Severity, UserError
+from perfflow.model.units import UnitError
+from perfflow.plan.coverage import ONE_SIDED
+from perfflow.report import detectable as page
+from perfflow.report import plan_page
+from perfflow.session.compared_trees import problems_of
+from perfflow.session.open_workflow import Opened, open_workflow, select
 
 
 @click.command("plan")
@@ -54,8 +64,6 @@ def command(
     budget: str,
 ) -> int:
     """Show the steps of WORKFLOW in order, with their commands and what is missing. Executes nothing."""
-    from perfflow.session.open_workflow import open_workflow, select
-
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=False)
     selected = select(opened.plan, stages, only, start, benchmarks)
@@ -66,10 +74,6 @@ def command(
 
 def _share(text: str) -> float:
     """Return a percentage as a share. Raises UserError."""
-    from perfflow.model.criteria import read_share
-    from perfflow.model.errors import UserError
-    from perfflow.model.units import UnitError
-
     try:
         found = read_share(text)
     except UnitError as error:
@@ -83,13 +87,6 @@ def _print_detectable(
     opened: Opened, selected: frozenset[str], change: float, budget: float, workflow: str, form: str
 ) -> int:
     """Print which changes of each benchmark this machine can show in which time."""
-    import sys
-
-    from perfflow.cli.style import style_of
-    from perfflow.jobs.catalog.detectable import detectable
-    from perfflow.model.errors import UserError
-    from perfflow.report import detectable as page
-
     if form not in ("text", "json"):
         raise UserError.of(f"--detect has no --format {form}", "use text or json")
     rows = detectable(opened, selected, change, budget)
@@ -112,19 +109,7 @@ def print_plan(
 
     ``in_trees``: two trees are built and compared. ``budget``: seconds for the whole command, None without a limit.
     """
-    import sys
-    from dataclasses import replace
-
-    from perfflow.cli.style import style_of
-    from perfflow.jobs.catalog import duration_estimate
-    from perfflow.jobs.catalog.preview import LEFT_OUT, SKIPPED, preview
-    from perfflow.plan.coverage import ONE_SIDED
-    from perfflow.report import plan_page
-    from perfflow.session.compared_trees import problems_of
-
     if in_trees:
-        from perfflow.jobs.run.tree_jobs import with_builds
-
         selected = with_builds(opened, selected)
     expected = duration_estimate.expected(opened, selected, in_trees=in_trees, budget=budget)
     steps = preview(opened, selected, expected)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from perfflow.cli import job, live
 from perfflow.cli.ci import dressing, in_ci
 from perfflow.cli.console import Lines, Silence
+from perfflow.cli.live import Live
 from perfflow.cli.style import AUTO, size_of, style_of
-
-if TYPE_CHECKING:
-    from perfflow.cli.live import Live
-    from perfflow.plan.plan import Planned
-    from perfflow.report.expected import Expected
-    from perfflow.session.open_workflow import Opened
+from perfflow.jobs.catalog.duration_estimate import expected
+from perfflow.model.secrets import masked, secrets_in
+from perfflow.plan.plan import Planned
+from perfflow.report.expected import Expected
+from perfflow.session.open_workflow import Opened
 
 LIVE, PLAIN, OFF = "live", "plain", "off"
 
@@ -52,19 +53,14 @@ def shown(
 
     ``typed``: the command line that started it. ``budget``: seconds for the whole command.
     """
-    from perfflow.model.secrets import masked, secrets_in
-
     typed = masked(typed, secrets_in(os.environ, opened.plan.params))
     mode, style = mode_of(asked, sys.stderr), style_of(sys.stderr, color)
     if mode == OFF:
         return Silence()
     if mode == PLAIN:
         return Lines(style, typed, dressing())
-    from perfflow.cli import job, live
 
     def estimates(steps: Sequence[Planned]) -> Mapping[str, Expected | None]:
-        from perfflow.jobs.catalog.duration_estimate import expected
-
         in_trees = list(typed[1:2]) == ["gate"] and not any(word.startswith("--base-results") for word in typed)
         ids = [item.id for item in steps]
         return expected(opened, ids, in_trees=in_trees, budget=budget, ask_server=True)

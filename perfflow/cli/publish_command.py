@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 import click
+
+from perfflow.cli.output import say
+from perfflow.jobs.export.export import read_result
+from perfflow.jobs.publish.github_api import GitHub
+from perfflow.jobs.publish.post import Target, commit_of, post_check, post_comment
+from perfflow.model.errors import UserError
+from perfflow.report.sanitize import visible
+from perfflow.store.run_folder import find
+from perfflow.trees import project
 
 
 @click.group("publish")
@@ -59,18 +70,6 @@ def github(
 
     Exit: 0 posted, whatever the verdict is; 2 bad usage; 3 GitHub rejects the request or cannot be reached.
     """
-    import os
-    from pathlib import Path
-
-    from perfflow.cli.output import say
-    from perfflow.jobs.export.export import read_result
-    from perfflow.jobs.publish.github_api import GitHub
-    from perfflow.jobs.publish.post import Target, commit_of, post_check, post_comment
-    from perfflow.model.errors import UserError
-    from perfflow.report.sanitize import visible
-    from perfflow.store.run_folder import find
-    from perfflow.trees import project
-
     token = os.environ.get("GITHUB_TOKEN", "").strip()
     where = repo or os.environ.get("GITHUB_REPOSITORY", "")
     if not token or not token.isascii() or not token.isprintable():

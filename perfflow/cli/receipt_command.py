@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from perfflow.jobs.receipts.verify import Verified
-    from perfflow.model.result import Result
+from perfflow.cli.output import say
+from perfflow.jobs.receipts.verify import Verified
+from perfflow.jobs.receipts.verify import verify as verified
+from perfflow.model.errors import UserError
+from perfflow.model.result import Result
+from perfflow.report.sanitize import visible
+from perfflow.store.history.find_stored import open_source
+from perfflow.store.run_folder import find
+from perfflow.trees import project
 
 
 @click.group("receipt")
@@ -36,13 +44,6 @@ def verify(run: str, against: str | None, expected: str | None, as_json: bool) -
 
     Exit: 0 nothing was changed, 1 something was changed or --against is another machine, 2 there is no receipt.
     """
-    import json
-
-    from perfflow.cli.output import say
-    from perfflow.jobs.receipts.verify import verify as verified
-    from perfflow.store.run_folder import find
-    from perfflow.trees import project
-
     here = Path.cwd()
     root = project.root_of(here) or here
     found = verified(find(root, run), root, _other(root, against) if against else None)
@@ -56,10 +57,6 @@ def verify(run: str, against: str | None, expected: str | None, as_json: bool) -
 
 
 def _other(root: Path, word: str) -> Result:
-    from perfflow.model.errors import UserError
-    from perfflow.model.result import Result
-    from perfflow.store.history.find_stored import open_source
-
     found, _ = open_source(root, word)
     if not isinstance(found, Result):
         raise UserError.of(f"--against {word} is a file of another tool", "name a run, or a baseline saved from one")
@@ -67,8 +64,6 @@ def _other(root: Path, word: str) -> Result:
 
 
 def _lines(found: Verified, *, forged: bool) -> list[str]:
-    from perfflow.report.sanitize import visible
-
     holds = found.holds and not forged
     lines = [f"{found.run}: {'verified' if holds else 'NOT VERIFIED'}, {found.files} files, verdict {found.verdict}"]
     if forged:
@@ -82,8 +77,6 @@ def _lines(found: Verified, *, forged: bool) -> list[str]:
 
 
 def _as_json(found: Verified, *, forged: bool) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
         "run": found.run,
         "verified": found.holds and not forged,

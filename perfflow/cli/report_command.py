@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from perfflow.cli.bisect_command import print_bisection
+from perfflow.cli.calibrate_command import print_findings
 from perfflow.cli.options import UNPROVEN
-
-if TYPE_CHECKING:
-    from perfflow.jobs.rejudge.rejudge import Rejudged
+from perfflow.cli.output import say
+from perfflow.cli.verdict import exit_of, print_verdict, shown_path
+from perfflow.jobs.bisect.rerender import show_again
+from perfflow.jobs.calibrate.page import known_of_this_machine, write_page
+from perfflow.jobs.rejudge.rejudge import Rejudged, rejudge
+from perfflow.model.errors import Exit, UserError
+from perfflow.store.run_bisection import is_bisection
+from perfflow.store.run_calibration import page
+from perfflow.store.run_folder import PAGE, find
+from perfflow.trees import project
 
 
 @click.command("report")
@@ -49,12 +59,6 @@ def command(
 
     Exit: that of `perfflow run` for the new verdict; for a bisection, that of `perfflow bisect`.
     """
-    from perfflow.cli.verdict import print_verdict
-    from perfflow.jobs.rejudge.rejudge import rejudge
-    from perfflow.store.run_bisection import is_bisection
-    from perfflow.store.run_folder import find
-    from perfflow.trees import project
-
     here = Path.cwd()
     root = project.root_of(here) or here
     if run == "calibration" and not Path(run).exists():
@@ -73,10 +77,6 @@ def command(
 
 def _page(again: Rejudged, *, opened: bool, unproven: str) -> int:
     """Print the path of the page of a run, and open it if ``opened``."""
-    from perfflow.cli.verdict import exit_of
-    from perfflow.model.errors import UserError
-    from perfflow.store.run_folder import PAGE
-
     if again.report is None:
         raise UserError.of("no report.html was written", "name a new folder for it with --out DIR")
     _show(again.report.with_name(PAGE), opened=opened)
@@ -85,22 +85,12 @@ def _page(again: Rejudged, *, opened: bool, unproven: str) -> int:
 
 def _show(page: Path, *, opened: bool) -> None:
     """Print the path of a page, and open it if ``opened``."""
-    import webbrowser
-
-    from perfflow.cli.output import say
-    from perfflow.cli.verdict import shown_path
-
     say(shown_path(page))
     if opened and not webbrowser.open(page.resolve().as_uri()):
         click.echo("note: no browser was found; open the file yourself, or set BROWSER to a browser", err=True)
 
 
 def _calibration(root: Path, *, only_path: bool, opened: bool, as_json: bool) -> int:
-    from perfflow.cli.calibrate_command import print_findings
-    from perfflow.jobs.calibrate.page import known_of_this_machine, write_page
-    from perfflow.model.errors import Exit, UserError
-    from perfflow.store.run_calibration import page
-
     identity, entries = known_of_this_machine(root)
     written = write_page(root, identity)
     if only_path or opened:
@@ -113,7 +103,4 @@ def _calibration(root: Path, *, only_path: bool, opened: bool, as_json: bool) ->
 
 
 def _bisection(place: Path, *, as_json: bool, unproven: str) -> int:
-    from perfflow.cli.bisect_command import print_bisection
-    from perfflow.jobs.bisect.rerender import show_again
-
     return print_bisection(show_again(place), as_json=as_json, unproven=unproven)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from perfflow.cli.output import say, tell
+from perfflow.jobs.start.rewritten_file import Rewritten, write
 from perfflow.model.errors import Exit, UserError
-
-if TYPE_CHECKING:
-    from perfflow.jobs.start.rewritten_file import Rewritten
+from perfflow.report.sanitize import visible
 
 
 def rewrite(name: str, how: Callable[[str], Rewritten], *, check: bool) -> int:
     """Rewrite one file and print what changed. Returns the exit status: 1 with ``check`` if it would change."""
-    from perfflow.cli.output import say, tell
-    from perfflow.jobs.start.rewritten_file import write
-    from perfflow.report.sanitize import visible
-
     try:
         found = how(name)
         if found.after != found.before and not check:

@@ -6,20 +6,32 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from perfflow.cli import ci, kept_settings
 from perfflow.cli.options import BENCHMARKS, LOCK_TIMEOUT, SEED, UNPROVEN, limit, seconds
+from perfflow.cli.output import say, tell
 from perfflow.cli.placement import PLACE, PlacementOptions, detached
+from perfflow.cli.plan_command import print_plan
+from perfflow.cli.progress import shown
 from perfflow.cli.trust import TRUST
-from perfflow.model.errors import Exit
-
-if TYPE_CHECKING:
-    from perfflow.jobs.optimize.write_settings import Target
-    from perfflow.jobs.run.run import FinishedRun
-    from perfflow.plan.groups import Shard
-    from perfflow.session.open_workflow import Opened
+from perfflow.cli.verdict import print_verdict, shown_path
+from perfflow.jobs.against.best_revision import best_revision
+from perfflow.jobs.catalog.duration_estimate import gate_plan
+from perfflow.jobs.catalog.runnable import lacking, said_unable
+from perfflow.jobs.gate.self_test import outcome
+from perfflow.jobs.optimize.write_settings import Target, require_appliable, target
+from perfflow.jobs.run.run import FinishedRun, RunRequest, run
+from perfflow.jobs.run.tree_jobs import require_revisions, with_builds
+from perfflow.model.errors import Exit, UserError
+from perfflow.plan.coverage import ONE_SIDED
+from perfflow.plan.groups import Shard, shard_of, sharded
+from perfflow.report.sanitize import visible
+from perfflow.session.open_workflow import Opened, open_workflow, select
+from perfflow.store.run_folder import REPORT, find
+from perfflow.trees.overlay import inside
 
 SELF_TEST = "a self-test: the measured processes of head were slowed down by 20% on purpose"
 LEFT_OUT = "PERFFLOW_LEFT_OUT"
@@ -112,13 +124,6 @@ def command(
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.
     """
-    from perfflow.cli.progress import shown
-    from perfflow.cli.verdict import print_verdict
-    from perfflow.jobs.run.run import RunRequest, run
-    from perfflow.plan.coverage import ONE_SIDED
-    from perfflow.session.open_workflow import select
-    from perfflow.store.run_folder import REPORT, find
-
     # `make perf` sets it. Programs that the workflow starts must not inherit it.
     left_out = os.environ.pop(LEFT_OUT, "")
     require_fitting(alone=bool(out) or seed is not None, resume=bool(resume), base=base, head=head, apply=apply)
@@ -177,24 +182,17 @@ def command(
 
 def usable(workflow: str, settings: Sequence[str], *, to_run: bool, trust: bool) -> Opened:
     """Return a workflow without errors. Raises UserError with all errors of the workflow."""
-    from perfflow.session.open_workflow import open_workflow
-
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=to_run, trust=trust)
     return opened
 
 
 def _require_appliable(opened: Opened, selected: frozenset[str]) -> None:
-    from perfflow.jobs.optimize.write_settings import require_appliable
-
     require_appliable(opened, selected)
 
 
 def _dry_run(opened: Opened, selected: frozenset[str], base: str | None, head: str | None, budget: float | None) -> int:
     """Print the steps that would run, in two trees if there is a base. Raises UserError for unknown revisions."""
-    from perfflow.cli.plan_command import print_plan
-    from perfflow.jobs.run.tree_jobs import require_revisions
-
     if base:
         require_revisions(opened, base, head)
     return print_plan(opened, selected, in_trees=base is not None, budget=budget)
@@ -202,11 +200,6 @@ def _dry_run(opened: Opened, selected: frozenset[str], base: str | None, head: s
 
 def _tell_plan(opened: Opened, selected: frozenset[str], base: str, head: str | None, budget: float | None) -> None:
     """Print how long the gate takes, as far as it is known. Raises UserError for unknown revisions."""
-    from perfflow.cli.output import tell
-    from perfflow.jobs.catalog.duration_estimate import gate_plan
-    from perfflow.jobs.run.tree_jobs import require_revisions, with_builds
-    from perfflow.report.sanitize import visible
-
     require_revisions(opened, base, head)
     lines = gate_plan(opened, with_builds(opened, selected), budget)
     tell("".join(f"{visible(line)}\n" for line in lines))
@@ -218,9 +211,6 @@ def _base(
     """Return the base and its facts for the run: the given base, or the best revision of the history, with a note."""
     if not against:
         return base, {}
-    from perfflow.cli.output import tell
-    from perfflow.jobs.against.best_revision import best_revision
-    from perfflow.report.sanitize import visible
 
     def note(text: str) -> None:
         tell(f"note: {visible(text)}\n")
@@ -236,8 +226,6 @@ def _part(
     """Return the part of the run that was asked for, and its steps. Raises UserError for a part that is none."""
     if shard is None:
         return None, selected
-    from perfflow.model.errors import UserError
-    from perfflow.plan.groups import shard_of, sharded
 
     if placed:
         raise UserError.of("--executor divides a run by itself", "leave out --shard")
@@ -246,18 +234,11 @@ def _part(
 
 
 def _overlay(opened: Opened, paths: Sequence[str]) -> tuple[str, ...]:
-    from perfflow.trees.overlay import inside
-
     return inside(opened.root, Path.cwd(), paths)
 
 
 def _tell_self_test(finished: FinishedRun) -> int:
     """Print which planted slowdowns were found; return the exit status."""
-    from perfflow.cli.output import say
-    from perfflow.jobs.gate.self_test import outcome
-    from perfflow.report.sanitize import visible
-    from perfflow.store.run_folder import REPORT
-
     if finished.interrupted:
         return int(Exit.INTERRUPTED)
     tested = outcome(finished.result)
@@ -272,22 +253,15 @@ def _tell_self_test(finished: FinishedRun) -> int:
 
 
 def _missing(opened: Opened, selected: frozenset[str]) -> str:
-    from perfflow.jobs.catalog.runnable import lacking
-
     return lacking(opened, selected)
 
 
 def _failed_for_lack(finished: FinishedRun) -> str:
-    from perfflow.jobs.catalog.runnable import said_unable
-
     return said_unable(finished.result)
 
 
 def _skip(opened: Opened, why: str, file: Path) -> int:
     """Print why the workflow cannot run here, and write the reason to ``file``."""
-    from perfflow.cli.output import say
-    from perfflow.report.sanitize import visible
-
     line = visible(f"{opened.plan.workflow.name}: left out: {why}")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"{line}\n", encoding="utf-8")
@@ -310,8 +284,6 @@ def require_fitting(
     *, alone: bool, resume: bool, base: str | None = None, head: str | None = None, apply: bool = False
 ) -> None:
     """Raise UserError for options that exclude each other. ``alone``: an option was given that only fits a new run."""
-    from perfflow.model.errors import UserError
-
     if resume and alone:
         raise UserError.of("--resume continues in the folder of the run, with its seed", "leave out --out and --seed")
     if head and not base:
@@ -324,25 +296,17 @@ def _target(opened: Opened) -> Target | None:
     """Return the file that stores accepted settings, or None for a workflow without candidates."""
     if "optimize" not in opened.plan.workflow.stages:
         return None
-    from perfflow.jobs.optimize.write_settings import target
 
     return target(opened)
 
 
 def after(finished: FinishedRun, file: Target | None, words: Sequence[str], *, annotate: bool, apply: bool) -> int:
     """Print notes, annotations and settings after the verdict. Returns the exit status of this part alone."""
-    from perfflow.cli import ci
-    from perfflow.cli.output import tell
-    from perfflow.cli.verdict import shown_path
-    from perfflow.report.sanitize import visible
-
     tell("".join(f"note: {visible(note)}\n" for note in finished.notes))
     if ci.in_github() and annotate:
         tell("".join(f"{line}\n" for line in ci.annotation_lines(finished.result)))
     unwritten = 0
     if file:
-        from perfflow.cli import kept_settings
-
         unwritten = kept_settings.report_settings(finished.result, file, apply=apply)
     if not finished.interrupted:
         return unwritten

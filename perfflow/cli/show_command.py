@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import click
 
 from perfflow.cli.output import say, say_page
+from perfflow.cli.style import style_of
+from perfflow.jobs.catalog import descriptions
+from perfflow.jobs.catalog.descriptions import merged
+from perfflow.library import search_path
 from perfflow.model.errors import UserError
+from perfflow.report import show_page
+from perfflow.workflow import resolved
+from perfflow.workflow.tool_definitions import is_tool_file
+from perfflow.workflow.yaml_text import read_file
 
 _FOR_AGENTS = Path(__file__).parents[1] / "library" / "for-agents.md"
 
@@ -24,12 +33,6 @@ _FOR_AGENTS = Path(__file__).parents[1] / "library" / "for-agents.md"
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, tool: bool, raw: bool, resolved: bool, for_agents: bool, as_json: bool) -> None:
     """Explain the workflow, tool or file NAME: its purpose, keys and requirements. Executes nothing."""
-    import sys
-
-    from perfflow.cli.style import style_of
-    from perfflow.jobs.catalog import descriptions
-    from perfflow.report import show_page
-
     if for_agents:
         if name:
             raise UserError.of("--for-agents takes no NAME", f"leave out {name}")
@@ -54,9 +57,6 @@ def command(name: str | None, tool: bool, raw: bool, resolved: bool, for_agents:
 
 def _print_resolved(name: str, *, as_json: bool) -> None:
     """Print the whole workflow as YAML or JSON. Raises UserError with its mistakes."""
-    from perfflow.jobs.catalog.descriptions import merged
-    from perfflow.workflow import resolved
-
     document, data, shown = merged(name)
     if as_json:
         found = {"workflow": data, "origins": resolved.origins(document, shown)}
@@ -67,11 +67,6 @@ def _print_resolved(name: str, *, as_json: bool) -> None:
 
 def _text(name: str, kind: str) -> str:
     """Return the text of the file. Raises UserError for a tool without a file, or a file that cannot be read."""
-    from perfflow.jobs.catalog import descriptions
-    from perfflow.library import search_path
-    from perfflow.workflow.tool_definitions import is_tool_file
-    from perfflow.workflow.yaml_text import read_file
-
     if kind == descriptions.TOOL and not is_tool_file(name):
         raise UserError.of(f"the tool {name!r} is not a YAML file", "leave out --raw")
     path = descriptions.path_of(name)

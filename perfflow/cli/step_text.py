@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
 from perfflow.machine.lock import Queue
-from perfflow.model.lazy import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
 from perfflow.report.sanitize import padded, shortened, visible, wrapped

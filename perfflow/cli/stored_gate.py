@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from perfflow.cli import run_command
+from perfflow.cli import ci, run_command
 from perfflow.cli.options import limit, seconds
+from perfflow.cli.output import say, tell
+from perfflow.cli.plan_command import print_plan
+from perfflow.cli.progress import shown
+from perfflow.cli.verdict import exit_of, print_verdict
+from perfflow.jobs.against.stored_base import StoredBase, compare_head, measured_steps, require_usable
+from perfflow.jobs.compare.compare_stored import proven_regressions
+from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 from perfflow.model.errors import Exit, UserError
-
-if TYPE_CHECKING:
-    from perfflow.jobs.run.run import FinishedRun, RunRequest
-    from perfflow.session.open_workflow import Opened
+from perfflow.model.secrets import masked, secrets_in
+from perfflow.report.sanitize import visible
+from perfflow.session.open_workflow import Opened, select
+from perfflow.store.history.find_stored import find, passed_over
+from perfflow.store.run_folder import REPORT
 
 _FIRST = (Exit.FAIL, Exit.UNMEASURED, Exit.UNPROVEN)
 """Exit statuses by priority: the first that occurs is returned."""
@@ -31,13 +39,6 @@ class StoredBaseOptions:
 
 def gate(asked: StoredBaseOptions, options: dict[str, Any]) -> int:
     """Measure head, compare it with the stored results, print the comparison and return the exit status."""
-    from perfflow.cli.plan_command import print_plan
-    from perfflow.cli.progress import shown
-    from perfflow.jobs.against.stored_base import StoredBase, measured_steps, require_usable
-    from perfflow.jobs.run.run import run
-    from perfflow.model.secrets import masked, secrets_in
-    from perfflow.session.open_workflow import select
-
     if options["head"]:
         text = "--base-results measures the working tree, so --head does not apply"
         raise UserError.of(text, f"git checkout {options['head']}, or --base compares two revisions in pairs")
@@ -61,10 +62,6 @@ def gate(asked: StoredBaseOptions, options: dict[str, Any]) -> int:
 
 
 def _stored(opened: Opened, name: str) -> Any:
-    from perfflow.cli.output import tell
-    from perfflow.report.sanitize import visible
-    from perfflow.store.history.find_stored import find, passed_over
-
     found = find(opened.root, name)
     if other := passed_over(opened.root, name, found.label):
         tell(f"note: {visible(other)}\n")
@@ -72,7 +69,6 @@ def _stored(opened: Opened, name: str) -> Any:
 
 
 def _request(opened: Opened, steps: list[str], options: dict[str, Any]) -> RunRequest:
-    from perfflow.jobs.run.run import RunRequest
     from perfflow.store.run_folder import find
 
     run_command.require_fitting(
@@ -92,14 +88,6 @@ def _request(opened: Opened, steps: list[str], options: dict[str, Any]) -> RunRe
 
 def _concluded(opened: Opened, head: FinishedRun, base: Any, asked: StoredBaseOptions, options: dict[str, Any]) -> int:
     """Compare head, if it was measured. Print the comparison, and the verdict of head itself if it does not pass."""
-    from perfflow.cli import ci
-    from perfflow.cli.output import say, tell
-    from perfflow.cli.verdict import exit_of, print_verdict
-    from perfflow.jobs.against.stored_base import compare_head
-    from perfflow.jobs.compare.compare_stored import proven_regressions
-    from perfflow.report.sanitize import visible
-    from perfflow.store.run_folder import REPORT
-
     how = {"as_json": options["as_json"], "color": options["color"], "unproven": options["unproven"]}
     tell("".join(f"note: {visible(note)}\n" for note in head.notes))
     own = exit_of(head.result, unproven=options["unproven"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TextIO
 
-from perfflow.model.lazy import dataclass
 from perfflow.report.sanitize import NO_EDGE
 
 ALWAYS, AUTO, NEVER = "always", "auto", "never"

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import click
 
 from perfflow.cli.output import say
+from perfflow.library import search_path
 from perfflow.model.errors import Exit, Problem, Severity, UserError, in_file_order
-from perfflow.model.lazy import dataclass
+from perfflow.plan.parameters import MISSING
+from perfflow.report.sanitize import visible
+from perfflow.session.compared_trees import problems_of
+from perfflow.session.open_workflow import open_workflow
+from perfflow.trees import project
 
 SCHEMA = "perfflow.validation/1"
 
@@ -43,11 +51,6 @@ def command(workflows: tuple[str, ...], settings: tuple[str, ...], layout: str) 
 
     WORKFLOWS are files, or names as for `perfflow run` (default: all files in workflows/ of the project).
     """
-    from pathlib import Path
-
-    from perfflow.library import search_path
-    from perfflow.trees import project
-
     here = Path.cwd()
     own = (project.root_of(here) or here) / search_path.FOLDER
     names = workflows or tuple(str(path) for path in search_path.workflows(own.parent) if path.parent == own)
@@ -64,12 +67,6 @@ def command(workflows: tuple[str, ...], settings: tuple[str, ...], layout: str) 
 
 
 def _checked(name: str, settings: tuple[str, ...]) -> Checked:
-    from dataclasses import replace
-
-    from perfflow.plan.parameters import MISSING
-    from perfflow.session.compared_trees import problems_of
-    from perfflow.session.open_workflow import open_workflow
-
     try:
         opened = open_workflow(name, settings)
     except UserError as error:
@@ -86,8 +83,6 @@ def _checked(name: str, settings: tuple[str, ...]) -> Checked:
 
 
 def _print_text(checked: Checked) -> None:
-    from perfflow.report.sanitize import visible
-
     for problem in checked.problems:
         click.echo(problem.render(), err=True)
     if checked.steps is None:
@@ -120,8 +115,6 @@ def _escaped(text: str, special: str) -> str:
 
 
 def _print_json(found: Iterable[Checked]) -> None:
-    import json
-
     files = [
         {
             "file": item.name,

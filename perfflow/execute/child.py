@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +25,6 @@ from perfflow.execute.deadline import Deadline
 from perfflow.execute.watchdog import Watchdog, is_stopped, let_go_on
 from perfflow.machine import orphans
 from perfflow.model.errors import StepError, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Usage
 
 MARK = "PERFFLOW_MARK"

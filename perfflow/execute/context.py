@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfflow.execute.child import MARK
 from perfflow.execute.secrets_of_plan import secrets_of
 from perfflow.machine import lock
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.secret_names import is_harmless, is_secret
 from perfflow.model.secrets import Secrets
@@ -20,12 +19,11 @@ from perfflow.plan import matrix
 from perfflow.plan.matrix import Cell
 from perfflow.plan.plan import Plan, Planned
 from perfflow.tools.adapter import Role
+from perfflow.trees.environment import python_path
+from perfflow.trees.slots import Slot
 from perfflow.workflow.expression_text import ExpressionError, as_text
 from perfflow.workflow.expressions import render
 from perfflow.workflow.layout_checks import SEED_VARIABLE, uses_seed
-
-if TYPE_CHECKING:
-    from perfflow.trees.slots import Slot
 
 _MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "CARGO_MAKEFLAGS")
 """Variables not passed on: a step's make must not inherit flags and job slots of the make that started perfflow."""
@@ -190,9 +188,6 @@ def environment(
             continue
         env |= {name: as_text(render(value, {**variables, "env": env})) for name, value in layer.items()}
     if context.slot:
-        # Imported here because most runs need no trees.
-        from perfflow.trees.environment import python_path
-
         # The tree comes first even if a layer set PYTHONPATH.
         env["PYTHONPATH"] = python_path(context.slot, env.get("PYTHONPATH", ""))
     if context.planted and side is Side.CANDIDATE and planned.role is Role.MEASURE:

@@ -8,15 +8,15 @@ of GPUs that are split (MIG)
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
-from perfflow.model.lazy import dataclass, lazy_pattern
-
-_GPU = lazy_pattern(r"^GPU (?P<index>\d+): .*\(UUID: (?P<uuid>GPU-[^)\s]*|[^)\s]+)\)")
-_INSTANCE = lazy_pattern(r"^\s+MIG .*\(UUID: (?P<uuid>MIG-[^)\s]+)\)")
+_GPU = re.compile(r"^GPU (?P<index>\d+): .*\(UUID: (?P<uuid>GPU-[^)\s]*|[^)\s]+)\)")
+_INSTANCE = re.compile(r"^\s+MIG .*\(UUID: (?P<uuid>MIG-[^)\s]+)\)")
 _TIMEOUT = 20
 # Location under WSL, which is often not on PATH.
 _ELSEWHERE = "/usr/lib/wsl/lib"

@@ -9,22 +9,22 @@ or a program that it would have to install first, it is started as it is written
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfflow.execute.child import MARK, find_program
-from perfflow.model.lazy import dataclass, lazy_pattern
 
 _MOST = 4096
 _LEVELS = 3
 """Most launchers one behind the other, such as a script that starts ``uv run`` behind a shim."""
 # The last line of shims of pyenv, rbenv and their relatives, and of asdf.
-_SHIM = lazy_pattern(
+_SHIM = re.compile(
     r'^exec "?(?P<manager>[^"\s]*\b(?P<name>pyenv|rbenv|nodenv|goenv|jenv|plenv|phpenv|asdf))"? exec '
     r'"(?P<program>[^"\n]+)" "\$@"'
 )
-_SHEBANG = lazy_pattern(r"#!\s*/usr/bin/env\s+(?P<program>[^\s=-]\S*)\s*$")
+_SHEBANG = re.compile(r"#!\s*/usr/bin/env\s+(?P<program>[^\s=-]\S*)\s*$")
 _LAUNCHERS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("uv", "run"): ("uv", "run", "env", "-0"),
     ("poetry", "run"): ("poetry", "run", "env", "-0"),

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import Ready
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.tools import python_command
 from perfflow.trees.repository import writing
 from perfflow.trees.slots import Slot
@@ -31,8 +31,8 @@ UNSEEN = (
 )
 SHOWN = 3
 """Number of modules of another tree that a message names."""
-_SETS_PATH = lazy_pattern(r"\bPYTHONPATH=")
-_STANDARD = lazy_pattern(r"/lib\d*/python\d[^/]*/")
+_SETS_PATH = re.compile(r"\bPYTHONPATH=")
+_STANDARD = re.compile(r"/lib\d*/python\d[^/]*/")
 
 
 @dataclass

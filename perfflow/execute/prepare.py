@@ -6,9 +6,9 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -16,18 +16,15 @@ from perfflow.execute import programs
 from perfflow.execute.child import PIPE, find_program
 from perfflow.execute.context import TreeContext, compares_cells, note_lock, variables_of
 from perfflow.model.errors import StepError
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.units import UnitError, duration
 from perfflow.plan.plan import Planned
 from perfflow.tools.adapter import THE_COMMAND, Adapter, Call, Effort, Invocation, Options
+from perfflow.trees.slots import Slot
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import needs_shell, render, render_shell, render_words
 from perfflow.workflow.model import Step
 from perfflow.workflow.shell_syntax import BASH_READS_RAW
-
-if TYPE_CHECKING:
-    from perfflow.trees.slots import Slot
 
 HASH_SEED = "PYTHONHASHSEED"
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")

@@ -7,18 +7,18 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from perfflow.execute import gpus
 from perfflow.machine.program_path import lies_in, outside
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.tools import registry
 from perfflow.tools.adapter import Adapter, Program
 from perfflow.workflow.model import Requires
 
-_REQUIREMENT = lazy_pattern(r"^\s*(?P<name>[^\s<>=]+)\s*(?:(?P<relation>>=|==|>)\s*(?P<version>[\d.]+))?\s*$")
-_VERSION = lazy_pattern(r"\d+(?:\.\d+)+")
+_REQUIREMENT = re.compile(r"^\s*(?P<name>[^\s<>=]+)\s*(?:(?P<relation>>=|==|>)\s*(?P<version>[\d.]+))?\s*$")
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
 LABELS = "PERFFLOW_LABELS"

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.tools.pattern_search import PatternMatch, search
 
 LOOPBACK = ("127.0.0.1", "::1")
 _ANSWER = 2.0
 """Seconds allowed for one connection attempt or one answer."""
 _SERVER_ERROR = 500
-_STATUS = lazy_pattern(rb"HTTP/1\.[01] ([1-9]\d\d)\b")
+_STATUS = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)\b")
 _LONGEST_LINE = 8192
 _HTTP_PORT = 80
 _READ_AT_ONCE = 2**20

@@ -7,10 +7,9 @@ import queue
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from perfflow.execute.states import UNABLE, StepStatus
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan, Planned
 from perfflow.store.run_facts import NOTHING, StepFindings

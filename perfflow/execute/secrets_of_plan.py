@@ -10,6 +10,7 @@ from typing import Any
 from perfflow.model.errors import UserError
 from perfflow.model.secrets import Secrets, secrets_in
 from perfflow.plan.plan import Plan
+from perfflow.trees.git import Git
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import Expression, pieces
 from perfflow.workflow.model import as_data
@@ -36,8 +37,6 @@ def secrets_of(plan: Plan, inherited: Mapping[str, str], repository: Path | None
 def _is_object(repository: Path, name: str) -> bool:
     if not (repository / ".git").exists():
         return False
-    # Imported here because few variables hold a possible revision.
-    from perfflow.trees.git import Git
 
     try:
         # Do not let a partial clone fetch missing objects for this check.

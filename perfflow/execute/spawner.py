@@ -30,13 +30,12 @@ import os
 import select
 import sys
 import time
+from typing import Any
 
 from perfflow.machine.orphans import adopt, children, end_descendants, end_left, left_running, read, reap, sweep
 
 # typing and signal would add a quarter to the size of this process, which is the lowest max RSS that it can measure.
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 SIGINT, SIGKILL, SIGTERM, SIGCONT, SIGSTOP = 2, 9, 15, 18, 19
 STANDARD_SIGNALS = range(1, 32)

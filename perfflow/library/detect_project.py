@@ -6,12 +6,12 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any
 
 from perfflow.library.project_files import ProjectFiles
-from perfflow.model.lazy import dataclass, lazy_pattern
 
 
 class ProjectKind(StrEnum):
@@ -37,16 +37,16 @@ LOOKED_FOR = (
 """Files that identify the kinds, for messages."""
 
 # A test with the fixture of pytest-benchmark. The length is limited, so that no file takes long.
-_FIXTURE = lazy_pattern(r"^[ \t]*(?:async )?def test_\w*\([^)]{0,500}?\bbenchmark\b", re.MULTILINE)
-_PYPERF = lazy_pattern(r"^[ \t]*(?:import|from) pyperf\b", re.MULTILINE)
-_DEPENDENCY = lazy_pattern(r"\bpytest[-_]benchmark\b")
+_FIXTURE = re.compile(r"^[ \t]*(?:async )?def test_\w*\([^)]{0,500}?\bbenchmark\b", re.MULTILINE)
+_PYPERF = re.compile(r"^[ \t]*(?:import|from) pyperf\b", re.MULTILINE)
+_DEPENDENCY = re.compile(r"\bpytest[-_]benchmark\b")
 # The length of the arguments is limited, so that no file takes long.
-_LINKS = lazy_pattern(r"target_link_libraries\s*\(([^)]{0,1000})")
+_LINKS = re.compile(r"target_link_libraries\s*\(([^)]{0,1000})")
 _GOOGLE = frozenset({"benchmark", "benchmark_main", "benchmark::benchmark", "benchmark::benchmark_main"})
-_EXECUTABLE = lazy_pattern(r"add_executable\s*\(\s*([\w.+-]+)")
-_NAME = lazy_pattern(r"[\w.+-]+")
-_RULE = lazy_pattern(r"([\w./+-]+)\s*:(?!=)")
-_GOAL = lazy_pattern(r"^(all|build)\s*:(?!=)", re.MULTILINE)
+_EXECUTABLE = re.compile(r"add_executable\s*\(\s*([\w.+-]+)")
+_NAME = re.compile(r"[\w.+-]+")
+_RULE = re.compile(r"([\w./+-]+)\s*:(?!=)")
+_GOAL = re.compile(r"^(all|build)\s*:(?!=)", re.MULTILINE)
 _LIBRARY = "-lbenchmark"
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from perfflow.library import lock_file, packages, references, search_path
 from perfflow.library.references import ENTRY, Reference
+from perfflow.library.store import sums
 from perfflow.model.errors import Problem, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.similar import nearest_of
 from perfflow.workflow.document import Document
 from perfflow.workflow.extends import named
@@ -136,8 +137,6 @@ def is_tool(raw: bytes) -> bool:
 
 def pin_of(commit: str, kind: str, item: Item) -> lock_file.Pin:
     """Return the pin of a fetched item."""
-    from perfflow.library.store import sums
-
     files = sums(item.files)
     data = {"commit": commit, "kind": kind, "path": item.path, "sha256": lock_file.digest(files), "files": files}
     return lock_file.Pin.model_validate(data)

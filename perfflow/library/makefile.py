@@ -8,15 +8,15 @@ A workflow that this machine cannot run gets a stamp ``NAME.out``. It is tried a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from perfflow.library.search_path import SUFFIXES
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import lazy_pattern
 
-_FIT = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_FIT_PATH = lazy_pattern(r"[A-Za-z0-9_./-]+")
+_FIT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_FIT_PATH = re.compile(r"[A-Za-z0-9_./-]+")
 _STAMPS = Path(".perfflow/make")
 
 _HEAD = """\

@@ -6,6 +6,8 @@ The value of the entry point is the Python package with the files, such as ``acm
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 from perfflow.library.references import SUFFIXES, require_path
@@ -46,17 +48,12 @@ def workflows() -> Iterator[tuple[str, Path]]:
 
 def provided() -> Iterator[tuple[str, str]]:
     """Yield the name of each entry point, and the Python package with its workflows."""
-    # Imported on demand, because few workflows come from packages.
-    from importlib.metadata import entry_points
-
     for entry in sorted(entry_points(group=GROUP), key=lambda item: (item.name, item.value)):
         yield entry.name, entry.value
 
 
 def folders(module: str) -> list[Path]:
     """Return the folders of a package. Only its top is looked up, since looking up a subpackage imports its parents."""
-    from importlib.util import find_spec
-
     top, *parts = module.split(".")
     try:
         spec = find_spec(top)

@@ -11,15 +11,11 @@ import shlex
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfflow.library import packages, references, search_path
+from perfflow.library import lock_file, packages, references, search_path, store
+from perfflow.library.lock_file import Lock, Pin
 from perfflow.model.errors import Problem, UserError
 from perfflow.workflow.readable import Readable
-
-if TYPE_CHECKING:
-    # Few workflows use pinned items, so the modules that read the lock are imported on demand.
-    from perfflow.library.lock_file import Lock, Pin
 
 PROJECT = "project"
 """The origin of files of the project itself."""
@@ -40,8 +36,6 @@ class Library:
     @cached_property
     def lock(self) -> Lock:
         """The pins by reference. Raises UserError if the lock is damaged."""
-        from perfflow.library import lock_file
-
         return lock_file.read(self.root)
 
     def find(self, name: str) -> Path:
@@ -104,21 +98,15 @@ class Library:
         Copies in the project count as shown, because they are visible in the project.
         """
         for name, pin in self.used.items():
-            from perfflow.library import store
-
             if not pin.vendored and not store.is_shown(name, pin):
                 hint = f"show them: perfflow library add {shlex.quote(name)}; in CI, use --trust"
                 yield Problem(f"the commands of {name} were never shown on this machine", hint)
 
     def folder_of(self, name: str, pin: Pin) -> Path:
         """Return the folder of an item on this machine, which may be missing."""
-        from perfflow.library import store
-
         return store.vendored(self.root, references.read(name)) if pin.vendored else store.cached(pin)
 
     def _pinned(self, text: str) -> Path:
-        from perfflow.library import store
-
         name = str(references.read(text))
         pin, said = self.lock.get(name), shlex.quote(name)
         if pin is None:

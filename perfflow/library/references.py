@@ -5,11 +5,12 @@ References are used in arguments of git and in names of folders, so few characte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass, lazy_pattern
 
 LOCK = "perfflow.lock"
 """The file of a project that pins references."""
@@ -19,15 +20,15 @@ SUFFIXES = ("", ".yaml", ".yml")
 ENTRY = "workflow.yaml"
 """The file that a reference to a folder means."""
 TRANSPORTS = ("https", "ssh", "file")
-_LONG = lazy_pattern(
+_LONG = re.compile(
     r"git\+(?P<transport>[a-z]+)://(?P<host>[^/@]*@?[^/@]*)(?P<folder>/[^@#]+)@(?P<rev>[^#]*)#(?P<path>.*)"
 )
-_SHORT = lazy_pattern(r"(?P<owner>[^/@#:]+)/(?P<repo>[^/@#:]+)/(?P<path>[^@#:]+)@(?P<rev>[^@#]+)")
-_HOST = lazy_pattern(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9._-]*(?::[0-9]{1,5})?")
-_REVISION = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.+/-]*")
+_SHORT = re.compile(r"(?P<owner>[^/@#:]+)/(?P<repo>[^/@#:]+)/(?P<path>[^@#:]+)@(?P<rev>[^@#]+)")
+_HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9._-]*(?::[0-9]{1,5})?")
+_REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+/-]*")
 _FORM = "write git+https://HOST/OWNER/REPO@REV#PATH, git+ssh://..., git+file:///FOLDER@REV#PATH or OWNER/REPO/PATH@REV"
 _LONGEST = 1000
-_USER = lazy_pattern(r"((?:git\+)?(?:[a-z]+://)?)([^/@]*)@.*")
+_USER = re.compile(r"((?:git\+)?(?:[a-z]+://)?)([^/@]*)@.*")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfflow.library import cargo_starter, detect_project, search_path, starter_templates
@@ -14,7 +14,6 @@ from perfflow.library.detect_project import LOOKED_FOR, Built, DetectedProject, 
 from perfflow.library.project_files import ProjectFiles, can_be_named
 from perfflow.library.starter_text import Starter, comment, fit, quoted, quoted_list
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.tools.python_command import is_interpreter
 from perfflow.trees.build_folders import ENVIRONMENTS
 from perfflow.trees.ignored import tops
@@ -44,9 +43,9 @@ _NO_ADAPTER: Mapping[ProjectKind, str] = {
 _OF_PYTHON = (ProjectKind.PYTEST, ProjectKind.PYPERF, ProjectKind.ASV)
 _MOST_PATHS = 40
 _PYTHONS = (".venv/bin/python", "venv/bin/python")
-_MODULE = lazy_pattern(r"^module\s+(\S+)", re.MULTILINE)
-_BUILDS = lazy_pattern(r"^      run: .*(?:-o|-B) build\b", re.MULTILINE)
-_GO_BENCHMARK = lazy_pattern(r"^func Benchmark\w*\(", re.MULTILINE)
+_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
+_BUILDS = re.compile(r"^      run: .*(?:-o|-B) build\b", re.MULTILINE)
+_GO_BENCHMARK = re.compile(r"^func Benchmark\w*\(", re.MULTILINE)
 
 
 def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, name: str) -> Start:

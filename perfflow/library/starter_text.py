@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass, lazy_pattern
-
-_PLAIN = lazy_pattern(r"[A-Za-z0-9_][\w.+-]*")
-_NO_NAME = lazy_pattern(r"[^A-Za-z0-9_.-]+")
+_PLAIN = re.compile(r"[A-Za-z0-9_][\w.+-]*")
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from platformdirs import user_cache_path, user_state_path
+
 from perfflow.library import lock_file
 from perfflow.library.lock_file import Pin
 from perfflow.library.references import Reference
@@ -29,8 +31,6 @@ def cached(pin: Pin) -> Path:
 
 
 def _cache() -> Path:
-    from platformdirs import user_cache_path
-
     return user_cache_path("perfflow") / "library"
 
 
@@ -158,7 +158,5 @@ def mark_shown(name: str, pin: Pin) -> None:
 
 def _mark(name: str, pin: Pin) -> Path:
     """Return the file that records what was shown: the bytes, and which of the files the reference names."""
-    from platformdirs import user_state_path
-
     shown = hashlib.sha256(f"{name}\n{pin.path}\n{pin.sha256}\n".encode()).hexdigest()
     return user_state_path("perfflow") / "library" / "shown" / shown

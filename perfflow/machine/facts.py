@@ -9,6 +9,8 @@ import platform
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 IDENTITY = ("cpu", "cores", "caches", "memory_gib", "system", "kernel_series", "architecture", "virtual")
 """Facts that must be equal for two runs to be comparable. Load and frequency are not included."""
 
@@ -17,10 +19,10 @@ def facts() -> dict[str, Any]:
     """Return the machine's facts, with ``identity`` (a short hash of the stable ones) and the current load."""
     found: dict[str, Any] = {
         "cpu": _cpu_model(),
-        "cores": os.cpu_count() or 0,
+        "cores": psutil.cpu_count() or 0,
         "usable_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "caches": _caches(),
-        "memory_gib": round(_memory() / 2**30),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30),
         "system": platform.system(),
         "kernel_series": ".".join(platform.release().split(".")[:2]),
         "architecture": platform.machine(),
@@ -29,19 +31,8 @@ def facts() -> dict[str, Any]:
     }
     stable = json.dumps([found[name] for name in IDENTITY])
     found["identity"] = hashlib.sha256(stable.encode()).hexdigest()[:16]
-    found["load"] = [round(value, 2) for value in os.getloadavg()]
+    found["load"] = [round(value, 2) for value in psutil.getloadavg()]
     return found
-
-
-def _memory() -> int:
-    """Return the size of main memory in bytes."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        # Only if sysconf does not report it, because importing psutil takes as long as starting a bare interpreter.
-        import psutil
-
-        return int(psutil.virtual_memory().total)
 
 
 def _cpu_model() -> str:

@@ -20,16 +20,20 @@ import errno
 import fcntl
 import json
 import os
+import pwd
+import re
 import secrets
 import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from perfflow.model.errors import StepError
-from perfflow.model.lazy import dataclass, lazy_pattern
 
 HELD = "PERFFLOW_LOCK_HELD"
 """Environment variable of a step that has the machine to itself: the id of the process that holds the lock."""
@@ -42,7 +46,7 @@ MOST = 1000
 _NAME = "perfflow-measuring.lock"
 # Not the user's TMPDIR: all users of the host must use the same folder.
 _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108
-_TICKET = lazy_pattern(r"\.(\d{1,12})\.[0-9a-f]{16}")
+_TICKET = re.compile(r"\.(\d{1,12})\.[0-9a-f]{16}")
 _HIGHEST = 10**12 - 1
 """Highest number of a ticket: other runs would not recognize a longer one."""
 _LONGEST, _LONGEST_NAME = 4096, 200
@@ -233,7 +237,6 @@ class _Tickets:
             os.close(file)
         if not isinstance(said, dict) or said.get("pid") != int(holder):
             return False
-        import psutil
 
         return int(holder) in [parent.pid for parent in psutil.Process().parents()]
 
@@ -413,8 +416,6 @@ def _holder(said: dict[str, object], about: os.stat_result) -> str:
 
 
 def _user(uid: int) -> str:
-    import pwd
-
     try:
         return _printable(pwd.getpwuid(uid).pw_name)
     except KeyError:

@@ -10,14 +10,13 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from perfflow.machine.noise_findings import Finding, State, is_virtual, read, unknown
 from perfflow.machine.settings import cgroup_folder, settings
-from perfflow.model.lazy import dataclass
 from perfflow.stats.paired_test import quantile
 
 SLICES = 60

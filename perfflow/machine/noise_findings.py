@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-
-from perfflow.model.lazy import dataclass
 
 
 class State(StrEnum):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -95,9 +97,6 @@ def _others_write(state: os.stat_result) -> bool:
 
 def _is_alone(group: int) -> bool:
     """Return whether a group is the private one of this user, as many systems make one for each user."""
-    import grp
-    import pwd
-
     try:
         user, about = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
     except KeyError:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import MEMORY, METRICS, Better, Metric
 from perfflow.model.targets import Target, is_named, matches, parse_target, specificity
 from perfflow.model.units import Dimension, UnitError, parse_as

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-
-from perfflow.model.lazy import dataclass
 
 
 class Exit(IntEnum):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import FLAT, SPARSE
 
 GPU = "GPU"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import FLAT, SPARSE
 
 MOST = 200

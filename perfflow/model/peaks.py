@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from perfflow.model.gpu.devices import find
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Peak
 from perfflow.model.units import Dimension
 

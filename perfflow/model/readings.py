@@ -5,19 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.kernels import KernelFacts
-from perfflow.model.lazy import dataclass
+from perfflow.model.memory_curve import MemoryCurve
 from perfflow.model.metrics import METRICS, QUANTILES, Better
 from perfflow.stats.paired_test import quantile
-
-if TYPE_CHECKING:
-    from perfflow.model.memory_curve import MemoryCurve
 
 
 class Side(StrEnum):

@@ -6,9 +6,8 @@ Communications of the ACM 52(4), 2009.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from perfflow.model.lazy import dataclass
 
 Bound = Literal["memory", "compute"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from perfflow.model.lazy import lazy_pattern
+import re
 
-_WORD = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_WITHIN = lazy_pattern(
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WITHIN = re.compile(
     "PASSWORD|PASSWD|PASSPHRASE|PASSCODE|APIKEY|APITOKEN|AUTHTOKEN|AUTHKEY|SECRETKEY|ACCESSKEY|PRIVATEKEY|ACCESSTOKEN"
     "|CONNECTIONSTRING|CONNSTR|CONNECTION_STRING|CONN_STR"
 )
@@ -35,7 +35,7 @@ _STORES = frozenset(
 )
 """Words before ``URL`` for addresses that may contain a password."""
 
-_HARMLESS = lazy_pattern(
+_HARMLESS = re.compile(
     "LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLORTERM|SHELL|PATH|HOME|PWD|OLDPWD|TMPDIR|TMP|TEMP|CI"
     "|CC|CXX|CPP|FC|LD|AR|NM|[A-Z]{1,3}FLAGS|CPPFLAGS|CXXFLAGS|LDFLAGS|MAKEFLAGS|CMAKE_[A-Z_]+|SOURCE_DATE_EPOCH"
     "|RUSTFLAGS|RUSTDOCFLAGS|RUSTC|RUSTC_WRAPPER|RUST_BACKTRACE|RUST_MIN_STACK|RUSTUP_TOOLCHAIN|CARGO_HOME"

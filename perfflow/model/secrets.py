@@ -14,12 +14,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.secret_names import is_harmless, is_secret
 
 SHORTEST = 8
@@ -48,9 +48,9 @@ _SHAPES = {
     r"(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
 }
 """Patterns of tokens of well-known services, JSON Web Tokens and private keys, by the text that they begin with."""
-_ADDRESS = lazy_pattern(r"://([^\s/:@'\"<>]{0,256}:[^\s/@'\"<>]{1,512})@", re.ASCII)
+_ADDRESS = re.compile(r"://([^\s/:@'\"<>]{0,256}:[^\s/@'\"<>]{1,512})@", re.ASCII)
 """The user and the password of an address such as ``postgres://user:password@host``."""
-_REVISION = lazy_pattern(r"[0-9a-f]{7,64}")
+_REVISION = re.compile(r"[0-9a-f]{7,64}")
 _OWN_WORDS = frozenset(
     {"baseline", "candidate", "benchmark", "measuring", "interrupted", "optimizing", "bisecting", "improved"}
     | {"regressed", "unproven", "accepted", "rejected", "attributed", "working tree", "not measured", "unpaired"}
@@ -174,8 +174,6 @@ def _is_path(text: str) -> bool:
 
 def _forms(value: str) -> Iterator[str]:
     """Yield the forms in which a value may be written: plain, in JSON, in shell text, in an address; also by line."""
-    from urllib.parse import quote
-
     lines = [line.strip() for line in value.splitlines()]
     for text in {value, *(line for line in lines if len(lines) > 1 and len(line) >= SHORTEST)}:
         yield text

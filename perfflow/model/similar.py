@@ -5,6 +5,7 @@ There is one table for each kind of name: commands, tools, keys and statistics.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Mapping
 from itertools import islice
 
@@ -105,8 +106,6 @@ def nearest(name: str, known: Collection[str], cutoff: float = 0.5) -> str:
 
 def nearest_of(name: str, known: Collection[str], most: int, cutoff: float = 0.5) -> list[str]:
     """Return at most ``most`` known names that are similar to ``name``, the most similar one first."""
-    import difflib
-
     if len(name) > _LONGEST:
         return []
     return difflib.get_close_matches(name, list(islice(known, _SEARCHED)), n=most, cutoff=cutoff)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.stacks import Stack
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Cost, Hotspot
 
 K = TypeVar("K", bound=Hashable)

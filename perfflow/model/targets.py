@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
 from perfflow.model import similar
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import (
     COMPARED_STATISTICS,
     METRICS,

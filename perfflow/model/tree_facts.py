@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json
 from perfflow.model.readings import Side
 

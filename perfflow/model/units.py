@@ -10,10 +10,10 @@ import math
 import re
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.similar import nearest
 
 
@@ -85,7 +85,7 @@ def _unit_table() -> dict[str, tuple[Dimension, Fraction]]:
 
 
 UNITS: Mapping[str, tuple[Dimension, Fraction]] = _unit_table()
-_RATE_OF = lazy_pattern(r"(?P<thing>[a-z][a-z-]*[a-z])/s")
+_RATE_OF = re.compile(r"(?P<thing>[a-z][a-z-]*[a-z])/s")
 _INFORMATION = ("bit", "bits", "byte", "bytes")
 
 
@@ -102,8 +102,8 @@ def unit_of(unit: str) -> tuple[Dimension, Fraction] | None:
 
 
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?"
-_QUANTITY = lazy_pattern(rf"(?P<number>{_NUMBER})\s*(?P<unit>(?:1/)?[^\s\d].*)?", re.DOTALL)
-_PER_OP = lazy_pattern(r"\s*/\s*(?:op|operation)$")
+_QUANTITY = re.compile(rf"(?P<number>{_NUMBER})\s*(?P<unit>(?:1/)?[^\s\d].*)?", re.DOTALL)
+_PER_OP = re.compile(r"\s*/\s*(?:op|operation)$")
 
 
 _LONGEST = 200
@@ -199,7 +199,7 @@ def _example(dimension: Dimension) -> str:
     }[dimension]
 
 
-_NUMBER_GAP = lazy_pattern(r"(?<=\d)\s+(?=[^\W\d])")
+_NUMBER_GAP = re.compile(r"(?<=\d)\s+(?=[^\W\d])")
 
 
 def duration(text: str | float) -> float:
@@ -244,8 +244,8 @@ _RELATIONS = {
     "=": Relation.EQUAL,
     "==": Relation.EQUAL,
 }
-_REQUIREMENT = lazy_pattern(r"(?P<relation><=|>=|==|<|>|=|≤|≥)?\s*(?P<rest>.+)", re.DOTALL)
-_OF_PEAK = lazy_pattern(r"(?P<share>.+?)\s+of\s+peak", re.DOTALL)
+_REQUIREMENT = re.compile(r"(?P<relation><=|>=|==|<|>|=|≤|≥)?\s*(?P<rest>.+)", re.DOTALL)
+_OF_PEAK = re.compile(r"(?P<share>.+?)\s+of\s+peak", re.DOTALL)
 GROWTH_CLASSES = ("constant", "log", "linear", "nlogn", "quadratic", "cubic")
 """Growth classes of ``≤linear``, slowest first; the index orders them."""
 
@@ -281,8 +281,6 @@ class Requirement:
 
     def scaled(self, factor: float) -> Requirement:
         """Return the same requirement with its bounds multiplied, to turn a share of a peak into a value."""
-        from dataclasses import replace
-
         high = None if self.high is None else self.high * factor
         return replace(self, bound=self.bound * factor, high=high, of_peak=False)
 

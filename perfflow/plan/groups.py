@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
+
+import networkx as nx
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
 from perfflow.plan.cells_of_one import scaling_of
 from perfflow.plan.plan import EVERY, Plan, Planned, profiles_several
@@ -228,8 +229,6 @@ def _is_of_no_benchmark(item: Planned) -> bool:
 
 def _joined(plan: Plan, items: Sequence[Planned]) -> list[list[Planned]]:
     """Group steps that handle the same benchmark, or of which one needs the other."""
-    import networkx as nx
-
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(item.id for item in items)
     needed = [(item.id, other) for item in items for other in (*item.needs, item.watches)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from perfflow.model.criteria import read_share
-from perfflow.model.lazy import dataclass
 from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.references import read_by

@@ -1,18 +1,16 @@
-"""Make a plan of a workflow: expand matrices and order the steps, and report errors.
-
-networkx is imported only when a plan needs it.
-"""
+"""Make a plan of a workflow: expand matrices and order the steps, and report errors."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import networkx as nx
+
 from perfflow.model.criteria import Criteria
 from perfflow.model.errors import Problem
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS
 from perfflow.model.similar import did_you_mean
 from perfflow.model.targets import Target, matches
@@ -412,20 +410,12 @@ def _is_of_a_suite(draft: Draft, item: Planned, planned: Sequence[Planned]) -> b
 def _ordered(draft: Draft, planned: list[Planned]) -> list[Planned]:
     """Sort the steps so that each comes after the steps it needs, otherwise in the order of the file."""
     index = {item.id: number for number, item in enumerate(planned)}
-    edges = [
-        (before, item.id)
-        for item in planned
-        for before in (*item.needs, *item.after, *_watched(item))
-        if before in index
-    ]
-    if all(index[before] < index[after] for before, after in edges):
-        # The order of the file is valid; importing networkx would take longer than everything else.
-        return planned
-    import networkx as nx
-
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(index)
-    graph.add_edges_from(edges)
+    for item in planned:
+        graph.add_edges_from(
+            (before, item.id) for before in (*item.needs, *item.after, *_watched(item)) if before in index
+        )
     if not nx.is_directed_acyclic_graph(graph):
         for names in nx.strongly_connected_components(graph):
             part = graph.subgraph(names)

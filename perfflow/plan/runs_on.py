@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from perfflow.model.lazy import dataclass
 from perfflow.plan.plan import Plan, Planned
 from perfflow.tools.adapter import Role
 from perfflow.workflow.expression_text import ExpressionError

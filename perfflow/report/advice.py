@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Attribution, Benchmark, Result
 from perfflow.model.result_routes import RouteTaken
 from perfflow.model.units import format_threshold

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import TargetResult
 from perfflow.model.result_samples import Bounds, Sample
 from perfflow.model.units import Dimension, Relation, Requirement, format_quantity

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import TIMES, in_words
 from perfflow.model.result import Attribution, CommitInfo, Result
 from perfflow.model.units import Dimension, column_unit, format_quantity, significant

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass
 from perfflow.report.table import Span, Table, Text, TextKind
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import TIMES, in_words
 from perfflow.model.result import Benchmark, Result
 from perfflow.verdict.one_measurement import without_inverse_rates

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import HOTSPOT
 from perfflow.report.same_function import Column, Function
 from perfflow.tools import registry

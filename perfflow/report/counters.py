@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Benchmark
 from perfflow.report.rows import value_of, values_of
 from perfflow.report.truncate import Truncated, truncated

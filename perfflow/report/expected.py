@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.units import brief_duration
 
 _MINUTE, _HOUR = 60.0, 3600.0

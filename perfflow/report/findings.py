@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import in_words
 from perfflow.model.result import Attribution, Benchmark, Recommendation, Result
+from perfflow.report.advice import Action, Routed, actions_of, routed
+from perfflow.report.blame import Blame, blame_of, commit_text, place_of, share_text
+from perfflow.report.by_cell import ByCell, by_cell
+from perfflow.report.gate_table import GateLine, gates_of
+from perfflow.report.impact import Impact, impact_of
+from perfflow.report.red_gate import RedGate, red_gate
 from perfflow.report.regressions import Summary, is_gate, summary_of
 from perfflow.report.truncate import Truncated, truncated
 from perfflow.verdict.row_text import estimate_of, failure
-
-if TYPE_CHECKING:
-    from perfflow.report.advice import Action, Routed
-    from perfflow.report.blame import Blame
-    from perfflow.report.by_cell import ByCell
-    from perfflow.report.gate_table import GateLine
-    from perfflow.report.impact import Impact
-    from perfflow.report.red_gate import RedGate
 
 
 @dataclass(frozen=True)
@@ -67,13 +65,6 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
     if not is_gate(result):
         others = {"recommendations": advice.others}
         return Findings(None, None, (), advice.shown, (), (), routes, (), (), (), None, others)
-    # Imported late, since most runs measure one tree and need none of these.
-    from perfflow.report.advice import actions_of
-    from perfflow.report.blame import blame_of, place_of
-    from perfflow.report.by_cell import by_cell
-    from perfflow.report.gate_table import gates_of
-    from perfflow.report.impact import impact_of
-    from perfflow.report.red_gate import red_gate
 
     summary, blame = summary_of(result, criteria), blame_of(result)
     impact, actions, gates = impact_of(result, criteria), actions_of(result, criteria), gates_of(result, criteria)
@@ -120,14 +111,11 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
 def _routes(result: Result) -> tuple[Routed, ...]:
     if not result.routes:
         return ()
-    from perfflow.report.advice import routed
 
     return tuple(map(routed, result.routes))
 
 
 def _culprit(items: Sequence[Attribution], row: Benchmark, criteria: Criteria) -> Culprit:
-    from perfflow.report.blame import commit_text, place_of, share_text
-
     item, others = items[0], len({each.benchmark for each in items}) - 1
     return Culprit(
         others=f"and {others} more" if others else "",

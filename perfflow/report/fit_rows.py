@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
-
-from perfflow.model.lazy import dataclass
+from dataclasses import dataclass, field
 
 Line = tuple[str, str]
 """Text and its colour, an SGR code."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import FEW_SAMPLES
 from perfflow.model.result import Result
 from perfflow.report.contradictions import contradictions

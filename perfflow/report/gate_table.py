@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import WARNED, Benchmark, Result, TargetResult, is_untimed
 from perfflow.model.targets import specificity
 from perfflow.report.bounds import is_about

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Grown, Growth, Result
 from perfflow.model.units import UNBOUNDED, significant
 from perfflow.report.table import NOTHING

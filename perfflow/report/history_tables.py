@@ -6,10 +6,10 @@ The row types are here, so that every format renders the same rows. The store ho
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from perfflow.model.criteria import Thresholds
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, in_words, is_exact
 from perfflow.model.units import Dimension, column_unit, common_unit, format_change, format_interval, format_quantity
 from perfflow.report.drawings import sparkline

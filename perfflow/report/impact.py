@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import in_words
 from perfflow.model.result import Benchmark, Result, TargetResult
 from perfflow.model.units import Dimension, Relation, Requirement, column_unit, format_quantity, with_interval

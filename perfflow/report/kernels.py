@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from perfflow.model.gpu.stalls import stalls
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.model.result_kernels import KernelResult, OnGpu, Stall
 from perfflow.model.units import Dimension, format_quantity

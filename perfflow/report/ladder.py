@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import Better
 from perfflow.model.result import Benchmark, Optimization, Result
 from perfflow.stats.paired_test import Interval

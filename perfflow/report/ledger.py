@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from typing import Any
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.result import Optimization, Result, StepResult
 from perfflow.model.techniques import rank

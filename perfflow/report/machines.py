@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.model.result_nodes import NodeResult
 

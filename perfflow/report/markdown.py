@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from perfflow.model.lazy import lazy_pattern
 from perfflow.model.result import Result
 from perfflow.report.blocks import Block, Bullets, Code, Document, Fold, Prose
 from perfflow.report.documents import report_of
@@ -14,9 +13,9 @@ from perfflow.report.page import page_of
 from perfflow.report.sanitize import shortened, visible
 from perfflow.report.table import Bar, Cell, Column, Density, Span, Table, Text, TextKind
 
-_SPECIAL = lazy_pattern(r"([\\`*_{}\[\]()<>#+!|~$^])")
-_LINKED = lazy_pattern(r"\b(www(?=\.)|gh(?=-\d))", re.IGNORECASE)
-_LIST_MARK = lazy_pattern(r"^(\d*)([-=.)])(?=[-=\s]|$)")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~$^])")
+_LINKED = re.compile(r"\b(www(?=\.)|gh(?=-\d))", re.IGNORECASE)
+_LIST_MARK = re.compile(r"^(\d*)([-=.)])(?=[-=\s]|$)")
 _GAP = "\u200b"
 _LONGEST_NAME = 120
 

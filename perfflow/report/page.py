@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 from perfflow.model.criteria import Criteria, criteria_from_json
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, TIMES
 from perfflow.model.readings import BASH_START, UNREAD_OUTPUT
 from perfflow.model.result import WARNED, Benchmark, HotspotResult, Result, TargetResult
@@ -16,21 +15,19 @@ from perfflow.report.counters import Counted, counted
 from perfflow.report.failed_steps import FailedStep, failed_steps
 from perfflow.report.findings import Findings, findings_of
 from perfflow.report.footer import commands_of, environment_of, median_note, notes, sides_of
+from perfflow.report.function_table import Joined, joined_of
+from perfflow.report.growth_table import GrowthLine, growth_lines
+from perfflow.report.kernels import Kernels, kernels_of
+from perfflow.report.ledger import Ledger, ledger_of
+from perfflow.report.machines import Machine, machines_of
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
+from perfflow.report.roofs import Roofline, roofline_of
 from perfflow.report.rows import Comparison, Figure, comparison_of, figures_of, grown_memory, is_first
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import MOST_ROWS, Truncated, rank_of_row, rank_of_target, truncated
 from perfflow.report.untimed import blind_line, untimed_line
 from perfflow.verdict import memory
 from perfflow.verdict.one_measurement import without_inverse_rates
-
-if TYPE_CHECKING:
-    from perfflow.report.function_table import Joined
-    from perfflow.report.growth_table import GrowthLine
-    from perfflow.report.kernels import Kernels
-    from perfflow.report.ledger import Ledger
-    from perfflow.report.machines import Machine
-    from perfflow.report.roofs import Roofline
 
 VERDICT_SYMBOLS = {"pass": "✅", "fail": "❌", "unproven": "❔", "error": "❌"}
 CHECK_SYMBOLS = {"passed": "✅", "failed": "❌", "skipped": "❔", "not run": "❔"}
@@ -228,7 +225,6 @@ def _is_caution(note: str) -> bool:
 def _growth(result: Result) -> tuple[GrowthLine, ...]:
     if not result.growth:
         return ()
-    from perfflow.report.growth_table import growth_lines
 
     return tuple(growth_lines(result))
 
@@ -236,7 +232,6 @@ def _growth(result: Result) -> tuple[GrowthLine, ...]:
 def _machines(result: Result) -> tuple[Machine, ...]:
     if not result.nodes:
         return ()
-    from perfflow.report.machines import machines_of
 
     return tuple(machines_of(result))
 
@@ -244,7 +239,6 @@ def _machines(result: Result) -> tuple[Machine, ...]:
 def _joined(result: Result) -> tuple[Joined, ...]:
     if not result.hotspots:
         return ()
-    from perfflow.report.function_table import joined_of
 
     return tuple(joined_of(result))
 
@@ -252,7 +246,6 @@ def _joined(result: Result) -> tuple[Joined, ...]:
 def _kernels(result: Result) -> Kernels | None:
     if not result.kernels:
         return None
-    from perfflow.report.kernels import kernels_of
 
     return kernels_of(result)
 
@@ -260,7 +253,6 @@ def _kernels(result: Result) -> Kernels | None:
 def _ledger(result: Result, criteria: Criteria) -> Ledger | None:
     if not (result.optimizations or result.run.ruled_out or any(step.role == "candidate" for step in result.steps)):
         return None
-    from perfflow.report.ledger import ledger_of
 
     return ledger_of(result, criteria)
 
@@ -268,7 +260,6 @@ def _ledger(result: Result, criteria: Criteria) -> Ledger | None:
 def _roofline(result: Result) -> Roofline | None:
     if not (result.roofline or result.peaks):
         return None
-    from perfflow.report.roofs import roofline_of
 
     return roofline_of(result)
 

@@ -9,10 +9,10 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import in_words
 from perfflow.model.result import Benchmark, Result
 from perfflow.report.regressions import worst_first

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from perfflow.model.criteria import Accepted, Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import in_words
 from perfflow.model.readings import Side
 from perfflow.model.result import Benchmark, Result

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.result import Benchmark, TargetResult
 from perfflow.model.units import UNBOUNDED, UNITS, Dimension, common_unit, format_change, parse_quantity, shown_quantity

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.peaks import PEAK_DIMENSIONS, KnownPeak, Peaks, key_of
 from perfflow.model.readings import Peak
 from perfflow.model.result import PeakResult, Result, RooflinePoint

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, in_words
 from perfflow.model.readings import BATCH
 from perfflow.model.result import Benchmark, Result

@@ -7,18 +7,19 @@ decides; otherwise file and name do.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.readings import Side
 from perfflow.model.result import HotspotResult
 from perfflow.tools import registry
 from perfflow.tools.adapter import ProfilingMethod
 
-_LIBRARY = lazy_pattern(r" \([^()]*\.(?:so|dll|dylib)[^()]*\)$")
-_PARAMETERS = lazy_pattern(r"\((?!anonymous namespace\)|\.\.\.).*\)(?: const)?$")
-_ROOT = lazy_pattern(r"'\d+$")
+_LIBRARY = re.compile(r" \([^()]*\.(?:so|dll|dylib)[^()]*\)$")
+_PARAMETERS = re.compile(r"\((?!anonymous namespace\)|\.\.\.).*\)(?: const)?$")
+_ROOT = re.compile(r"'\d+$")
 """Suffix that callgrind adds to a recursive function."""
 
 

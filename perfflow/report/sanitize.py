@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import unicodedata
-
-from perfflow.model.lazy import lazy_pattern
 
 NO_EDGE = sys.maxsize
 """The width of a log or a file, where nothing is cut."""
@@ -26,7 +25,7 @@ _ASCII = {
     **dict(zip("├┤━●│┊┿◂▸", "||-o!:+<>", strict=True)),
     **dict(zip("▁▂▃▄▅▆▇█", "..:-=+*#", strict=True)),
 }
-_WORDS = lazy_pattern(r"\s*\S+")
+_WORDS = re.compile(r"\s*\S+")
 
 
 def visible(text: str) -> str:

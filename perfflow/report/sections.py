@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from perfflow.report import tables
 from perfflow.report.blocks import (
@@ -20,13 +19,11 @@ from perfflow.report.blocks import (
     quotes,
     strong,
 )
+from perfflow.report.findings import Culprit
+from perfflow.report.ledger import Ledger, Try
 from perfflow.report.page import Page
 from perfflow.report.sanitize import shortened
 from perfflow.report.table import Span, Text
-
-if TYPE_CHECKING:
-    from perfflow.report.findings import Culprit
-    from perfflow.report.ledger import Ledger, Try
 
 RESULT = named("result.json")
 LONGEST_TITLE = 120

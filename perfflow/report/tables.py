@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from perfflow.model.result import Benchmark
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.bars import densities, on_one_axis, ratio_of_change, ratio_of_speedup
+from perfflow.report.blame import Area, Blame, Blamed
+from perfflow.report.counters import Counted
+from perfflow.report.function_table import Joined
+from perfflow.report.gate_table import GateLine
+from perfflow.report.impact import Impact
+from perfflow.report.kernels import GpuRow, Kernels, StallRow
+from perfflow.report.ledger import Planned, Try
+from perfflow.report.machines import Machine
 from perfflow.report.page import Page, ProfileTable
+from perfflow.report.regressions import Regressed
 from perfflow.report.requirements import Requirement
+from perfflow.report.roofs import Roofline
 from perfflow.report.rows import Comparison, Figure
 from perfflow.report.table import (
     NOTHING,
@@ -29,18 +38,6 @@ from perfflow.report.table import (
     with_aside,
     words,
 )
-
-if TYPE_CHECKING:
-    from perfflow.report.blame import Area, Blame, Blamed
-    from perfflow.report.counters import Counted
-    from perfflow.report.function_table import Joined
-    from perfflow.report.gate_table import GateLine
-    from perfflow.report.impact import Impact
-    from perfflow.report.kernels import GpuRow, Kernels, StallRow
-    from perfflow.report.ledger import Planned, Try
-    from perfflow.report.machines import Machine
-    from perfflow.report.regressions import Regressed
-    from perfflow.report.roofs import Roofline
 
 BENCHMARK, METRIC, LOCATION = name("Benchmark"), name("Metric"), name("Location")
 ADDED, ADDED_BY_ALL = (Column(title, TextKind.WORDS, right=True) for title in ("Absolute change", "Cost added"))

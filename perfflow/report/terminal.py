@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from perfflow.model.metrics import TIMES
 from perfflow.model.result import Result
 from perfflow.report import tables
 from perfflow.report.failed_steps import FEW_LINES, FailedStep
+from perfflow.report.findings import Culprit
 from perfflow.report.fit_rows import Line, RowGroup, folded
+from perfflow.report.ledger import Try
 from perfflow.report.page import Page, ProfileTable, page_of
 from perfflow.report.requirements import without_repeated_reasons
+from perfflow.report.rows import Comparison
 from perfflow.report.sanitize import MARKS, NO_EDGE, ascii_text, cells, fitted, shortened, visible, wrapped
 from perfflow.report.table import Span, Table, TextKind, Tone
 from perfflow.report.text_table import LONGEST_NAME, LONGEST_NOTE, laid_out
-
-if TYPE_CHECKING:
-    from perfflow.report.findings import Culprit
-    from perfflow.report.ledger import Try
-    from perfflow.report.rows import Comparison
 
 _GREEN, _RED, _YELLOW = "32", "31", "33"
 _COLORS = {"✅": _GREEN, "❌": _RED, "❔": _YELLOW}

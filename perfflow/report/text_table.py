@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.report.drawings import drawn
 from perfflow.report.sanitize import MARKS, NO_EDGE, cells, fitted, padded, shortened, visible, wrapped
 from perfflow.report.table import AXIS, NOTHING, Bar, Cell, Column, Density, Span, Table, TextKind
@@ -16,7 +17,7 @@ LONGEST_NOTE = 300
 LEAST_DRAWN, USUAL_DRAWN, MOST_DRAWN = 11, 21, 31
 _GAP, _INDENT, _BELOW = "  ", "  ", "    "
 _BESIDE = "   "
-_NUMBER = lazy_pattern(r"(?:≤ ?)?[-+]?[\d.]+")
+_NUMBER = re.compile(r"(?:≤ ?)?[-+]?[\d.]+")
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Benchmark, TargetResult
 
 MOST_ROWS = 200

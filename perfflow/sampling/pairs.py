@@ -18,10 +18,9 @@ import math
 import random
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Reading, Side
 from perfflow.stats.designs import FEW
 from perfflow.tools.pacing import pace_of

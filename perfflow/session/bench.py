@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfflow.execute import invoke
 from perfflow.execute.context import variables_of
@@ -61,6 +61,7 @@ from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.benchmark_durations import Paces
 from perfflow.session.benchmark_names import benchmark_name, named
 from perfflow.session.brief_runs import BriefRuns
+from perfflow.session.code_layouts.layout_sets import Drawn
 from perfflow.session.counted_suite import NotFixedError, counted_suite
 from perfflow.session.evidence import Evidence
 from perfflow.session.figures import per_operation, with_work
@@ -79,9 +80,6 @@ from perfflow.tools.regular_files import TooLargeError, read
 from perfflow.workflow.layout_checks import OFF
 from perfflow.workflow.model import Parse
 from perfflow.workflow.roles import figures_in
-
-if TYPE_CHECKING:
-    from perfflow.session.code_layouts.layout_sets import Drawn
 
 WARMUP = 1
 WAITED_FOR_OTHER = 1.5

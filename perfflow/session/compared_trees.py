@@ -7,26 +7,27 @@ if a step makes it in each tree, or if ``worktree: {share: [...]}`` names it.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from perfflow.execute.context import TreeContext
 from perfflow.execute.prepare import BASH, first_count, ready
 from perfflow.model.errors import Problem, Severity, StepError, UserError, in_file_order
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.readings import Side
 from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Planned, profiles_several
 from perfflow.session.open_workflow import Opened
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
+from perfflow.trees import shared_installs, sharing
 from perfflow.trees.build_folders import ENVIRONMENTS, is_build_folder
 from perfflow.trees.ignored import tops
 
-_OPERATORS = lazy_pattern(r"[;&|\n(){}]+")
-_ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*=")
-_WRITTEN = lazy_pattern(r"-o|--?out\w*|>{1,2}")
+_OPERATORS = re.compile(r"[;&|\n(){}]+")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_WRITTEN = re.compile(r"-o|--?out\w*|>{1,2}")
 """Words before the name of an output file."""
 _MOST_WORDS = 2000
 
@@ -69,8 +70,6 @@ def _of_shared(opened: Opened) -> Iterator[Problem]:
     share = plan.workflow.worktree.share
     if not share:
         return
-    # Imported on use: few workflows share paths.
-    from perfflow.trees import shared_installs, sharing
 
     layers = [plan.workflow.env, plan.workflow.defaults.env]
     layers += [stage.env for stage in plan.workflow.stages.values()] + [item.step.env for item in plan.steps]

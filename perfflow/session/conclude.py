@@ -7,9 +7,13 @@ from pathlib import Path
 
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
+from perfflow.report import markdown
+from perfflow.report.html import document
+from perfflow.report.stack_files.files import FORMATS, files_of
 from perfflow.store import run_folder
 from perfflow.store.record import Record
 from perfflow.store.result_file import chunks
+from perfflow.store.sample_order import order_in
 from perfflow.store.stack_profiles import has_stacks, stack_profiles
 from perfflow.verdict.judge import judge
 
@@ -21,10 +25,6 @@ def write(result: Result, folder: Path, *, report: bool = True, source: Path | N
     """
     run_folder.write_text(folder / run_folder.RESULT, chunks(result))
     if report:
-        from perfflow.report import markdown
-        from perfflow.report.html import document
-        from perfflow.store.sample_order import order_in
-
         run_folder.write_text(folder / run_folder.REPORT, markdown.render(result))
         source = source or folder
         profiles = stack_profiles(source, result) if has_stacks(result) else ()
@@ -41,7 +41,6 @@ def write_profiles(result: Result, folder: Path) -> None:
     shutil.rmtree(place, ignore_errors=True)
     if not has_stacks(result):
         return
-    from perfflow.report.stack_files.files import FORMATS, files_of
 
     for name, content in files_of(stack_profiles(folder, result), FORMATS):
         place.mkdir(exist_ok=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from perfflow.machine.facts import IDENTITY, facts
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.secrets import MASK
 from perfflow.session.conclude import record_of_events
 from perfflow.store import run_folder

@@ -14,6 +14,7 @@ from perfflow.model.plain_data import to_json
 from perfflow.model.version import VERSION
 from perfflow.plan.cell_globs import confirmed_by, expected_of
 from perfflow.plan.cells_of_one import axis_of, scaling_of
+from perfflow.plan.optimize_stage import stage_plan
 from perfflow.plan.plan import Plan, Planned
 from perfflow.session.clock import now
 from perfflow.session.open_workflow import Opened
@@ -87,7 +88,6 @@ def _optimizing_info(plan: Plan) -> dict[str, Any]:
     """Return the optimize stage's acceptance rule, guards and ruled-out techniques; empty without such a stage."""
     if CANDIDATES_STAGE not in plan.workflow.stages:
         return {}
-    from perfflow.plan.optimize_stage import stage_plan
 
     stage = stage_plan(plan)
     if stage is None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfflow.model.errors import Problem, Severity, UserError, in_file_order
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.similar import nearest_of
 from perfflow.model.targets import Names, crossing_hint, is_chosen, is_named, matches

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from perfflow.library.pinned import PROJECT, Library
 from perfflow.model.errors import Problem, Severity, UserError, in_file_order
-from perfflow.model.lazy import dataclass
 from perfflow.model.similar import nearest
 from perfflow.plan import coverage, duplicate_metrics, parameters
 from perfflow.plan import plan as planning

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from perfflow.execute.invoke import Invoked
+from perfflow.execute.loaded_code import UNSEEN, recording_modules, require_own
 from perfflow.execute.prepare import Ready
 from perfflow.execute.schedule import StepRun
 from perfflow.model.readings import Side
@@ -76,8 +77,6 @@ def checking_code(prepared: Ready, run: StepRun) -> Iterator[tuple[Ready, dict[s
     if slot is None:
         yield prepared, files
         return
-    # Imported on use: most runs need no trees.
-    from perfflow.execute.loaded_code import UNSEEN, recording_modules, require_own
 
     with recording_modules(prepared, slot) as (changed, loaded):
         yield changed, files

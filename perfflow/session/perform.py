@@ -18,11 +18,14 @@ from perfflow.execute.kept_output import trim_and_mask
 from perfflow.execute.prepare import PreparationError, missing_program
 from perfflow.execute.schedule import Schedule, StepRun
 from perfflow.execute.states import StepStatus
+from perfflow.execute.this_machine import why_elsewhere
 from perfflow.model.errors import StepError
 from perfflow.model.readings import Side
 from perfflow.model.secrets import masked
 from perfflow.plan.plan import Planned
 from perfflow.plan.requirements import requires_of
+from perfflow.plan.runs_on import place_of
+from perfflow.session.artifacts import copy_artifacts
 from perfflow.session.run_events import step_event
 from perfflow.session.session import RunSession
 from perfflow.session.startable import require_startable
@@ -229,8 +232,6 @@ def _why_elsewhere(session: RunSession, planned: Planned) -> str:
     workflow = session.context.plan.workflow
     if not session.asks_where or (planned.step.runs_on is None and workflow.defaults.runs_on is None):
         return ""
-    from perfflow.execute.this_machine import why_elsewhere
-    from perfflow.plan.runs_on import place_of
 
     path = search_path(session.context, planned) or os.environ.get("PATH", os.defpath)
     return why_elsewhere(place_of(planned, session.context.plan), path)
@@ -238,8 +239,6 @@ def _why_elsewhere(session: RunSession, planned: Planned) -> str:
 
 def _keep_artifacts(session: RunSession, planned: Planned, run: StepRun) -> None:
     if planned.step.artifacts:
-        from perfflow.session.artifacts import copy_artifacts
-
         copy_artifacts(session, planned, run)
 
 

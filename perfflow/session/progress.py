@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from perfflow.execute.schedule import StepRun
 from perfflow.machine.lock import Queue
-from perfflow.model.lazy import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import SamplingProgress
 

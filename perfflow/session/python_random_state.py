@@ -6,10 +6,10 @@ Both sides of a pair get the same values, so an effect that is equal on both sid
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
 
 from perfflow.execute.prepare import HASH_SEED, Ready
-from perfflow.model.lazy import lazy_pattern
 from perfflow.tools.python_command import starts_python
 
 PADDING = "PERFFLOW_PADDING"
@@ -17,7 +17,7 @@ PADDING = "PERFFLOW_PADDING"
 MOST = 4096
 """Its greatest length in bytes. Shifts by cache lines and pages are within this range."""
 _HASH_SEEDS = 2**32
-_NAMED = lazy_pattern(r"(?<![\w.-])python[\d.]*(?![\w-])")
+_NAMED = re.compile(r"(?<![\w.-])python[\d.]*(?![\w-])")
 
 
 def runs_python(prepared: Ready) -> bool:

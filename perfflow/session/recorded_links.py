@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from perfflow.execute.context import TreeContext
-    from perfflow.execute.prepare import Ready
+from perfflow.execute.context import TreeContext
+from perfflow.execute.layouts.recording import recording
+from perfflow.execute.prepare import Ready
 
 RECORDINGS = "recordings"
 """Subfolder for recorded links, in a tree's folder for code layouts."""
@@ -22,9 +21,6 @@ def with_links_recorded(context: TreeContext, prepared: Ready) -> Ready:
 
 
 def _recorded(layouts: Path, env: Mapping[str, str]) -> Mapping[str, str]:
-    # Imported on use: most runs draw no layouts.
-    from perfflow.execute.layouts.recording import recording
-
     with suppress(OSError):
         # Build even if links cannot be recorded. A later request for layouts reports that nothing was recorded.
         return recording(env, layouts / RECORDINGS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Collection, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfflow.execute import invoke
@@ -13,7 +13,6 @@ from perfflow.execute.kept_output import trim_and_mask
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.service import Service
 from perfflow.execute.states import StepStatus
-from perfflow.model.lazy import dataclass
 from perfflow.model.secrets import Secrets, masked
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.references import users_of

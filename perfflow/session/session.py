@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -18,12 +19,12 @@ from perfflow.execute.prepare import Ready, first_count, ready, sides_of
 from perfflow.execute.schedule import StepRun
 from perfflow.machine import noise
 from perfflow.machine.noise import Noise
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.plan.groups import Benchmarks
 from perfflow.plan.plan import Planned
 from perfflow.session.benchmark_names import benchmark_name
 from perfflow.session.earlier_run import Earlier
+from perfflow.session.kept_traces import listed
 from perfflow.session.known_names import KnownNames
 from perfflow.session.progress import Progress
 from perfflow.session.recorded_links import with_links_recorded
@@ -32,6 +33,7 @@ from perfflow.session.total_budget import TotalBudget
 from perfflow.session.wait_times import Waits
 from perfflow.store.subrun import EventStore
 from perfflow.tools.pacing import Pace
+from perfflow.trees.shared_crates import share_crates
 from perfflow.verdict.acceptance import Goal
 
 Perform = Callable[["RunSession", Planned, StepRun], None]
@@ -165,9 +167,6 @@ class RunSession:
 
         Raises what the first one raises, or else the second one, after both end.
         """
-        # Imported on use: it imports logging, and only a gate needs it.
-        from concurrent.futures import ThreadPoolExecutor, wait
-
         if not hasattr(self._local, "beside"):
             self._local.beside = ThreadPoolExecutor(1)
         future = self._local.beside.submit(first)
@@ -291,9 +290,6 @@ class RunSession:
     def _share_crates(self, built: TreeContext, other: TreeContext) -> None:
         """Reuse one side's builds of third-party crates on the other side."""
         if built.slot and other.slot:
-            # Imported on use: most runs need no trees.
-            from perfflow.trees.shared_crates import share_crates
-
             share_crates(built.slot, other.slot)
 
     def parsed_file(self, planned: Planned, side: Side) -> Path | None:
@@ -328,7 +324,5 @@ class RunSession:
 
         if prepared.slot is None:
             return take()
-        # Imported on use: only gates have trees of their own.
-        from perfflow.session.kept_traces import listed
 
         return listed(prepared, take)

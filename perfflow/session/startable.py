@@ -15,6 +15,7 @@ from perfflow.execute.states import StepStatus
 from perfflow.model.errors import StepError
 from perfflow.plan.plan import Planned, profiles_several
 from perfflow.plan.requirements import requires_of
+from perfflow.session.missing_side import missing_side
 from perfflow.session.session import RunSession
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 
@@ -27,8 +28,6 @@ def require_startable(session: RunSession, planned: Planned, run: StepRun) -> No
     built_first = planned.tool is not None and planned.tool.is_built_first
     if planned.role not in (Role.MEASURE, Role.PROFILE) or built_first or profiles_several(planned):
         return
-    # Imported on use: few runs measure, and fewer in other trees.
-    from perfflow.session.missing_side import missing_side
 
     absent = missing_side(session, planned)
     ops = first_count(session.context, planned)

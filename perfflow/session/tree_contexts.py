@@ -7,7 +7,6 @@ import json
 import secrets
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from perfflow.execute.context import Settings, TreeContext
 from perfflow.machine.facts import facts
@@ -15,10 +14,9 @@ from perfflow.plan.layouts import draws_layouts
 from perfflow.session.open_workflow import Opened
 from perfflow.store.run_folder import RunFolder
 from perfflow.trees import project
-
-if TYPE_CHECKING:
-    from perfflow.trees.repository import State
-    from perfflow.trees.slots import Slot
+from perfflow.trees.environment import environment
+from perfflow.trees.repository import State
+from perfflow.trees.slots import Slot
 
 
 def users_tree(opened: Opened, folder: RunFolder, seed: int | None, *, typed: bool = False) -> TreeContext:
@@ -37,9 +35,6 @@ def context_in(context: TreeContext, slot: Slot, settings: Settings) -> TreeCont
 
     The outputs of the setup stage are valid in all trees, because it runs once.
     """
-    # Imported on use: most runs need no trees.
-    from perfflow.trees.environment import environment
-
     setup = {item.id for item in context.plan.steps if item.stage == "setup"}
     outputs = {name: dict(found) for name, found in context.outputs.items() if name in setup}
     inherited = dict(context.inherited)

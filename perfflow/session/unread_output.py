@@ -6,12 +6,11 @@ import contextlib
 import shlex
 import statistics
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from perfflow.execute.child import PIPE
 from perfflow.execute.invoke import Failure, Invoked
 from perfflow.execute.prepare import Ready
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import UNREAD_OUTPUT, Side, Usage
 from perfflow.model.units import Dimension, format_quantity
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from perfflow.execute.invoke import Failure
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Reading, Side
 from perfflow.sampling.pairs import BenchmarkToSample, Request, Take
 from perfflow.workflow.model import Variants

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import to_json
 from perfflow.store.run_facts import StepFindings, StepRecord
 

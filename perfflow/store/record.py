@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from sys import intern
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.design import Design
 from perfflow.model.kernels import KernelOf
-from perfflow.model.lazy import dataclass
 from perfflow.model.memory_curve import MemoryCurveOf
 from perfflow.model.metrics import MEMORY
 from perfflow.model.plain_data import from_json
 from perfflow.model.readings import NO_INNER, Peak, Reading, Side
+from perfflow.model.result import Attribution
 from perfflow.store.group_events import GROUP, GroupJob, merged
 from perfflow.store.run_facts import (
     Blame,
@@ -35,9 +35,6 @@ from perfflow.store.run_facts import (
     UnchangedBenchmark,
     no_run,
 )
-
-if TYPE_CHECKING:
-    from perfflow.model.result import Attribution
 
 SCHEMA = "perfflow.events/1"
 TWICE = "measured twice: "

@@ -14,6 +14,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.result import SCHEMA, Result
 from perfflow.store.json_text import json_lines
 from perfflow.tools import regular_files
+from perfflow.tools.read_file import OWN, kind_of
 
 
 def to_text(result: Result) -> str:
@@ -59,8 +60,6 @@ def _invalid(path: Path, error: ValidationError) -> UserError:
 
 def _foreign(path: Path) -> UserError | None:
     """Return the error for an intact file of another version or tool; None for a damaged file."""
-    from perfflow.tools.read_file import OWN, kind_of
-
     schema, tool = kind_of(path)
     if schema.startswith(OWN) and schema != SCHEMA:
         text = f"{path}: its schema is {schema!r}, and this version of perfflow reads {SCHEMA!r}"

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.store import run_folder
 from perfflow.store.run_facts import Expectation
 from perfflow.store.run_lock import only_writer

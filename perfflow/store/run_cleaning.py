@@ -7,9 +7,9 @@ import os
 import secrets
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from perfflow.model.lazy import dataclass
 from perfflow.store.run_folder import EVENTS, HOME, PATCHES, RESULT
 from perfflow.store.run_lock import is_held
 from perfflow.trees.rmtree import remove_tree

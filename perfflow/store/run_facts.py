@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from perfflow.model.kernels import KernelOf
-from perfflow.model.lazy import dataclass
 from perfflow.model.memory_curve import MemoryCurveOf
 from perfflow.model.plain_data import FLAT, SPARSE
 from perfflow.model.readings import Hotspot, Peak, Side, StackCounts

@@ -7,10 +7,11 @@ needs, and ``parse`` raises ToolOutputError if one of them has invalid contents,
 
 from __future__ import annotations
 
+import re
 import shlex
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from functools import cache, wraps
 from pathlib import Path
@@ -20,7 +21,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_origin, 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from perfflow.model.errors import AdapterError, StepError, ToolOutputError
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.metrics import Metric
 from perfflow.model.readings import Parsed, Usage
 from perfflow.model.similar import kebab
@@ -218,7 +218,7 @@ INTERFACES = (1,)
 SUCCESS = frozenset({0})
 TRACE = "trace.json"
 """The settings of a process that records what benchmarks execute, in the call's folder."""
-_NAME = lazy_pattern(r"[a-z0-9][a-z0-9-]{0,63}\Z")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}\Z")
 
 
 @dataclass(frozen=True)

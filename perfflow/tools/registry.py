@@ -6,19 +6,17 @@ imports them when they are used. They never replace adapters of perfflow.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import TYPE_CHECKING
 
-from perfflow.model.lazy import dataclass
 from perfflow.tools.adapter import INTERFACES, Adapter, ProfilingMethod
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 _FAMILIES: Mapping[str, str] = {
     "shell": "command hyperfine same-output",
@@ -93,8 +91,6 @@ def origin(name: str) -> str:
 
 def about(adapter: Adapter) -> str:
     """Return the first paragraph of the docstring of an adapter's module; '' if it has none."""
-    import inspect
-
     text = (inspect.getdoc(inspect.getmodule(adapter.parse)) or "").split("\n\n")[0]
     return " ".join(text.split()).removeprefix(f"``{adapter.name}``: ")
 
@@ -107,9 +103,6 @@ def shadowed() -> tuple[Provided, ...]:
 @cache
 def provided() -> tuple[Provided, ...]:
     """Return every adapter that the metadata of installed distributions names."""
-    # A late import, since most runs use only adapters of perfflow.
-    from importlib.metadata import entry_points
-
     found = entry_points(group=GROUP)
     return tuple(sorted((_provided(entry) for entry in found), key=lambda item: (item.name, item.distribution)))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.trees.git import names
 from perfflow.trees.repository import Repository
 
-_LINE = lazy_pattern(r"^(?P<commit>[0-9a-f]+) \((?:.*, )?dist=(?P<distance>\d+)\)$")
+_LINE = re.compile(r"^(?P<commit>[0-9a-f]+) \((?:.*, )?dist=(?P<distance>\d+)\)$")
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ The text is only scanned. If several places could be meant, the result is None i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from perfflow.model.lazy import lazy_pattern
 from perfflow.trees.function_lines import bare, lines_of
 from perfflow.trees.git import names
 from perfflow.trees.line_history import content
 from perfflow.trees.repository import Repository
 
-_SOURCES = lazy_pattern(
+_SOURCES = re.compile(
     r"\.(?:c|cc|cpp|cxx|c\+\+|cu|h|hh|hpp|hxx|inl|ipp|m|mm|rs|go|zig|d|swift|java|kt|scala|cs|js|ts|mojo)\Z"
 )
 _MOST_FILES = 500

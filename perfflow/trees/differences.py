@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass
 from perfflow.trees.git import names
 from perfflow.trees.repository import Repository
 

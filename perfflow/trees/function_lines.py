@@ -9,12 +9,10 @@ import ast
 import re
 from pathlib import PurePosixPath
 
-from perfflow.model.lazy import lazy_pattern
-
-_NAME = lazy_pattern(r"([A-Za-z_~][A-Za-z0-9_]*)\W*\Z")
-_CLOSURES = lazy_pattern(r"::\{\{?closure\}\}?|::\{closure#?\d*\}|::\{impl#?\d*\}")
+_NAME = re.compile(r"([A-Za-z_~][A-Za-z0-9_]*)\W*\Z")
+_CLOSURES = re.compile(r"::\{\{?closure\}\}?|::\{closure#?\d*\}|::\{impl#?\d*\}")
 # Braces in strings, characters and comments do not count. A Rust lifetime is not a character.
-_ELSEWHERE = lazy_pattern(
+_ELSEWHERE = re.compile(
     r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|'(?:\\.[^']*|[^'\\\n])'""",
     re.DOTALL,
 )

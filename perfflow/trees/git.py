@@ -14,13 +14,12 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
 from perfflow.machine.program_path import outside
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.lazy import dataclass
 
 LOCAL = frozenset(
     [

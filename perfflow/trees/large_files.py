@@ -6,10 +6,9 @@ import re
 import shutil
 from pathlib import Path
 
-from perfflow.model.lazy import lazy_pattern
 from perfflow.trees.repository import Repository, common, writing
 
-_POINTER = lazy_pattern(
+_POINTER = re.compile(
     rb"^version https://git-lfs.github.com/spec/.*^oid sha256:([0-9a-f]{64})$", re.MULTILINE | re.DOTALL
 )
 _LONGEST = 1024

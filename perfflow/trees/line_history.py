@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from perfflow.model.lazy import dataclass
+from dataclasses import dataclass
+
 from perfflow.trees.repository import Repository
 
 _FIELDS = "--format=%x01%H%x00%an%x00%s"

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import lazy_pattern
 from perfflow.trees.repository import Repository
 
-_FAILED = lazy_pattern(r"^error: patch failed: (.*):(\d+)$", re.MULTILINE)
-_OUTSIDE = lazy_pattern(r"invalid path '(.*)'|affected file '(.*)' is beyond a symbolic link")
-_CORRUPT = lazy_pattern(r"corrupt patch at (?:<stdin>:|line )(\d+)")
-_GONE = lazy_pattern(r"^error: (.*): (does not exist in index|already exists in index)$", re.MULTILINE)
-_PREFIXED = lazy_pattern(rb"^(--- a/|\+\+\+ b/|diff --git a/)", re.MULTILINE)
-_HUNK = lazy_pattern(rb"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
+_FAILED = re.compile(r"^error: patch failed: (.*):(\d+)$", re.MULTILINE)
+_OUTSIDE = re.compile(r"invalid path '(.*)'|affected file '(.*)' is beyond a symbolic link")
+_CORRUPT = re.compile(r"corrupt patch at (?:<stdin>:|line )(\d+)")
+_GONE = re.compile(r"^error: (.*): (does not exist in index|already exists in index)$", re.MULTILINE)
+_PREFIXED = re.compile(rb"^(--- a/|\+\+\+ b/|diff --git a/)", re.MULTILINE)
+_HUNK = re.compile(rb"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 
 
 def apply(repository: Repository, tree: str, patch: str | bytes, name: str = "the patch") -> str:

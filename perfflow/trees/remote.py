@@ -7,16 +7,16 @@ are read from the objects. The user's ssh and credential helpers work as long as
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfflow.machine.program_path import outside
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.similar import nearest
 from perfflow.trees.git import Done, Git
 
@@ -27,8 +27,8 @@ LARGEST = 128 * 2**20
 MOST_LISTED = 32 * 2**20
 """Most bytes of the paths of one commit: about 300,000 files. A few small objects can list more than a disk holds."""
 TAG, BRANCH, COMMIT = "tag", "branch", "commit"
-_COMMIT = lazy_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_SHORTENED = lazy_pattern(r"[0-9a-f]{7,63}")
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_SHORTENED = re.compile(r"[0-9a-f]{7,63}")
 _NO_FILE = {"120000": "a symbolic link", "160000": "a submodule", "040000": "a folder"}
 _SETTINGS = {
     "http.lowSpeedLimit": "1000",

@@ -12,12 +12,14 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from platformdirs import user_cache_path
+
 from perfflow.machine.private_folder import private_folder
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.similar import nearest
 from perfflow.trees import git, submodule_links
 from perfflow.trees.git import Git
@@ -168,8 +170,6 @@ def look_at(root: Path) -> Repository:
 
 def home_of(root: Path) -> Path:
     """Return the folder for the trees of a project, in the user's cache, named by a hash of the project's path."""
-    from platformdirs import user_cache_path
-
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
     return (user_cache_path("perfflow") / "trees" / name).resolve()
 

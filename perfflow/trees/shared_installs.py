@@ -11,11 +11,11 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from perfflow.model.errors import Problem
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.trees.build_folders import is_build_folder
 from perfflow.trees.git import Git, names
 from perfflow.trees.python_layout import import_folders, project_name
@@ -28,9 +28,9 @@ _MOST_LINKS = 100
 """Most link targets in the tree for which git is asked."""
 _COMPILED = (".so", ".pyd")
 # The import hooks of meson-python and scikit-build-core take precedence over the module path.
-_HOOK = lazy_pattern(r"_.+_editable(_loader)?\.py")
-_FINDER = lazy_pattern(r"__editable___.+_finder\.py")
-_MAPPING = lazy_pattern(r"^MAPPING\b[^=\n]*=\s*(\{.*\})\s*$", re.MULTILINE)
+_HOOK = re.compile(r"_.+_editable(_loader)?\.py")
+_FINDER = re.compile(r"__editable___.+_finder\.py")
+_MAPPING = re.compile(r"^MAPPING\b[^=\n]*=\s*(\{.*\})\s*$", re.MULTILINE)
 _ENVIRONMENT = "`python3 -m venv .venv && .venv/bin/pip install .`"
 _EACH = f"take it out of the list, and make one in each tree with a step in `build`, such as {_ENVIRONMENT}"
 

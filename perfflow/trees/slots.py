@@ -14,13 +14,12 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.trees import ignored, sharing, slot_repository
 from perfflow.trees.git import Git, half_written, lines, names

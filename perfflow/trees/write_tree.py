@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from perfflow.model.lazy import dataclass
 from perfflow.trees.git import Git, lines, names
 
 

@@ -18,13 +18,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+
+import capstone
+from capstone import Cs
 
 from perfflow.unchanged import elf
 from perfflow.unchanged.elf import Elf, Relocation, Section, Symbol
-
-if TYPE_CHECKING:
-    from capstone import Cs
 
 WITHOUT_SYMBOLS = "code without symbols"
 THREAD_LOCALS = "initial values of thread-local variables"
@@ -252,8 +251,6 @@ class Program:
 
     @cached_property
     def _decoder(self) -> Cs:
-        import capstone
-
         return capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
 
     # What counts as executed in every run

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from perfflow.execute import invoke
 from perfflow.execute.child import Spawner, StartError, ending
 from perfflow.execute.invoke import Failure
@@ -125,8 +127,6 @@ def _traced(ready: Ready, tracer: Path, roots: Mapping[Path, str], folder: Path)
 
 def compiled(spawner: Spawner, env: Mapping[str, str]) -> Path:
     """Return the tracer, which is compiled once on a machine. Raises OSError and UserError."""
-    from platformdirs import user_cache_path
-
     name = f"trace-{hashlib.sha256(DRIVER.read_bytes()).hexdigest()[:16]}-{os.uname().machine}"
     path = private_folder(user_cache_path("perfflow") / "tracer") / name
     if path.exists():

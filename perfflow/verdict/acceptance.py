@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import TIMES, Better
 from perfflow.model.result import GUARDED
 from perfflow.model.targets import matches

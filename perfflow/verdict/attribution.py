@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, TIMES
 from perfflow.model.readings import HOTSPOT, Side
 from perfflow.model.result import Attribution, Benchmark, CommitInfo

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from perfflow.model.lazy import dataclass
 from perfflow.stats.paired_test import Interval
 from perfflow.trees.bisection import Described
 from perfflow.verdict.bisection import Holds, Regression

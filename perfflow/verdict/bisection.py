@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.lazy import dataclass
 from perfflow.model.targets import is_chosen
 from perfflow.model.units import format_interval
 from perfflow.stats.paired_test import Interval

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.design import Design
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, Better
 from perfflow.model.readings import Side
 from perfflow.stats.designs import FEW

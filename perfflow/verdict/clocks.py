@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from perfflow.model.criteria import Thresholds
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import TIMES, in_words
 from perfflow.model.units import format_change, format_interval
 from perfflow.stats.paired_test import Interval, quantile

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import variance
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.design import SCHEDULES, Design
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, QUANTILES, Better, Metric, default_statistic, is_exact
 from perfflow.model.readings import CAPPED, MEAN, Reading, Side, is_rate
 from perfflow.model.serial_dependence import serial_factor

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perfflow.model.lazy import lazy_pattern
+import re
 
-_COUNTED = lazy_pattern(
+_COUNTED = re.compile(
     r"measured: (?:"
     r"(?P<first>[\d,]{1,15}) (?:calls?|hits?)\b"
     r"|(?:opened|run) (?:(?P<times>[\d,]{1,15}) times|(?P<once>once))"

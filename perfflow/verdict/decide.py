@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from perfflow.model.criteria import Thresholds
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import Better
 from perfflow.model.readings import Side
+from perfflow.model.result import Decision, Level
 from perfflow.model.units import format_interval, format_threshold
 from perfflow.stats.paired_test import Interval
 from perfflow.verdict.comparison import Comparison, Layouts
-
-if TYPE_CHECKING:
-    from perfflow.model.result import Decision, Level
 
 IDENTICAL_FLOOR = 0.005
 """Floor for identical executables and exact counts. A rebuild alone changes results by up to 2% through code layout."""

@@ -7,15 +7,16 @@ line. Then it is written as a JSON string.
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.units import Dimension, format_percent, format_quantity
 
 _NUMBER = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)"
-_VALUE = lazy_pattern(rf"[≤≥<>]?{_NUMBER}(?: ?[^\s\d,;:\"+.-][^\s,;:\"]*)?")
-_CHANGE = lazy_pattern(r"none|n/a|[+-]?\d+(?:\.\d+)?%")
+_VALUE = re.compile(rf"[≤≥<>]?{_NUMBER}(?: ?[^\s\d,;:\"+.-][^\s,;:\"]*)?")
+_CHANGE = re.compile(r"none|n/a|[+-]?\d+(?:\.\d+)?%")
 _START, _DELTA, _VERSUS = "perf: ", "; Δ vs baseline: ", " vs "
-_JSON_STRING = lazy_pattern(r'"(?:[^"\\]|\\.)*"')
+_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Attribution, Benchmark, HotspotResult, Recommendation, TargetResult, Verification
 from perfflow.model.result_kernels import KernelResult
 from perfflow.store.record import Record

@@ -25,10 +25,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from statistics import NormalDist
-
-from perfflow.model.lazy import dataclass
 
 SAMPLING = 2.0
 """Variance of samples relative to a Poisson count, at the lowest level."""

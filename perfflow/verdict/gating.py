@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from perfflow.model.criteria import Accepted, Criteria, Thresholds
 from perfflow.model.design import Design
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import MEMORY, METRICS, TIMES, Better
 from perfflow.model.readings import Side
 from perfflow.model.result import BESIDE_WHAT_DECIDES, GUARDED, HAS_TARGET, MEMORY_GREW, PARSED

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Literal
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import Metric, default_statistic, in_words
 from perfflow.model.readings import Side
 from perfflow.model.result import CONCERN, Benchmark, Grown, Growth

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.units import GROWTH_CLASSES
 from perfflow.stats.paired_test import Interval
 

@@ -20,14 +20,19 @@ from perfflow.model.result import (
 from perfflow.model.result_kernels import KernelResult, OnGpu
 from perfflow.model.result_nodes import NodeResult
 from perfflow.store.record import Record
+from perfflow.verdict.across_gpus import on_each_gpu, without_decisions
 from perfflow.verdict.findings import Findings
+from perfflow.verdict.growth import concerns, grown
+from perfflow.verdict.kernels import judged_kernels
+from perfflow.verdict.ledger import ledger
+from perfflow.verdict.recommendations import recommendations
+from perfflow.verdict.tool_advice import advice_of_tools
 
 
 def on_one_gpu(record: Record, rows: Sequence[Benchmark]) -> list[Benchmark]:
     """Return the rows, without decisions for rows whose sides ran on different GPUs."""
     if not rows:
         return []
-    from perfflow.verdict.across_gpus import without_decisions
 
     return list(without_decisions(record, rows))
 
@@ -45,7 +50,6 @@ def growth(record: Record, rows: Sequence[Benchmark], criteria: Criteria) -> tup
     """Return the growth of benchmarks with several sizes, and warnings for those that grow faster than before."""
     if not record.series:
         return [], []
-    from perfflow.verdict.growth import concerns, grown
 
     found = list(grown(record, rows, criteria))
     return found, list(concerns(found))
@@ -64,7 +68,6 @@ def kernels(record: Record, points: Sequence[RooflinePoint], peaks: Peaks) -> li
     """Return the GPU kernels that steps profiled."""
     if not any(step.kernels for _, step in record.ended_steps()):
         return []
-    from perfflow.verdict.kernels import judged_kernels
 
     return list(judged_kernels(record, points, peaks))
 
@@ -75,7 +78,6 @@ def across_gpus(
     """Return a line for each side of the kernels that ran on two GPUs."""
     if not found:
         return []
-    from perfflow.verdict.across_gpus import on_each_gpu
 
     return list(on_each_gpu(found, rows, points, peaks))
 
@@ -84,8 +86,6 @@ def advice(found: Findings) -> list[Recommendation]:
     """Return the advice of perfflow's rules, followed by the tools' own advice on kernels."""
     if not (found.rows or found.hotspots or found.kernels):
         return []
-    from perfflow.verdict.recommendations import recommendations
-    from perfflow.verdict.tool_advice import advice_of_tools
 
     return [*recommendations(found), *advice_of_tools(found.kernels)]
 
@@ -94,6 +94,5 @@ def optimizations(record: Record) -> list[Optimization]:
     """Return the candidates of the optimize stage."""
     if not record.ledger and not any(planned.role == "candidate" for planned in record.planned.values()):
         return []
-    from perfflow.verdict.ledger import ledger
 
     return list(ledger(record))

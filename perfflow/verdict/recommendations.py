@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from perfflow.model.criteria import read_share
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Benchmark, HotspotResult, Recommendation
 from perfflow.model.result_kernels import KernelResult
 from perfflow.verdict import rule_files

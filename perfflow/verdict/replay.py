@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.design import SCHEDULES, Design
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import Metric
 from perfflow.model.readings import Reading, Side
 from perfflow.stats.designs import FEW, blocks_of

@@ -6,8 +6,14 @@ from collections.abc import Iterator
 
 from perfflow.model.criteria import Route
 from perfflow.model.result_routes import RouteTaken
+from perfflow.verdict.brief import brief_of
+from perfflow.verdict.facts import facts_of
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import two_trees
+from perfflow.verdict.next_step import NextStep, next_step
+from perfflow.verdict.rule_files import read
+from perfflow.workflow.expression_text import ExpressionError
+from perfflow.workflow.route_checks import holds
 
 OWN = "routes: "
 """Prefix of the condition of a workflow's own rule, which has no name as built-in rules do."""
@@ -22,11 +28,6 @@ def routes_taken(found: Findings) -> Iterator[RouteTaken]:
     own = found.criteria.routes
     if not own and not two_trees(found.record):
         return
-    from perfflow.verdict.brief import brief_of
-    from perfflow.verdict.facts import facts_of
-    from perfflow.verdict.next_step import NextStep, next_step
-    from perfflow.workflow.expression_text import ExpressionError
-    from perfflow.workflow.route_checks import holds
 
     facts, notes = facts_of(found), []
     for name, route in (*((f"{OWN}{route.condition}", route) for route in own), *built_in()):
@@ -45,7 +46,5 @@ def routes_taken(found: Findings) -> Iterator[RouteTaken]:
 
 def built_in() -> Iterator[tuple[str, Route]]:
     """Yield the built-in rules in order, each with its name."""
-    from perfflow.verdict.rule_files import read
-
     for item in read("routes"):
         yield item["id"], Route(item["if"], item["to"], item["why"])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.readings import FEW_SAMPLES
 from perfflow.model.result import Benchmark, HotspotResult
 from perfflow.model.units import Dimension, format_change, format_quantity, format_together, significant
@@ -178,8 +178,8 @@ def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{text})" for text in texts), re.DOTALL)
 
 
-_BARE = lazy_pattern(r"\w+")
-_OF_PYTHON = lazy_pattern(r".*/(?:lib/python\d|site-packages/|dist-packages/|Python-\d)")
+_BARE = re.compile(r"\w+")
+_OF_PYTHON = re.compile(r".*/(?:lib/python\d|site-packages/|dist-packages/|Python-\d)")
 
 
 def _named(globs: tuple[str, ...], name: str, file: str) -> bool:

@@ -6,14 +6,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 FOLDER = Path(__file__).parent / "rules"
 
 
 @cache
 def read(name: str) -> list[dict[str, Any]]:
     """Return the list in ``rules/NAME.yaml``, whose only key is NAME."""
-    import yaml
-
     text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
     data: dict[str, list[dict[str, Any]]] = yaml.load(text, Loader=yaml.CSafeLoader)
     return data[name]

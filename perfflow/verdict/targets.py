@@ -6,7 +6,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.metrics import COMPARED_STATISTICS, QUANTILES, statistic_dimension
@@ -21,9 +20,7 @@ from perfflow.store.record import Record, Series
 from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict.comparison import VALUE_CONFIDENCE, Comparison, Summary, speedup, summarise, sure_change
 from perfflow.verdict.device import RanOn, known_peaks
-
-if TYPE_CHECKING:
-    from perfflow.verdict.growth import Sizes
+from perfflow.verdict.growth import Sizes, scaled
 
 NOT_TIMED = "not timed: base and head execute the same, so the gate cannot have changed it"
 
@@ -248,9 +245,6 @@ def _judge_change(target: Target, comparison: Comparison, requirement: Requireme
 
 def _judge_growth(target: Target, criteria: Criteria, record: Record, confidence: float) -> Iterator[TargetResult]:
     """Yield one result for each matching benchmark whose sizes are the cells of a matrix key."""
-    # Imported here because few targets are about growth.
-    from perfflow.verdict.growth import scaled
-
     found = scaled(record, target.metric.name)
     names = Names(found).matching(target.benchmark)
     if not names:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from perfflow.model.lazy import lazy_pattern
 from perfflow.tools.adapter import Adapter
 from perfflow.workflow import checks, shell_syntax
 from perfflow.workflow.document import Loc
@@ -17,7 +16,7 @@ from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Step
 from perfflow.workflow.roles import tool_of
 
-_PARAMETER = lazy_pattern(r"\s*params\.([A-Za-z_]\w*)\s*")
+_PARAMETER = re.compile(r"\s*params\.([A-Za-z_]\w*)\s*")
 
 
 def check(draft: Draft, params: Mapping[str, Any]) -> None:

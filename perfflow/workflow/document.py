@@ -6,13 +6,12 @@ Duplicate keys, merge keys and tags are errors. Each alias counts as all values 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from perfflow.model.errors import Place, Problem, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.workflow import yaml_hints
 from perfflow.workflow.written_numbers import real, whole
 

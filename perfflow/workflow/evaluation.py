@@ -13,13 +13,12 @@ from typing import Any
 from jinja2 import TemplateError, Undefined, nodes
 from jinja2.parser import Parser
 
-from perfflow.model.lazy import lazy_pattern
 from perfflow.model.similar import nearest
 from perfflow.workflow import sandbox, variables
 from perfflow.workflow.expression_text import LONGEST_EXPRESSION, OPEN, QUOTED, ExpressionError, Raw, as_text
 from perfflow.workflow.node_values import Evaluation
 
-_DASHED_STEP = lazy_pattern(
+_DASHED_STEP = re.compile(
     r"\bsteps\.(?P<id>[A-Za-z0-9_][\w.-]*?(?:\[[^\]'\"]*\])?)\.outputs\b(?:\.(?P<key>[A-Za-z_][\w-]*))?"
 )
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from perfflow.model.lazy import lazy_pattern
 from perfflow.model.similar import did_you_mean
 from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
@@ -17,7 +16,7 @@ from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Stage, Step, as_data
 from perfflow.workflow.roles import role_of
 
-_BRACES = lazy_pattern(r"(?<![${])\{\{-?\s*(?:params|matrix|steps|ops)\b")
+_BRACES = re.compile(r"(?<![${])\{\{-?\s*(?:params|matrix|steps|ops)\b")
 _STAGE_KEYS = ("env", "working-directory", "shell", "timeout")
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from perfflow.model.lazy import dataclass, lazy_pattern
-from perfflow.workflow import shell_syntax
+from perfflow.workflow import evaluation, shell_syntax
 from perfflow.workflow.expression_text import CLOSE, OPEN, ExpressionError, Raw, as_text
 from perfflow.workflow.shell_text import ShellText, UnquotableError
 
@@ -35,27 +35,19 @@ class Expression:
 
     def names(self) -> Iterator[tuple[str, ...]]:
         """Yield each dotted name that the expression uses, such as ``("params", "crate")``. Raises ExpressionError."""
-        from perfflow.workflow import evaluation
-
         return evaluation.names(self.source, str(self))
 
     def value(self, context: Mapping[str, Any]) -> Any:
         """Return the value of the expression, with its type. Raises ExpressionError."""
-        from perfflow.workflow import evaluation
-
         return evaluation.value(self.source, str(self), context)
 
     def require_sound(self) -> None:
         """Raise ExpressionError if the expression does not parse, or uses an unknown filter or test."""
-        from perfflow.workflow import evaluation
-
         evaluation.parse(self.source, str(self))
 
     @property
     def opts_out(self) -> bool:
         """Whether the value is inserted into shell text without quoting. Raises ExpressionError."""
-        from perfflow.workflow import evaluation
-
         return evaluation.ends_in_raw(self.source, str(self))
 
     def __str__(self) -> str:
@@ -89,7 +81,7 @@ def pieces(text: str) -> Iterator[str | Expression]:
         yield text[position:]
 
 
-_SIGN = lazy_pattern(r"""["'{}]""")
+_SIGN = re.compile(r"""["'{}]""")
 _CLOSED = {sign: re.compile(rf"""{sign}(?:\\.|[^{sign}\\])*+{sign}""", re.DOTALL) for sign in "\"'"}
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from perfflow.model.errors import Place, Problem, Severity, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.similar import nearest
 from perfflow.workflow.document import MAX_DEPTH, Document, Loc
 from perfflow.workflow.model import DOING, STAGES

@@ -11,6 +11,10 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
+import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
 from perfflow.model.errors import UserError
 from perfflow.workflow.yaml_text import read_text
 
@@ -46,8 +50,6 @@ def formatted(text: str, name: str) -> str:
 
 
 def _yaml() -> Any:
-    from ruamel.yaml import YAML
-
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = _UNBROKEN
@@ -56,8 +58,6 @@ def _yaml() -> Any:
 
 
 def _loaded(text: str, name: str) -> Any:
-    from ruamel.yaml.error import YAMLError
-
     try:
         return _yaml().load(text)
     except (YAMLError, ValueError) as error:
@@ -96,8 +96,6 @@ def _outermost_in_brackets(node: Any) -> Iterator[Any]:
 
 def _comments(text: str) -> Iterator[str]:
     """Yield the comments between the tokens of a text, without trailing spaces."""
-    import yaml
-
     end = 0
     for token in yaml.scan(text, Loader=yaml.SafeLoader):
         for comment in re.findall(r"#.*", text[end : token.start_mark.index]):

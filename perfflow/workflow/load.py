@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from perfflow.model.errors import Problem, Severity
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Document, Loc
 from perfflow.workflow.extends import Resolve, read_with_parents
@@ -19,7 +19,7 @@ from perfflow.workflow.readable import Readable
 from perfflow.workflow.roles import role_of_stage
 from perfflow.workflow.shape import MAX_PROBLEMS, read_shape
 
-_STAGE_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+_STAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 MOST_STEPS = 5000
 """Most steps of a workflow; the largest known one has 40."""
 REPEATED = "#"

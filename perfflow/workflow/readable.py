@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.tools import regular_files
 
 LARGEST = 2**20

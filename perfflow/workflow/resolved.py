@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from perfflow.model.lazy import lazy_pattern
 from perfflow.workflow.document import Document, Loc
 
-_PLAIN = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 """Words that are not strings in YAML 1.2, or in YAML 1.1, which other programs use."""
 DisplayName = Callable[[str], str]

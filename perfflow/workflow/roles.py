@@ -9,7 +9,7 @@ from perfflow.model import similar
 from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.readings import Reading
 from perfflow.model.units import Dimension, unit_of
-from perfflow.tools import registry
+from perfflow.tools import parsed_output, registry
 from perfflow.tools.adapter import Adapter, Role
 from perfflow.workflow.model import COMMAND, Parse, Stage, Step, Workflow
 
@@ -122,9 +122,6 @@ def metrics_of_parse(parse: Parse) -> dict[str, Metric]:
 
 def figures_in(text: str, parse: Parse, seconds: float | None = None) -> tuple[Reading, ...]:
     """Read the figures of ``parse`` from a text; a pattern may take at most ``seconds``. Raises ToolOutputError."""
-    # Imported at use: few workflows read figures from a text.
-    from perfflow.tools import parsed_output
-
     if parse.json_:
         return parsed_output.from_json(text, parse.json_, parse.units, parse.samples)
     if parse.jsonl:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Self, SupportsIndex
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
 
 

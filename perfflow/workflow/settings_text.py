@@ -10,17 +10,18 @@ import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
+from ruamel.yaml import YAML
+
 from perfflow.model.errors import Place, Problem, UserError
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.workflow.document import Loc
 from perfflow.workflow.roles import CANDIDATES_STAGE
 from perfflow.workflow.yaml_scalar import scalar
 from perfflow.workflow.yaml_text import read_text
 
-_ALIAS = lazy_pattern(r"\s*:\s+(\*[^\s,\[\]{}]+)")
+_ALIAS = re.compile(r"\s*:\s+(\*[^\s,\[\]{}]+)")
 UNTOUCHED = ("setup", CANDIDATES_STAGE)
 """Stages whose steps never ran with the settings: setup runs once, in the user's tree."""
 _MARK = "\ufeff"
@@ -72,8 +73,6 @@ class _Draft:
     _edits: list[tuple[int, int, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        from ruamel.yaml import YAML
-
         self._data = read_text(self.text, self.name).data()
         self._wanted = copy.deepcopy(self._data)
         self._root = YAML().compose(self.text)

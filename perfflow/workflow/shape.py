@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, TypeVar, get_args
 
@@ -17,7 +18,6 @@ from pydantic_core import ErrorDetails
 from perfflow.model import similar
 from perfflow.model.criteria import THRESHOLD_KEYS
 from perfflow.model.errors import Problem
-from perfflow.model.lazy import dataclass
 from perfflow.tools import registry
 from perfflow.workflow import yaml_hints
 from perfflow.workflow.document import Document, Loc

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass, lazy_pattern
-
-_ASSIGNMENT = lazy_pattern(r"\s*([A-Za-z_]\w*)\+?=", re.ASCII)
-_OPERATOR = lazy_pattern(
+_ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\+?=", re.ASCII)
+_OPERATOR = re.compile(
     # A placeholder stands for a value that is not known yet; it is not a redirection.
     r"(?P<placeholder><(?:params|steps)\.[^<>\s]+>)"
     r"|(?P<operator>&>>?|\|\||&&|\|&?|;;?|<<<|<<-?|>>|[<>]&|[<>]\(|<>|>\||<|>|&|`"

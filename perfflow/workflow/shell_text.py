@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum, auto
-
-from perfflow.model.lazy import dataclass, lazy_pattern
 
 _ADVICE = 'put it into `env: {VALUE: "${{ ... }}"}` and write "$VALUE"'
 
@@ -37,9 +35,9 @@ class _In(Enum):
 
 _CLOSERS = {_In.SINGLE: "'", _In.ANSI: "'", _In.DOUBLE: '"', _In.BACKQUOTES: "`", _In.BRACES: "}"}
 _REFUSED = {_In.ANSI: "$'...'", _In.BACKQUOTES: "backquotes", _In.BRACES: "${...}"}
-_HERE_START = lazy_pattern(r"<<(?P<dash>-?)[ \t]*(?P<word>(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|<>()'\"\\])+)")
-_SHIFT = lazy_pattern(r"<<=?\s*[\d($]")
-_NUMBER = lazy_pattern(r"-?\d+")
+_HERE_START = re.compile(r"<<(?P<dash>-?)[ \t]*(?P<word>(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|<>()'\"\\])+)")
+_SHIFT = re.compile(r"<<=?\s*[\d($]")
+_NUMBER = re.compile(r"-?\d+")
 _DEEPEST = 100
 """Most nested quotes, substitutions and here-documents that are tracked."""
 _SEPARATORS = " \t\n;&|()<>"

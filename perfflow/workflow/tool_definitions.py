@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfflow.model.errors import Place, Problem, UserError
 from perfflow.workflow.checks import each_step
+from perfflow.workflow.declared_tool import DeclaredTool
 from perfflow.workflow.load import Draft
 from perfflow.workflow.readable import Readable
-
-if TYPE_CHECKING:
-    from perfflow.workflow.declared_tool import DeclaredTool
+from perfflow.workflow.tool_file_checks import read_tool
 
 SUFFIXES = (".yaml", ".yml")
 FindTool = Callable[[str, str], Path]
@@ -64,7 +62,4 @@ def load(path: Path, readable: Readable | None = None) -> tuple[DeclaredTool | N
 
     readable: folders that may be read; by default the folder of the file, so that a link out of it is refused.
     """
-    # Imported at use: few workflows have tool files.
-    from perfflow.workflow.tool_file_checks import read_tool
-
     return read_tool(path, readable or Readable.of(path.parent))

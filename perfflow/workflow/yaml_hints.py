@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 from yaml.nodes import MappingNode, Node
 
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.similar import did_you_mean, is_habit, key_meant, nearest
 
 
@@ -23,37 +24,37 @@ class Hint:
 
 _TRAPS = (
     (
-        lazy_pattern(r":\s+(?P<value>>\s*=?\s*[\d.][^\n,}]*?)\s*(?:[,}#].*)?$"),
+        re.compile(r":\s+(?P<value>>\s*=?\s*[\d.][^\n,}]*?)\s*(?:[,}#].*)?$"),
         "`>` starts a block scalar in YAML",
         'quote it, such as "{value}", or write {bound}',
     ),
     (
-        lazy_pattern(r"[{\[][^#'\"]*(?P<value>\$\{\{)"),
+        re.compile(r"[{\[][^#'\"]*(?P<value>\$\{\{)"),
         "`{{` inside {{ }} or [ ] starts a mapping",
         'quote the expression: "${{{{ ... }}}}", or write one key per line',
     ),
     (
-        lazy_pattern(r"[:,\[]\s*(?P<value>>=?\s*[\d.][^,}\]]*)"),
+        re.compile(r"[:,\[]\s*(?P<value>>=?\s*[\d.][^,}\]]*)"),
         "an unquoted string cannot start with `>` here",
         'quote it, such as "{value}", or write {bound}',
     ),
     (
-        lazy_pattern(r"(?:^\s*|[\[{,:-]\s*)(?P<value>\*[^\s,:}\]]*)(?=\s|:|,|\]|\}|$)"),
+        re.compile(r"(?:^\s*|[\[{,:-]\s*)(?P<value>\*[^\s,:}\]]*)(?=\s|:|,|\]|\}|$)"),
         "an unquoted string that starts with `*` is an alias in YAML",
         'quote the glob: "{value}"',
     ),
     (
-        lazy_pattern(r":\s+(?P<value>\{\{)"),
+        re.compile(r":\s+(?P<value>\{\{)"),
         "`{{{{` starts a mapping in YAML",
         "write expressions as ${{{{ ... }}}}",
     ),
     (
-        lazy_pattern(r"[:,\[-]\s+(?P<value>[@`%])"),
+        re.compile(r"[:,\[-]\s+(?P<value>[@`%])"),
         "an unquoted string cannot start with `{value}`",
         "quote the string",
     ),
     (
-        lazy_pattern(r"^\s*(?:-\s+)?[\w-]+:\s+[^'\"|>{\[&*!\s#][^#]*?(?P<value>:)(?:\s|$)"),
+        re.compile(r"^\s*(?:-\s+)?[\w-]+:\s+[^'\"|>{\[&*!\s#][^#]*?(?P<value>:)(?:\s|$)"),
         "an unquoted string cannot contain `: `",
         "quote the string, or use a block scalar: `run: |`",
     ),
@@ -83,8 +84,8 @@ def for_syntax_error(lines: list[str], line: int) -> Hint | None:
     return None
 
 
-_KEY = lazy_pattern(r"(?P<indent> *)(?P<key>[\w-]+):(?=\s|$)")
-_KEY_AND_TEXT = lazy_pattern(r"(?P<indent> *(?:- +)*)(?P<key>[\w-]+):[ \t]+(?![|>&*!#\[{'\"])\S")
+_KEY = re.compile(r"(?P<indent> *)(?P<key>[\w-]+):(?=\s|$)")
+_KEY_AND_TEXT = re.compile(r"(?P<indent> *(?:- +)*)(?P<key>[\w-]+):[ \t]+(?![|>&*!#\[{'\"])\S")
 
 
 def _indented_deeper(lines: list[str], line: int) -> Hint | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import lazy_pattern
 from perfflow.workflow.written_numbers import WrittenFloat, WrittenInt
 from perfflow.workflow.yaml_text import read_text
 
-_PLAIN = lazy_pattern(r"[\w./+=-][\w ./+=%-]*(?<! )")
+_PLAIN = re.compile(r"[\w./+=-][\w ./+=%-]*(?<! )")
 
 
 def scalar(value: Any, old: str = "") -> str:

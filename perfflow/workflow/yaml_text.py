@@ -15,7 +15,6 @@ import yaml
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from perfflow.model.errors import Place, Problem, UserError
-from perfflow.model.lazy import lazy_pattern
 from perfflow.tools.regular_files import NotRegularError, TooLargeError
 from perfflow.workflow import yaml_hints
 from perfflow.workflow.document import MAX_DEPTH, MAX_NODES, Document
@@ -23,9 +22,9 @@ from perfflow.workflow.readable import Readable
 
 TOO_DEEP = f"the file has more than {MAX_DEPTH} levels of nesting"
 TOO_MANY, TOO_MANY_HINT = f"the file has more than {MAX_NODES:,} values", "check that this is a workflow file"
-_BREAK = lazy_pattern("\r\n|[\n\r\x85\u2028\u2029]")
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 """Line ends as libyaml counts them, so that line numbers agree."""
-_FORBIDDEN = lazy_pattern("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 """Characters that YAML does not allow."""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from perfflow.cli.mcp_server.answers import (
     FailedStep,
     Hotspot,
@@ -136,6 +138,4 @@ def _lines(path: Path, line: int, context: int) -> tuple[int, list[str]]:
 
 
 def _comparisons() -> Path:
-    from platformdirs import user_cache_path
-
     return user_cache_path("perfflow") / _COMPARISONS

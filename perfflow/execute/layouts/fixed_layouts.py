@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from perfflow.execute.layouts.recorded_link import RecordedLink
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
-from perfflow.model.lazy import lazy_pattern
 
-_PROFILES = lazy_pattern(
+_PROFILES = re.compile(
     r"-f(profile-use|branch-probabilities|auto-profile|profile-instr-use|profile-sample-use)(=|$)|\.profdata\b"
 )
-_ORDERS = lazy_pattern(
-    r"-{1,2}(section-ordering-file|symbol-ordering-file|call-graph-ordering-file|shuffle-sections)\b"
-)
-_SCRIPTS = lazy_pattern(r"(-T(?!text|data|bss|rodata|ldata).*|-{1,2}(script|default-script|dT)(=.*)?)$")
+_ORDERS = re.compile(r"-{1,2}(section-ordering-file|symbol-ordering-file|call-graph-ordering-file|shuffle-sections)\b")
+_SCRIPTS = re.compile(r"(-T(?!text|data|bss|rodata|ldata).*|-{1,2}(script|default-script|dT)(=.*)?)$")
 _BARE = "-nostdlib"
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from perfflow.execute.layouts import driver_arguments
 from perfflow.execute.layouts.recorded_link import RecordedLink
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
-from perfflow.model.lazy import dataclass
 
 _LONGEST = 100_000
 """Longer arguments (in characters) are passed in a response file, because the kernel limits their length."""

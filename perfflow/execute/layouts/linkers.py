@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
 from perfflow.execute.layouts.link_command import LinkCommand, LinkFailedError
-from perfflow.model.lazy import dataclass
 
 _MOLD_FOLDERS = ("/usr/libexec/mold", "/usr/lib/mold", "/usr/local/libexec/mold")
 

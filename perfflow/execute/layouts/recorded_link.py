@@ -6,12 +6,12 @@ import json
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from perfflow.execute.layouts import driver_arguments
 from perfflow.execute.layouts.file_digest import digest
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
-from perfflow.model.lazy import dataclass
 
 _HOW_TO_RECORD = (
     "build it in a workflow step, with a compiler that is found on PATH by its name (gcc, clang, cc ...), in an empty"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import filecmp
 import os
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
-from perfflow.model.lazy import lazy_pattern
+from platformdirs import user_cache_path
 
-_DRIVER = lazy_pattern(r"([\w.]+-)*(cc|gcc|g\+\+|c\+\+|clang|clang\+\+)(-\d+(\.\d+)*)?")
+_DRIVER = re.compile(r"([\w.]+-)*(cc|gcc|g\+\+|c\+\+|clang|clang\+\+)(-\d+(\.\d+)*)?")
 _RECORDER = "perfflow-recorder"
 """Name of the script in the folder of recorders. The script recognizes such folders by this name."""
 
@@ -62,8 +63,6 @@ def _is_twin(path: Path, name: str, executable: Path) -> bool:
 
 def _recorders(search: str) -> Path:
     """Return the folder of recorders, with a link for each compiler driver on the search path."""
-    from platformdirs import user_cache_path
-
     folder = user_cache_path("perfflow").absolute() / "compilers"
     folder.mkdir(parents=True, exist_ok=True)
     _install(Path(__file__).with_name("recorder.sh").read_bytes(), folder / _RECORDER)

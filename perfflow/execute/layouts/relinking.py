@@ -7,6 +7,7 @@ import mmap
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,7 +17,6 @@ from perfflow.execute.layouts.link_command import LinkCommand, LinkFailedError, 
 from perfflow.execute.layouts.linkers import Linker, candidates
 from perfflow.execute.layouts.recorded_link import Input, find
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
-from perfflow.model.lazy import dataclass
 
 _MACHINE = ("-m32", "-m64", "-mx32", "-mabi=", "--target=", "-march=", "--sysroot=")
 _BITCODE = b"BC\xc0\xde"

@@ -7,8 +7,10 @@ history cannot fail a gate.
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +18,6 @@ from perfflow.jobs.history.collect import opened as opened_history
 from perfflow.jobs.history.trends import Trend, moment
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.metrics import is_exact
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
@@ -34,7 +35,7 @@ from perfflow.verdict.comparison import Comparison, Summary
 from perfflow.verdict.gating import deciding_metrics
 
 Tell = Callable[[str], None]
-_SPEC = lazy_pattern(r"best-([1-9][0-9]{0,3})d")
+_SPEC = re.compile(r"best-([1-9][0-9]{0,3})d")
 _NOISES = 2
 """A benchmark's loss counts only beyond this multiple of its noise. Otherwise the noisiest would always choose."""
 _DEVIATION = 1.4826 / math.sqrt(1.5)

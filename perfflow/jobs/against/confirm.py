@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from perfflow.jobs.against.best_revision import may_measure
 from perfflow.jobs.history.suspicion_report import Suspicion
 from perfflow.jobs.run.run import FinishedRun, RunRequest
 from perfflow.machine.facts import facts
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.model.units import format_interval
 from perfflow.session.open_workflow import Opened

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfflow.jobs.compare.compare_stored import CompareOptions, ComparisonNames, compare_stored, require_comparable
 from perfflow.jobs.run.run import FinishedRun
 from perfflow.machine.facts import facts
-from perfflow.model.lazy import dataclass
 from perfflow.model.targets import is_chosen
 from perfflow.model.version import VERSION
 from perfflow.session.open_workflow import Opened

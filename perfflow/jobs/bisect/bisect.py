@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfflow.execute.context import TreeContext
@@ -13,9 +13,10 @@ from perfflow.jobs.bisect.build_and_measure import Limits, NotMeasuredError, Slo
 from perfflow.jobs.bisect.endpoints import BisectRequest, Endpoints, Steps, endpoints, steps_of
 from perfflow.jobs.bisect.search import Search
 from perfflow.jobs.bisect.trials import Trials
-from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import to_json
 from perfflow.model.secrets import masked
+from perfflow.report import bisect_page, markdown
+from perfflow.report.html import document
 from perfflow.session.clock import now
 from perfflow.session.compared_trees import require_complete
 from perfflow.session.first_event import opening_event
@@ -97,9 +98,6 @@ def bisect(
 
 def write_pages(found: Bisected, folder: Path) -> None:
     """Write the report as Markdown and as an HTML page."""
-    from perfflow.report import bisect_page, markdown
-    from perfflow.report.html import document
-
     run_folder.write_text(folder / run_folder.REPORT, markdown.document_text(bisect_page.document(found)))
     run_folder.write_text(folder / run_folder.PAGE, document.render_bisection(found))
 

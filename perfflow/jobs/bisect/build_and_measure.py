@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from perfflow.execute.context import Settings, TreeContext
 from perfflow.execute.deadline import Deadline
 from perfflow.execute.invoke import Failure
 from perfflow.execute.schedule import StepRun
 from perfflow.model.criteria import Criteria
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.targets import is_chosen
 from perfflow.plan.plan import Planned

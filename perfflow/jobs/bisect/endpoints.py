@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS
 from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Plan, Planned

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from perfflow.model.lazy import dataclass
 from perfflow.trees.bisection import Candidate
 from perfflow.verdict.bisection import Holds
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfflow.jobs.bisect.build_and_measure import Limits, NotMeasuredError, SlotsInTurn
 from perfflow.model.criteria import Criteria
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.secrets import Secrets, masked
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record

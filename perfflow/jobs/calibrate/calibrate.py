@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from perfflow.jobs.calibrate.alone import disturbed
 from perfflow.jobs.calibrate.page import write_page
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Reading, Side
 from perfflow.model.version import VERSION
 from perfflow.plan.plan import Plan, Planned

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
+from perfflow.report.html import document
 from perfflow.store import run_calibration, run_folder
 from perfflow.store.run_calibration import Entry
 
@@ -25,7 +26,6 @@ def write_page(root: Path, identity: str) -> Path | None:
     entries = run_calibration.load(root, identity)
     if not entries:
         return None
-    from perfflow.report.html import document
 
     page = run_calibration.page(root)
     try:

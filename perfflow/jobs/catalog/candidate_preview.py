@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from perfflow.execute.context import TreeContext, variables_of
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import lazy_pattern
 from perfflow.plan.optimize_stage import ATTEMPTS
 from perfflow.plan.plan import Planned
 from perfflow.workflow.expression_text import ExpressionError, as_text
@@ -16,7 +16,7 @@ from perfflow.workflow.expressions import render
 from perfflow.workflow.load import Draft
 from perfflow.workflow.readable import Readable
 
-_HUNK = lazy_pattern(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 
 
 def changes(context: TreeContext, planned: Planned, draft: Draft) -> Iterator[str]:

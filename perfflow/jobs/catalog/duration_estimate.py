@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from perfflow.execute.prepare import PreparationError, rendered
 from perfflow.machine.facts import facts
@@ -15,13 +14,12 @@ from perfflow.report.expected import gate_plan as plan_lines
 from perfflow.sampling.stop_rule import BUDGET
 from perfflow.session.open_workflow import Opened
 from perfflow.store.history import durations
+from perfflow.store.history.database import History
 from perfflow.store.history.durations import RunKind, StepDuration
 from perfflow.store.history.places import open_for_reading
+from perfflow.store.history.spread import spreads
 from perfflow.tools.adapter import Role
 from perfflow.workflow.roles import names_its_own_benchmarks
-
-if TYPE_CHECKING:
-    from perfflow.store.history.database import History
 
 
 def expected(
@@ -60,8 +58,6 @@ def _names(item: Planned, seen: Mapping[str, StepDuration]) -> tuple[str, ...]:
 
 def _noise(opened: Opened, kind: RunKind, names: Mapping[str, tuple[str, ...]], history: History) -> dict[str, Noise]:
     """Return the noise of each measuring step's samples in the history."""
-    from perfflow.store.history.spread import spreads
-
     every = {name for each in names.values() for name in each}
     known = spreads(history, kind.workflow, kind.params, kind.machine, every)
     found: dict[str, Noise] = {}

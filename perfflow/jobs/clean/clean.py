@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from perfflow.model.lazy import dataclass
+from platformdirs import user_cache_path
+
 from perfflow.store import run_cleaning as run_folders
 from perfflow.store import run_folder
 from perfflow.store.run_cleaning import OldFolder
@@ -51,8 +53,6 @@ class Removed:
 
 def clean(root: Path, request: CleanRequest) -> Iterator[Removed]:
     """Remove old folders one by one. Folders in use, baselines and calibrations are kept."""
-    from platformdirs import user_cache_path
-
     run_folder.require_own(root)
     before = time.time() - request.days * DAY
     if "runs" in request.kinds:
@@ -66,8 +66,6 @@ def clean(root: Path, request: CleanRequest) -> Iterator[Removed]:
 
 def prune(request: PruneRequest) -> Iterator[Removed]:
     """Remove trees with their builds, one by one, of all projects: the cache is one. Trees in use are kept."""
-    from platformdirs import user_cache_path
-
     cache = user_cache_path("perfflow")
     before = time.time() - request.days * DAY
     left: list[tuple[Tree, int]] = []

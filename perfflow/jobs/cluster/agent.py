@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from platformdirs import user_cache_path
+
 from perfflow.execute.gpus import VISIBLE
 from perfflow.execute.programs import LABELS, given_labels
 from perfflow.jobs.cluster.job_folder import BEAT, LOG, TAKEN, Ended, JobFolder, Work, Worker
@@ -113,8 +115,6 @@ def environment_of(work: Work) -> dict[str, str]:
 
 def _lend_library(cache: Path) -> None:
     """Link the user's fetched workflows of other repositories into the cache, since a node may have no network."""
-    from platformdirs import user_cache_path
-
     own, lent = user_cache_path("perfflow") / "library", cache / "perfflow" / "library"
     lent.parent.mkdir(parents=True, exist_ok=True)
     if own.is_dir() and not lent.exists():

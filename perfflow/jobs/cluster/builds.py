@@ -15,12 +15,11 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfflow.jobs.cluster.job_folder import BEAT, Work
 from perfflow.machine.facts import facts
-from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import Side
 from perfflow.store import run_folder

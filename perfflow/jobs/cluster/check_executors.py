@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from perfflow.execute.this_machine import labels
 from perfflow.jobs.cluster.executor import EngineError, Node, Queue
 from perfflow.jobs.cluster.site import LOCAL, sites
 from perfflow.jobs.cluster.slurm import Slurm
-from perfflow.model.lazy import dataclass
 
 
 @dataclass(frozen=True)

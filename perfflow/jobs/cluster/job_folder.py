@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.plan.groups import Benchmarks
 from perfflow.store.run_folder import write_text

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from perfflow.jobs.cluster.executor import Phase, Status
 from perfflow.jobs.cluster.job_folder import BEAT, Ended
-from perfflow.model.lazy import dataclass
 
 
 class Outcome(StrEnum):

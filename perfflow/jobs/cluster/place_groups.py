@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from perfflow.jobs.cluster.executor import EngineError, Executor, Phase, Status,
 from perfflow.jobs.cluster.job_folder import BUILD, RUN, WORK, JobFolder, Work
 from perfflow.jobs.cluster.outcome import Limits, Observation, Outcome, outcome_of
 from perfflow.machine.private_folder import private_folder
-from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.plan.groups import Group
 from perfflow.store import run_folder
@@ -60,7 +59,7 @@ class Attempt:
     began: float = field(default_factory=time.monotonic)
     beat: float | None = None
     beaten: float = 0.0
-    status: Status = Status(Phase.UNKNOWN)
+    status: Status = field(default_factory=lambda: Status(Phase.UNKNOWN))
     over: float | None = None
     stopped: float | None = None
     told: str = ""

@@ -6,6 +6,7 @@ import functools
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from perfflow.jobs.cluster import place_groups
@@ -16,7 +17,6 @@ from perfflow.jobs.cluster.placed_run import Placement, home_of, source_of, tidy
 from perfflow.jobs.cluster.site import Site
 from perfflow.jobs.cluster.slurm import why_unsuitable
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.version import VERSION
 from perfflow.plan.groups import ConflictError, Group, place_of_all
 from perfflow.session.first_event import digest

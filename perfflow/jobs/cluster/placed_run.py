@@ -6,9 +6,8 @@ import functools
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
@@ -22,7 +21,6 @@ from perfflow.jobs.cluster.slurm import Slurm, why_unsuitable
 from perfflow.machine.facts import facts
 from perfflow.machine.private_folder import private_folder
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json
 from perfflow.model.targets import is_chosen
 from perfflow.model.version import VERSION
@@ -39,10 +37,8 @@ from perfflow.store.run_facts import StepRecord
 from perfflow.store.run_folder import RunFolder
 from perfflow.tools.adapter import Role
 from perfflow.trees.bundles import BASE, HEAD, commit_of, read_kept, write_source
+from perfflow.trees.repository import Repository, State
 from perfflow.workflow.expression_text import ExpressionError
-
-if TYPE_CHECKING:
-    from perfflow.trees.repository import Repository, State
 
 _NOT_MEASURING = (Role.WORK, Role.MACHINE)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
+from platformdirs import user_config_path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from perfflow.model.errors import UserError
@@ -57,7 +58,6 @@ def file() -> Path | None:
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named)
-    from platformdirs import user_config_path
 
     path = user_config_path("perfflow") / FILE
     return path if path.is_file() else None

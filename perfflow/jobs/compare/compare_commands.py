@@ -6,15 +6,16 @@ import json
 import secrets
 import shlex
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from platformdirs import user_cache_path
 
 from perfflow.execute.invoke import LEFT_RUNNING
 from perfflow.execute.prepare import DISCARD
 from perfflow.jobs.run.run import RunRequest
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.units import duration
 from perfflow.session.open_workflow import Opened, open_workflow
 
@@ -110,6 +111,4 @@ def _literal(text: str) -> str:
 
 def new_folder() -> Path:
     """Return a new folder in the user's cache, for a run that belongs to no project."""
-    from platformdirs import user_cache_path
-
     return user_cache_path("perfflow") / "compare" / secrets.token_hex(8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -13,7 +13,6 @@ from perfflow.jobs.run.run import FinishedRun
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.design import Design
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
 from perfflow.model.tree_facts import STORED

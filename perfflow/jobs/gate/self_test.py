@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import TIMES
 from perfflow.model.result import Benchmark, Result
 from perfflow.verdict.attribution import RATES

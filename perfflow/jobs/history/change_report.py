@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import NormalDist
@@ -15,7 +15,6 @@ from perfflow.jobs.history.collect import shown
 from perfflow.jobs.history.hotspots import HotspotShift, hotspot_shifts
 from perfflow.jobs.history.trends import HistoryFilter, Trend, commit_order, trends
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.report.history_tables import weight_of
 from perfflow.stats import change_points
 from perfflow.store.history.database import Measured

@@ -7,13 +7,14 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
+from perfflow.model.result import Result
 from perfflow.model.tree_facts import STORED, tree_of
+from perfflow.store import result_file
 from perfflow.store.history.connections import (
     AwayError,
     Connection,
@@ -27,9 +28,6 @@ from perfflow.store.history.summary import RunSummary, from_line, summaries_of, 
 from perfflow.store.run_folder import HOME, RESULT, home
 from perfflow.store.run_lock import only_writer
 from perfflow.store.write_failure import is_read_only
-
-if TYPE_CHECKING:
-    from perfflow.model.result import Result
 
 UNSENT = "history-unsent.jsonl"
 ELSEWHERE = "history-elsewhere.jsonl"
@@ -142,8 +140,6 @@ def _free_name(path: Path) -> Path:
 
 def _stored_runs(root: Path, tell: Tell) -> Iterator[RunSummary]:
     """Yield the summaries of the project's readable runs."""
-    from perfflow.store import result_file
-
     own = (path for path in sorted((root / HOME / "runs").glob(f"*/{RESULT}")) if not path.parent.is_symlink())
     elsewhere = [folder / RESULT for folder in _elsewhere(root)]
     there = [path for path in elsewhere if path.is_file()]

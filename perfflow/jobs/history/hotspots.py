@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
+from perfflow.model.result import Result
 from perfflow.report.sanitize import visible
+from perfflow.store import result_file
 from perfflow.store.history.database import Measured
 from perfflow.store.run_folder import HOME, RESULT
-
-if TYPE_CHECKING:
-    from perfflow.model.result import Result
 
 _LOOKED_AT = 5
 """The most runs on each side of a change that are searched for a profile."""
@@ -89,7 +87,6 @@ def _result(root: Path, run: str) -> Result | None:
     # A run of another machine or tool has no folder here.
     if not path.is_file():
         return None
-    from perfflow.store import result_file
 
     try:
         return result_file.read(path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any, TypeVar
 
 FEWEST = 40
@@ -20,8 +22,6 @@ def in_parallel(work: Callable[[_Item], _Made], items: Sequence[_Item]) -> list[
     processes = min(free, len(items) // FEWEST)
     if processes < 2:
         return list(map(work, items))
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
 
     # A forked process has all modules and items already, and only receives indices. Forking is safe because commands
     # that read a history have no other threads.

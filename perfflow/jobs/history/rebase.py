@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.stats.paired_test import mean_interval, quantile
 from perfflow.store.history.database import Measured, Series
 from perfflow.store.history.suggestions import listed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,14 +16,13 @@ from perfflow.jobs.history.overview import change_row, followed_trends
 from perfflow.jobs.history.parallel import in_parallel
 from perfflow.jobs.history.trends import HistoryFilter, Trend, parameters_of
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import lazy_pattern
 from perfflow.report.history_tables import Followed
 from perfflow.report.html.history_site import FOLDER, INDEX, MOST_DRAWN, path_of, render_benchmark, render_index
 from perfflow.store.run_folder import write_text
 from perfflow.store.write_failure import exit_of, remedy
 
 Tell = Callable[[str], None]
-_PAGE = lazy_pattern(rf"{FOLDER}/[A-Za-z0-9-]+\.html")
+_PAGE = re.compile(rf"{FOLDER}/[A-Za-z0-9-]+\.html")
 MARK = ".perfflow-history"
 """A file that lists the pages that perfflow wrote into a folder: only these are overwritten or removed."""
 

@@ -9,7 +9,7 @@ import math
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -18,7 +18,6 @@ from perfflow.jobs.history.change_report import logs_of
 from perfflow.jobs.history.collect import opened, shown
 from perfflow.jobs.history.trends import HistoryFilter, Trend, commit_order, trends
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.report.history_tables import SuspicionRow
 from perfflow.stats import change_points, newest_points
 from perfflow.stats.newest_points import SAME, SuspicionStatus

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
 from perfflow.jobs.history.rebase import Rebased, key_of, machine_named, overlap, rebased, too_few
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.stats.paired_test import quantile
 from perfflow.store.history.database import History, Measured, Series
 from perfflow.trees import repository as repositories
@@ -23,9 +23,9 @@ NEWEST = 200
 FLAKY, LEAST = 0.05, 8
 """A benchmark is flaky if its noise is above the share FLAKY, over at least LEAST runs. FLAKY is a gate's default
 concern threshold, so such noise looks like a change."""
-_COMPLETE = lazy_pattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_COMPLETE = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DAY = 86_400
-_AGO = lazy_pattern(r"(?P<number>[0-9]{1,6})\s*(?P<unit>[hdw])")
+_AGO = re.compile(r"(?P<number>[0-9]{1,6})\s*(?P<unit>[hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 168}
 _DEVIATION = 1.4826 / math.sqrt(2)
 """Factor from the median absolute difference of two normal values to their standard deviation."""

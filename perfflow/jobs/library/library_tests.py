@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,6 @@ from pydantic import Field
 
 from perfflow.library import search_path
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.workflow.model import EnvText, WorkflowPart
 from perfflow.workflow.readable import Readable
 from perfflow.workflow.shape import read_shape

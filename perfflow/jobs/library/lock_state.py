@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from perfflow.library import lock_file, store
 from perfflow.library.lock_file import Pin
 from perfflow.library.pinned import Library
-from perfflow.model.lazy import dataclass
 
 
 @dataclass(frozen=True)

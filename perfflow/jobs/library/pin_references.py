@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +14,6 @@ from perfflow.library.lock_file import Lock, Pin
 from perfflow.library.pinned import Library
 from perfflow.library.references import Reference
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.similar import nearest
 from perfflow.trees import remote
 from perfflow.workflow.readable import LARGEST

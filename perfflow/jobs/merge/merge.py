@@ -9,14 +9,13 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from perfflow.jobs.history.collect import record as add_to_history
 from perfflow.jobs.run.run import FinishedRun
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.tree_facts import tree_of
 from perfflow.plan.groups import Shard, shard_of

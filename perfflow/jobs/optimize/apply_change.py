@@ -5,6 +5,7 @@ The limits of the stage are checked before anything is built.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from perfflow.execute.context import Settings, variables_of
@@ -12,7 +13,6 @@ from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import PreparationError
 from perfflow.execute.schedule import StepRun
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
 from perfflow.session.session import RunSession

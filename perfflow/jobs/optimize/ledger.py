@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from perfflow.jobs.optimize.apply_change import Change
+from perfflow.model.units import format_change
 from perfflow.plan.plan import Planned
 from perfflow.store.run_facts import Effect, TriedChange, Try, TryFigures
 from perfflow.verdict.acceptance import SAME_FILES, effect_of
@@ -64,8 +65,6 @@ def with_change(found: Try, change: Change, path: str) -> Try:
 
 def message_of(found: Try) -> str:
     """Return the commit message of an accepted change: ``perf: <change> (<effect>)``, and the reason below."""
-    from perfflow.model.units import format_change
-
     effect = format_change(found.effect.value) if found.effect else "effect unknown"
     change = " ".join((found.why or found.id).split())
     return f"perf: {change} ({effect})\n\n{found.id}: {found.reason}\n"

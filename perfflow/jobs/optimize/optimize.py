@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from perfflow.execute import invoke
@@ -23,7 +23,6 @@ from perfflow.jobs.optimize.accepted_state import AcceptedState
 from perfflow.jobs.optimize.apply_change import Change, RejectedError, change_of, edited, patched, settings_of
 from perfflow.jobs.optimize.propose import brief_of, proposing
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.plain_data import to_json
 from perfflow.model.secrets import masked

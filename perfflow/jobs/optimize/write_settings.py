@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import Problem, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.session.open_workflow import Opened
 from perfflow.tools.adapter import Role

@@ -11,14 +11,12 @@ import json
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
-
-from perfflow.model.lazy import dataclass
 
 MOST = 32 * 2**20
 """The most bytes of one response. A page of a hundred comments has about 7 MiB."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -17,7 +17,6 @@ from urllib.request import Request
 
 from perfflow.jobs.publish.bounded_http import Answer, NoAnswerError, ask
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.secrets import Secrets, masked
 from perfflow.report.payloads.escape import clipped
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from perfflow.jobs.publish.github_api import GitHub, RefusedError
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.report.payloads.check_run import requests
 from perfflow.report.payloads.comment import comment, marker

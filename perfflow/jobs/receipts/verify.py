@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.model.version import VERSION
 from perfflow.session.conclude import result_of_events

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfflow.jobs.rejudge.thresholds import with_thresholds
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.report.page import page_of
 from perfflow.session.conclude import record_of_events, write

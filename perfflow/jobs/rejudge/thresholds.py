@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from perfflow.model.criteria import (
     read_threshold,
 )
 from perfflow.model.errors import Place, Problem, Severity, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.targets import matches
 from perfflow.model.units import UnitError
 from perfflow.store.history.suggestions import suggestion

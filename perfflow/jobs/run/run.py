@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfflow.execute import programs
 from perfflow.execute.deadline import Deadline
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import UNABLE, StepStatus
+from perfflow.jobs.cluster import place_groups, placed_run
+from perfflow.jobs.cluster.placed_run import Placement
+from perfflow.jobs.gate.merged_acceptances import without_spent
+from perfflow.jobs.history.collect import record as add_to_history
 from perfflow.jobs.run import tree_jobs
 from perfflow.jobs.run.tree_jobs import RunTrees
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
@@ -48,9 +51,6 @@ from perfflow.store.run_folder import RunFolder
 from perfflow.tools.adapter import Role
 from perfflow.trees.swap_files import ASIDE, restore
 from perfflow.verdict.judge import judge
-
-if TYPE_CHECKING:
-    from perfflow.jobs.cluster.placed_run import Placement
 
 
 @dataclass(frozen=True)
@@ -191,8 +191,6 @@ def _remembered(opened: Opened, request: RunRequest, finished: Result, folder: P
     # A run without benchmarks is not stored, so it need not import the history.
     partial = request.part or request.shard or finished.run.interrupted
     if finished.benchmarks and not (request.typed or request.self_test or partial):
-        from perfflow.jobs.history.collect import record as add_to_history
-
         add_to_history(opened.root, finished, folder, notes.append)
     return tuple(notes)
 
@@ -202,7 +200,6 @@ def _placed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: R
     placement, trees = request.placement, chosen.trees
     if placement is None or trees.repository is None or trees.head is None:
         return False
-    from perfflow.jobs.cluster import place_groups, placed_run
 
     if not request.resume:
         folder.append(place_groups.Partition(placement.name, trees.head.tree, tuple(chosen.groups)).event())
@@ -287,8 +284,6 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
     known, cautions = _calibrated(opened) if request.checks_noise else (_Calibrated(), [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:
-        from perfflow.jobs.gate.merged_acceptances import without_spent
-
         steps = tree_jobs.with_builds(opened, steps)
         opened, unsure = without_spent(opened, trees.repository, trees.base)
         cautions += unsure
@@ -304,8 +299,6 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
 
 def _groups(chosen: _Chosen, request: RunRequest) -> list[Group]:
     """Return the groups for other machines; for a resumed run, the groups it had. Raises UserError."""
-    from perfflow.jobs.cluster import place_groups, placed_run
-
     if request.placement is None:
         return []
     if request.resume:

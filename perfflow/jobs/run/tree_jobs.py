@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from perfflow.jobs.gate.base_and_head import BaseAndHead, ends, states
+from perfflow.jobs.optimize.optimize import Optimizer
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.tree_facts import tree_of
+from perfflow.plan.build_steps import building_steps
+from perfflow.plan.optimize_stage import stage_plan
 from perfflow.session import earlier_run
+from perfflow.session.compared_trees import require_complete
 from perfflow.session.open_workflow import Opened
 from perfflow.session.session import RunSession
 from perfflow.tools.adapter import Role
-
-if TYPE_CHECKING:
-    from perfflow.trees.repository import Repository, State
-    from perfflow.workflow.load import Draft
+from perfflow.trees.overlay import overlaid
+from perfflow.trees.repository import Repository, State, look_at, open_repository
+from perfflow.trees.snapshots import at, snapshot
+from perfflow.workflow.load import Draft
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,6 @@ def with_builds(opened: Opened, selected: frozenset[str]) -> frozenset[str]:
 
     The slot of a tree could otherwise contain an earlier run's build of other code.
     """
-    from perfflow.plan.build_steps import building_steps
-
     in_trees = any(item.stage != "setup" for item in opened.plan.steps if item.id in selected)
     return selected.union(building_steps(opened.plan)) if in_trees else selected
 
@@ -80,10 +83,6 @@ def _resumed_trees(opened: Opened, trees: Mapping[str, Any], base: str | None, o
     Empty values of ``base`` and ``overlay`` stand for the run's own. Raises UserError if others are requested, or if
     head has changed.
     """
-    from perfflow.trees.overlay import overlaid
-    from perfflow.trees.repository import open_repository
-    from perfflow.trees.snapshots import at, snapshot
-
     was, is_ = trees["baseline"], trees["candidate"]
     if base and base not in (was["name"], was["revision"]):
         text = f"this run compares with {was['name']}, not with {base}"
@@ -125,28 +124,19 @@ def run_trees(
     candidates = any(item.role is Role.CANDIDATE and item.id in selected for item in opened.plan.steps)
     if base is None and not candidates and not elsewhere:
         return RunTrees(opened.draft)
-    # Imported here because most runs need no trees.
-    from perfflow.session.compared_trees import require_complete
-    from perfflow.trees.repository import open_repository
 
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
     unsure = require_complete(opened)
     if base is None and elsewhere:
-        from perfflow.trees.snapshots import snapshot
-
         return RunTrees(opened.draft, repository, head=snapshot(repository), unsure=unsure)
     if base is None:
         return RunTrees(opened.draft, repository, unsure=unsure)
-    from perfflow.jobs.gate.base_and_head import states
 
     return RunTrees(opened.draft, repository, *states(repository, base, head, overlay), unsure=unsure)
 
 
 def require_revisions(opened: Opened, base: str, head: str | None) -> None:
     """Raise UserError if a run that compares these revisions would. Changes nothing."""
-    from perfflow.jobs.gate.base_and_head import ends
-    from perfflow.trees.repository import look_at
-
     ends(look_at(opened.root), base, head)
 
 
@@ -158,13 +148,8 @@ def working_in(wanted: RunTrees, session: RunSession) -> Iterator[None]:
         return
     # Imported here because most runs need no trees.
     if wanted.base and wanted.head:
-        from perfflow.jobs.gate.base_and_head import BaseAndHead
-
         session.trees = BaseAndHead(session, wanted.repository, wanted.base, wanted.head, fresh=wanted.fresh)
     else:
-        from perfflow.jobs.optimize.optimize import Optimizer
-        from perfflow.plan.optimize_stage import stage_plan
-
         stage = stage_plan(session.context.plan)
         if stage:
             session.trees = optimizer = Optimizer(session, stage, wanted.repository, wanted.draft)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 
 from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.session.open_workflow import Opened
 from perfflow.workflow.readable import LARGEST
 from perfflow.workflow.replace_file import replace_file

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.roofline import Roof
 
 TABLE = Path(__file__).parent / "data" / "devices.yaml"
@@ -74,8 +76,6 @@ class Device:
 @cache
 def devices() -> tuple[Device, ...]:
     """Return all devices of the table, in order of generation."""
-    import yaml
-
     table: dict[str, Any] = yaml.load(TABLE.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     sources = {
         name: ", ".join(part for part in (entry["title"], entry.get("read"), entry["url"]) if part)

@@ -6,8 +6,7 @@ Differences between GPUs are reported, but they are never regressions, because t
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from perfflow.model.lazy import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

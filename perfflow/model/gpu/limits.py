@@ -11,9 +11,9 @@ Programming Guide 12.9, table "Technical Specifications per Compute Capability")
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 
 WARP = 32
 """Threads of a warp, on every GPU to date."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 from perfflow.model.errors import UserError
 from perfflow.model.gpu.limits import WARP, Limits
-from perfflow.model.lazy import dataclass
 
 
 class Limiter(StrEnum):

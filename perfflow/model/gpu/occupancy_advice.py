@@ -7,11 +7,10 @@ the block size by the launch. Higher occupancy hides latency; it does not help a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from perfflow.model.gpu.limits import WARP, Limits
 from perfflow.model.gpu.occupancy import Launch, Limiter, Occupancy, by_registers, by_shared_memory, occupancy
-from perfflow.model.lazy import dataclass
 
 
 @dataclass(frozen=True)

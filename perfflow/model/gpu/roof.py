@@ -7,10 +7,10 @@ speed of light are under 60% (rule SOLBottleneck, SpeedOfLight.py).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.roofline import Roof
 
 LATENCY_BELOW = 0.6

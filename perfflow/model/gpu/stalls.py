@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from perfflow.model.lazy import dataclass, lazy_pattern
+import yaml
 
 TABLE = Path(__file__).parent / "data" / "stalls.yaml"
 BUSY = 0.8
 """Share of cycles with an issued instruction from which stalls cost nothing (ncu's rule CPIStall.py)."""
 PRESSING = 0.3
 """Share of a warp's time above which that rule names a reason."""
-_METRIC = lazy_pattern(
+_METRIC = re.compile(
     r"^smsp__(?:average_warps?(?:_latency)?_issue_stalled|warps?_issue_stalled|pcsamp_warps_issue_stalled)"
     r"_(?P<reason>[a-z_]+?)(?:_(?:per_issue_active|per_warp_active))?(?:\.(?:ratio|pct|sum))?$"
 )
@@ -43,8 +45,6 @@ class Ranked:
 @cache
 def stalls() -> Mapping[str, Stall]:
     """Return all known reasons by name."""
-    import yaml
-
     table: dict[str, list[dict[str, Any]]] = yaml.load(TABLE.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     return {entry["name"]: Stall(**entry) for entry in table["stalls"]}
 

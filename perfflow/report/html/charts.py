@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from perfflow.model.criteria import Criteria
+from perfflow.model.result import Benchmark, Optimization, Result, RooflinePoint
 from perfflow.model.units import UNITS, Dimension, common_unit, format_quantity, parse_quantity
 from perfflow.report.html import svg
 from perfflow.report.html.svg import Scale
 from perfflow.report.sanitize import shortened
 from perfflow.report.table import SIDE_NAMES, Bar
 from perfflow.verdict.row_text import unit_of_row
-
-if TYPE_CHECKING:
-    from perfflow.model.criteria import Criteria
-    from perfflow.model.result import Benchmark, Optimization, Result, RooflinePoint
 
 BAR_WIDTH, BAR_HEIGHT = 160.0, 16.0
 CHART_WIDTH, CHART_HEIGHT = 640.0, 200.0

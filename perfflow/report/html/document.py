@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.result import Result
 from perfflow.model.stack_profile import StackProfile
-from perfflow.report import bisect_page, sections, tables
+from perfflow.report import bisect_page, calibration_page, sections, tables
 from perfflow.report.blocks import Block, Fold, Section
 from perfflow.report.html import charts
+from perfflow.report.html.calibration_chart import calibration_bar, calibration_span
 from perfflow.report.html.elements import Drawings, Drawn, Filter
+from perfflow.report.html.flame import flame_graphs
+from perfflow.report.html.growth_chart import growth_figure
 from perfflow.report.html.html_page import Head, PagePart, page_html
+from perfflow.report.html.ladder_chart import ladder_figure
+from perfflow.report.html.layout_chart import layout_figure
+from perfflow.report.html.memory_chart import memory_figures
+from perfflow.report.ladder import ladders_of
 from perfflow.report.page import Page, page_of
 from perfflow.report.sanitize import visible
 from perfflow.report.table import Table, mark, name, table
+from perfflow.store.run_calibration import Entry
 from perfflow.store.sample_order import TakingOrder, Wanted
 from perfflow.verdict.bisect_result import Bisected, Outcome
-
-if TYPE_CHECKING:
-    from perfflow.store.run_calibration import Entry
 
 MOST_ROWS = 2500
 """Most rows of one table. It is more than in Markdown, since tables can be filtered here."""
@@ -73,9 +77,6 @@ def render_bisection(found: Bisected) -> str:
 
 def render_calibration(entries: Sequence[Entry], identity: str) -> str:
     """Return the page of the calibrations of a machine; ``identity`` is its hash."""
-    from perfflow.report import calibration_page
-    from perfflow.report.html.calibration_chart import calibration_bar, calibration_span
-
     opening, *others = calibration_page.document(entries).sections
     span = calibration_span(calibration_page.noisy_of(entries))
 
@@ -204,30 +205,21 @@ def _samples(page: Page, result: Result, criteria: Criteria, order: TakingOrder)
 
 
 def _growth(page: Page, criteria: Criteria) -> Iterator[Markup]:
-    from perfflow.report.html.growth_chart import growth_figure
-
     yield from filter(None, (growth_figure(line, criteria, page.side_names) for line in page.growth[:MOST_CHARTS]))
 
 
 def _layouts(page: Page, result: Result, criteria: Criteria) -> Iterator[Markup]:
     rows = [row for row in result.benchmarks if row.layouts and row.gating]
     if rows:
-        from perfflow.report.html.layout_chart import layout_figure
-
         yield from filter(None, (layout_figure(row, criteria, page.side_names) for row in rows[:MOST_CHARTS]))
 
 
 def _memory(page: Page, result: Result, criteria: Criteria) -> Iterator[Markup]:
     if result.memory:
-        from perfflow.report.html.memory_chart import memory_figures
-
         yield from memory_figures(result, criteria, page.side_names)
 
 
 def _ladders(result: Result, criteria: Criteria) -> Iterator[Markup]:
-    from perfflow.report.html.ladder_chart import ladder_figure
-    from perfflow.report.ladder import ladders_of
-
     yield from map(ladder_figure, ladders_of(result, criteria))
 
 
@@ -261,7 +253,5 @@ def _with_effects(parts: Sequence[PagePart], page: Page, result: Result) -> Iter
 def _flame_graphs(result: Result, profiles: Sequence[StackProfile]) -> Iterator[PagePart]:
     """Yield the flame graphs, those of changed benchmarks first."""
     if profiles:
-        from perfflow.report.html.flame import flame_graphs
-
         changed = [row.name for kind in ("regressed", "improved") for row in result.benchmarks if row.decision == kind]
         yield from flame_graphs(profiles, changed)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-from perfflow.model.lazy import dataclass
 from perfflow.report.blocks import Block, Bullets, Code, Fold, Prose
 from perfflow.report.drawings import BLANK, LETTERS, drawn
 from perfflow.report.html import charts

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median_low
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.stack_profile import StackProfile
 from perfflow.model.stacks import Stack
 from perfflow.model.units import Dimension, format_quantity

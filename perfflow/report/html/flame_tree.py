@@ -6,11 +6,12 @@ caller is its own change plus the changes of its callees.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from perfflow.model.lazy import dataclass, lazy_pattern
 from perfflow.model.stack_profile import StackProfile
 from perfflow.model.stacks import Stack
 
@@ -23,8 +24,8 @@ STEPS = 100_000
 DIGITS = "".join(letter for letter in map(chr, range(33, 127)) if letter not in '"\\<>&~')
 """Digits of whole numbers: a digit of the second half is followed by another digit of the same number."""
 ROOT, SMALLER = "all", "(smaller frames)"
-_ADDRESS = lazy_pattern(r"0x[0-9a-fA-F]+")
-_THREAD_ID = lazy_pattern(r"0x[0-9a-fA-F]+|\b\d{4,}\b")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_THREAD_ID = re.compile(r"0x[0-9a-fA-F]+|\b\d{4,}\b")
 
 Costs = tuple[float, float]
 """Before and after."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from markupsafe import Markup
 
-from perfflow.model.lazy import dataclass
 from perfflow.report.blocks import Block
 from perfflow.report.html.elements import Drawn, anchor, block_html, joined
 from perfflow.report.sanitize import visible

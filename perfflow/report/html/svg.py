@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from perfflow.model.lazy import dataclass
 from perfflow.report.sanitize import visible
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from perfflow.model.lazy import lazy_pattern
 from perfflow.model.result import Result
 from perfflow.report import sections, tables
 from perfflow.report.blocks import Document, Fold, Prose, Section, more, named, quoted
@@ -23,7 +22,7 @@ SUMMARY_BYTES = 2**20 - 4 * 2**10
 """GitHub refuses a step summary of more than 1 MiB; other commands of the step may add to it."""
 COMMENT_BYTES = 65_000
 """A comment may have 65,536 characters; the number of bytes is never smaller than the number of characters."""
-_PLAIN = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def marker(result: Result) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.report.advice import Routed
 from perfflow.report.findings import Findings

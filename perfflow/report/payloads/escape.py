@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 
-from perfflow.model.lazy import lazy_pattern
 from perfflow.report.sanitize import visible
 
-_COMMAND = lazy_pattern(r"^(\s*):(?=:)", re.MULTILINE)
+_COMMAND = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
 
 
 def inert(text: str) -> str:

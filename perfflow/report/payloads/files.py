@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import Result
 from perfflow.report.payloads import check_run, code_quality, junit, open_metrics
 from perfflow.report.payloads.comment import comment, summary

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from perfflow.model.criteria import Criteria, criteria_from_json
-from perfflow.model.lazy import dataclass
 from perfflow.model.result import WARNED, Benchmark, Result, is_untimed
 from perfflow.report.page import page_of
 from perfflow.report.requirements import requirement_of

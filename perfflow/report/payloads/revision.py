@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from perfflow.model.lazy import lazy_pattern
+import re
+
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
 from perfflow.model.tree_facts import KEPT, tree_of
 
-_COMMIT = lazy_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def revision_of(result: Result) -> str | None:

@@ -5,7 +5,9 @@ Others can edit a comment, so only earlier lines of the exact form are kept, and
 
 from __future__ import annotations
 
-from perfflow.model.lazy import dataclass, lazy_pattern
+import re
+from dataclasses import dataclass
+
 from perfflow.model.result import Result
 from perfflow.report.payloads.escape import clipped, inert
 from perfflow.report.sanitize import visible
@@ -15,7 +17,7 @@ BEGIN, END = "<!-- perfflow:hops:begin -->", "<!-- perfflow:hops:end -->"
 MOST_HOPS = 20
 _LONGEST = 240
 """Bytes of one field of a line."""
-_FORM = lazy_pattern(r"- `([^`]+)` at `([^`]+)`: (PASS|FAIL|UNPROVEN|ERROR|NOT JUDGED), next `([^`]+)`: `([^`]+)`")
+_FORM = re.compile(r"- `([^`]+)` at `([^`]+)`: (PASS|FAIL|UNPROVEN|ERROR|NOT JUDGED), next `([^`]+)`: `([^`]+)`")
 _NONE = "–"
 _NOT_JUDGED = "not judged"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.stack_profile import StackProfile
 from perfflow.model.stacks import write_folded
 from perfflow.report.stack_files import named, pprof, speedscope

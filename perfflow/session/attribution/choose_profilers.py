@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from perfflow.execute.context import search_path
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import missing_program, ready
 from perfflow.model.criteria import Criteria
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, TIMES
 from perfflow.model.readings import Side
 from perfflow.model.units import Dimension

@@ -7,10 +7,9 @@ side is stored with its variance, which covers the sampling noise and the differ
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from perfflow.execute.prepare import Ready
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Cost, Parsed, Side
 from perfflow.model.targets import matches
 from perfflow.session.attribution.function_owner import owner

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from perfflow.model.lazy import lazy_pattern
-
-_CRATE = lazy_pattern(r"<?([a-z_][a-z0-9_]*)::")
+_CRATE = re.compile(r"<?([a-z_][a-z0-9_]*)::")
 
 
 def owner(root: Path, function: str, file: str) -> str:

@@ -11,13 +11,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from perfflow.execute import invoke
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import Ready, operations, ready
 from perfflow.execute.schedule import StepRun
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Parsed, Side, Usage
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import coin

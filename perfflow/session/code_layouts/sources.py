@@ -9,7 +9,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -21,7 +21,6 @@ from perfflow.execute.layouts.relinking import Relinker, relinker
 from perfflow.execute.prepare import Ready
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.plan.build_steps import building_steps
 from perfflow.plan.plan import Planned

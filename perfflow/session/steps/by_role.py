@@ -6,6 +6,12 @@ from perfflow.execute.invoke import Failure
 from perfflow.execute.schedule import StepRun
 from perfflow.plan.plan import Planned
 from perfflow.session.session import Perform, RunSession
+from perfflow.session.steps.check import check
+from perfflow.session.steps.measure import measure_step
+from perfflow.session.steps.peaks import measure_peaks
+from perfflow.session.steps.profile import profile
+from perfflow.session.steps.service import serve
+from perfflow.session.steps.work import work
 from perfflow.tools.adapter import Role
 
 
@@ -13,28 +19,16 @@ def performer_of(planned: Planned) -> Perform:
     """Return the function that performs a step. Its module is imported on use, because few workflows use all roles."""
     match planned.role:
         case Role.WORK if planned.step.background:
-            from perfflow.session.steps.service import serve
-
             return serve
         case Role.WORK:
-            from perfflow.session.steps.work import work
-
             return work
         case Role.MEASURE:
-            from perfflow.session.steps.measure import measure_step
-
             return measure_step
         case Role.PROFILE:
-            from perfflow.session.steps.profile import profile
-
             return profile
         case Role.MACHINE:
-            from perfflow.session.steps.peaks import measure_peaks
-
             return measure_peaks
         case Role.CHECK:
-            from perfflow.session.steps.check import check
-
             return check
         case Role.CANDIDATE:
             return _no_candidate

@@ -17,6 +17,7 @@ from perfflow.session.known_names import NothingChosenError
 from perfflow.session.list_benchmarks import list_benchmarks
 from perfflow.session.own_code import SAME_CODE, differ_in_code_only
 from perfflow.session.session import RunSession
+from perfflow.session.steps.over_layouts import decide_over_layouts
 from perfflow.session.unchanged_benchmarks import audit, without_unchanged
 
 
@@ -81,7 +82,4 @@ def _about_bash(starts: Sequence[float]) -> Iterator[str]:
 def measure_over_layouts(bench: Bench, benchmarks: Sequence[BenchmarkToSample], ends: float) -> None:
     """Measure benchmarks whose verdict rests on one code layout over others too, if the workflow requests it."""
     if bench.has_layouts:
-        # Imported on use: most runs draw no layouts.
-        from perfflow.session.steps.over_layouts import decide_over_layouts
-
         decide_over_layouts(bench, benchmarks, ends)

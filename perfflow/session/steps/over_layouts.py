@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.execute.prepare import Ready, first_count, ready
 from perfflow.model.design import SCHEDULES, Design
-from perfflow.model.lazy import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.sampling.pairs import BenchmarkToSample

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from perfflow.model.criteria import criteria_from_json
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import lazy_pattern
 from perfflow.model.result import Result
 from perfflow.store.history.stored import Source, error_of, stored_of
 from perfflow.store.history.suggestions import suggestion
@@ -28,7 +28,7 @@ from perfflow.tools.tool_files import clean_name
 SCHEMA: Literal["perfflow.baseline/1"] = "perfflow.baseline/1"
 FILE = "baseline.json"
 LONGEST = 100
-_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TAKEN = frozenset({"latest"})
 """Reserved words that mean something else where a baseline can be named."""
 

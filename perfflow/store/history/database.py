@@ -10,13 +10,12 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.store.history import schema, step_times, suspicions
 from perfflow.store.history.connections import Connection, DamagedError
 from perfflow.store.history.step_times import RunKind

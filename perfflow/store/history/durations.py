@@ -9,19 +9,15 @@ from __future__ import annotations
 import heapq
 import statistics
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.store import result_file, run_folder
 from perfflow.store.history.connections import DamagedError
+from perfflow.store.history.database import History
 from perfflow.store.history.step_times import RunKind
 from perfflow.store.history.summary import RunSummary, StepTime, params_text, summaries_of
-
-if TYPE_CHECKING:
-    from perfflow.store.history.database import History
 
 __all__ = ["NEWEST", "RunKind", "StepDuration", "step_durations"]
 NEWEST = 5

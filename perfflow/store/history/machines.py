@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from perfflow.machine.facts import IDENTITY
-from perfflow.model.lazy import dataclass
 
 _FOREIGN = {"cpu": "cpu", "cpus": "cores", "os": "system", "arch": "architecture", "kernel": "kernel_series"}
 """Facts in other tools' files and their names in perfflow, without clock rates (they vary) and versions."""

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from platformdirs import user_config_path
 
 from perfflow.machine.private_folder import private_folder
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass, lazy_pattern
+from perfflow.store.history.connections import DamagedError, PostgresConnection, SqliteConnection
+from perfflow.store.history.database import History
 from perfflow.store.run_folder import HISTORY, HOME, require_own, write_text
-
-if TYPE_CHECKING:
-    from perfflow.store.history.database import History
 
 NOT_READ = "history-address"
 """A file with this name in the project's folder is not used: whoever wrote the project would choose the server."""
@@ -24,11 +25,11 @@ VARIABLE = "PERFFLOW_HISTORY"
 _WAIT = 2
 """Seconds to wait for a server that is only needed to estimate the duration of a run."""
 _SSL = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
-_ADDRESS = lazy_pattern(
+_ADDRESS = re.compile(
     r"postgresql(?:\+psycopg)?://(?:[A-Za-z0-9_.%+-]+@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])?(?::[0-9]{1,5})?"
     rf"/[A-Za-z0-9_.$-]+(?:\?sslmode=(?:{'|'.join(_SSL)}))?"
 )
-_PASSWORD = lazy_pattern(r"[a-z0-9+]+://[^/@]*:[^/]*@.*")
+_PASSWORD = re.compile(r"[a-z0-9+]+://[^/@]*:[^/]*@.*")
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,6 @@ def _stored(root: Path) -> str:
 
 def _settings(root: Path) -> Path:
     """Return the file with the address of a project's history: outside of the project, named by its real path."""
-    from platformdirs import user_config_path
-
     name = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:16]
     return user_config_path("perfflow") / "histories" / f"{name}.json"
 
@@ -113,8 +112,6 @@ def open_for_reading(root: Path, *, server: bool) -> Iterator[History | None]:
     if not (server if place.address else place.file.is_file()):
         yield None
         return
-    from perfflow.store.history.connections import DamagedError, PostgresConnection, SqliteConnection
-    from perfflow.store.history.database import History
 
     history: History | None = None
     try:

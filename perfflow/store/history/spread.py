@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.store.history.connections import DamagedError
 from perfflow.store.history.database import History, Measured
 from perfflow.store.history.summary import params_text

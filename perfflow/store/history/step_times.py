@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from perfflow.model.lazy import dataclass
 from perfflow.store.history.connections import Connection
 from perfflow.store.history.summary import StepTime, params_text
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.errors import UserError
-from perfflow.model.lazy import dataclass
 from perfflow.model.metrics import METRICS, is_exact
 from perfflow.model.readings import Reading, Side
 from perfflow.model.result import Benchmark, Result

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from perfflow.model.lazy import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import Side
+from perfflow.model.result import Result
+from perfflow.model.result_nodes import NodeResult
 from perfflow.model.tree_facts import TreeFacts, tree_of
 from perfflow.store.history.machines import identity_facts
-
-if TYPE_CHECKING:
-    from perfflow.model.result import Result
-    from perfflow.model.result_nodes import NodeResult
 
 _OF_CODE = ("", "working tree", "revision", "folder")
 """Kinds of trees that are the code of a revision; accepted candidates and the sides of stored results are not."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
-from perfflow.model.lazy import dataclass
 from perfflow.store.history.connections import Connection
 
 OPEN, CONFIRMED, WITHDRAWN = "open", "confirmed", "withdrawn"

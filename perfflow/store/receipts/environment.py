@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from perfflow.machine.facts import IDENTITY
-from perfflow.model.lazy import dataclass
 
 _JITTERING = ("load", "noise", "identity")
 """Facts that differ on every run, or that only summarize other facts."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.lazy import dataclass
 from perfflow.store.json_text import json_lines
 from perfflow.store.receipts.files import names, sha256
 from perfflow.store.receipts.manifest import SCHEMA, SEAL, seal

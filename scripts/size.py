@@ -1,0 +1,59 @@
+"""Print how large perfflow is, as the table in docs/architecture.md shows it: python scripts/size.py."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def code_lines(source: str) -> int:
+    """Return the number of lines of a module that hold a token which is neither a comment nor a docstring."""
+    docstrings = set[int]()
+    for node in ast.walk(ast.parse(source)):
+        # A docstring, also one of an attribute, is a statement of one string.
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            docstrings |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = set[int]()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in _NO_CODE:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    return len(lines - docstrings)
+
+
+def inner_imports(tree: ast.Module) -> int:
+    """Return the number of imports inside functions."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
+    return len(
+        {inner for node in functions for inner in ast.walk(node) if isinstance(inner, ast.Import | ast.ImportFrom)}
+    )
+
+
+def modules(folder: str) -> list[Path]:
+    """Return the modules below a folder, without captured files."""
+    return [path for path in sorted((ROOT / folder).rglob("*.py")) if "data" not in path.relative_to(ROOT).parts]
+
+
+def size() -> dict[str, int]:
+    """Return each figure by its name."""
+    sources = {path: path.read_text() for path in modules("perfflow")}
+    trees = [ast.parse(text) for text in sources.values()]
+    classes = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return {
+        "files": sum(bool(code_lines(text)) for text in sources.values()),
+        "lines of code": sum(map(code_lines, sources.values())),
+        "lines of tests": sum(code_lines(path.read_text()) for path in modules("tests")),
+        "class names that exist twice or more": sum(times > 1 for times in classes.values()),
+        "imports inside functions": sum(map(inner_imports, trees)),
+    }
+
+
+if __name__ == "__main__":
+    for name, figure in size().items():
+        print(f"{name:40} {figure:>8,}")
