@@ -23,9 +23,9 @@ from benchmarks import two_nodes
 from benchmarks.overhead.peers import PERFFLOW
 from benchmarks.overhead.timing import Job, take
 from benchmarks.runner import table
-from perfflow.jobs.cluster.job_folder import ENDED, JobFolder
-from perfflow.jobs.cluster.place_groups import GROUPS, partition
-from perfflow.jobs.cluster.site import VARIABLE
+from perfflow.jobs.cluster.agent import ENDED, JobFolder
+from perfflow.jobs.cluster.placed_run import GROUPS, partition
+from perfflow.jobs.cluster.slurm import VARIABLE
 from perfflow.store import run_folder
 from perfflow.store.record import record_of
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import two_nodes
-from perfflow.jobs.cluster.job_folder import JobFolder, Worker
+from perfflow.jobs.cluster.agent import JobFolder, Worker
 
 SAMPLES, BEFORE = 40, 5
 FLOW = f"""perfflow: 1

@@ -25,10 +25,10 @@ from typing import TypeVar
 
 import psutil
 
-from perfflow.jobs.history import collect, import_files, site
-from perfflow.jobs.history.change_report import changes_of
+from perfflow.jobs.history import collect, site
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.overview import index
+from perfflow.jobs.history.suspicion_report import changes_of
 from perfflow.jobs.history.trends import HistoryFilter, trends
 from perfflow.store.history.connections import Connection, PostgresConnection, SqliteConnection
 from perfflow.store.history.database import Measured
@@ -145,7 +145,7 @@ def _import(store: Store, page: Path) -> int:
 
     def load() -> int:
         with opened(store.root, print) as history:
-            return history.add(import_files.summaries(store.root, [str(page)], print))
+            return history.add(collect.imported_summaries(store.root, [str(page)], print))
 
     _, took = store.timed(load)
     with closing(store.connected()) as connection:

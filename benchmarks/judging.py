@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.design import Design
-from perfflow.model.readings import Reading
+from perfflow.model.readings import Design, Reading
 from perfflow.store import run_folder
 from perfflow.store.record import SCHEMA, reading_to_json
 

@@ -17,10 +17,9 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import mean, median
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.design import SCHEDULES, Design
-from perfflow.model.readings import Reading, Side
-from perfflow.stats.designs import blocks_of
+from perfflow.model.readings import SCHEDULES, Design, Reading, Side
 from perfflow.stats.paired_test import (
+    blocks_of,
     clopper_pearson_upper,
     paired_interval,
     paired_p,

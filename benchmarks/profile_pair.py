@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from perfflow.model.stack_profile import StackProfile
-from perfflow.model.stacks import Stack
+from perfflow.model.stacks import Stack, StackProfile
 
 CHANGED = {"function 17": 2.0, "function 101": 0.4, "function 333": 1.5}
 """By how much their own cost per operation changed."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from perfflow.jobs.compare.compare_commands import Question, workflow_of
+from perfflow.jobs.compare.compare_stored import Question, workflow_of
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan

@@ -16,8 +16,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 import perfflow
+from perfflow.cli.console import say
 from perfflow.cli.main import main
-from perfflow.cli.output import say
 from perfflow.store.run_folder import RunFolder
 from perfflow.tools.shell.command import parse
 from perfflow.verdict.comparison import compare

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from benchmarks.change_experiment import series
 from benchmarks.change_experiment.series import CHANGING, NOISES, SHAPES, History, history
-from perfflow.stats import change_points, drift, innovations, newest_points, noise_level, partition, series_noise
+from perfflow.stats import change_points, partition, series_noise
 from perfflow.stats.change_points import changes
 
 PERFFLOW, OTAVA = "perfflow", "Otava"
@@ -65,7 +65,16 @@ class Cell:
 
 def own_version() -> str:
     """Return a hash of the code that looks for changes and of that which draws the series, without their comments."""
-    modules = (change_points, drift, innovations, newest_points, noise_level, partition, series_noise, series)
+    modules = (
+        change_points,
+        change_points,
+        change_points,
+        change_points,
+        series_noise,
+        partition,
+        series_noise,
+        series,
+    )
     digest = hashlib.sha256()
     for module in modules:
         tree = ast.parse(Path(module.__file__ or "").read_text())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.change_experiment.series import CHANGING, STEP, History, history
-from perfflow.stats.newest_points import SAME, fresh
+from perfflow.stats.change_points import SAME, fresh_suspicion
 
 POINTS = 1000
 BEFORE, AFTER = 100, 100
@@ -37,7 +37,7 @@ def _alarms(quiet: History) -> int:
     """Suspicions while the series grows; within 15 points of the last one it is the same suspicion."""
     count, last = 0, -2 * SAME
     for end in range(1, len(quiet.values) + 1):
-        told = fresh(quiet.values[:end], quiet.errors[:end])
+        told = fresh_suspicion(quiet.values[:end], quiet.errors[:end])
         if told is None:
             continue
         count += abs(told.at - last) > SAME
@@ -48,6 +48,6 @@ def _alarms(quiet: History) -> int:
 def _delay(quiet: History) -> int | None:
     values = [value + STEP * (index >= BEFORE) for index, value in enumerate(quiet.values)]
     for after in range(1, AFTER + 1):
-        if fresh(values[: BEFORE + after], quiet.errors[: BEFORE + after]) is not None:
+        if fresh_suspicion(values[: BEFORE + after], quiet.errors[: BEFORE + after]) is not None:
             return after
     return None

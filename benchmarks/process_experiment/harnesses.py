@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfflow.tools.rust import criterion_files
+from perfflow.tools.rust import cargo_bench
 
 SOURCES = Path(__file__).with_name("benches")
 Samples = tuple[Sequence[float], Sequence[float]]
@@ -76,7 +76,7 @@ def built(folder: Path) -> list[Harness]:
 
 
 def _of_criterion(folder: Path) -> Samples:
-    found = criterion_files.read(folder / "work" / "new")
+    found = cargo_bench.read_criterion(folder / "work" / "new")
     return found.seconds, found.iterations
 
 

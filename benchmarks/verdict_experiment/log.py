@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from perfflow.machine.facts import facts
 from perfflow.model.version import VERSION
-from perfflow.trees import project
+from perfflow.trees import repository
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class Session:
                 "start": now(),
                 "options": {"seed": self.seed, "count": self.count},
                 "machine": facts(),
-                "tree": project.describe(project.root_of(Path(__file__)) or Path(__file__).parent),
+                "tree": repository.describe_project(repository.root_of(Path(__file__)) or Path(__file__).parent),
                 "perfflow": VERSION,
             }
         )

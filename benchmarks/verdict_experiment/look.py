@@ -7,8 +7,7 @@ import random
 import time
 
 from benchmarks.verdict_experiment.replay import plan
-from perfflow.model.design import SCHEDULES, Design
-from perfflow.model.readings import Side
+from perfflow.model.readings import SCHEDULES, Design, Side
 from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.verdict_experiment.log import Entry
 from benchmarks.verdict_experiment.peers import RULES
-from perfflow.jobs.compare.compare_commands import Question, workflow_of
+from perfflow.jobs.compare.compare_stored import Question, workflow_of
 from perfflow.model.metrics import TIMES
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan

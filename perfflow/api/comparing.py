@@ -13,7 +13,7 @@ from perfflow.api import display
 from perfflow.api.loading import run_of
 from perfflow.api.model import Benchmark, Bounds
 from perfflow.api.run import Run
-from perfflow.jobs.compare.compare_commands import MOST_SEED, Question, as_run, new_folder, require_commands
+from perfflow.jobs.compare.compare_stored import MOST_SEED, Question, as_run, new_folder, require_commands
 from perfflow.jobs.run.run import RunRequest, run
 from perfflow.model.errors import UserError
 from perfflow.model.result import Decision

@@ -9,17 +9,16 @@ from pathlib import Path
 from perfflow.api.model import Benchmark, Bounds, Sample, Target
 from perfflow.api.run import Run
 from perfflow.jobs.export.export import read_result
-from perfflow.model import result_samples
-from perfflow.model.design import Design
+from perfflow.model import result
 from perfflow.model.errors import UserError
-from perfflow.model.readings import Side
+from perfflow.model.readings import Design, Side
 from perfflow.model.result import Benchmark as Row
 from perfflow.model.result import Result, TargetResult
-from perfflow.model.tree_facts import tree_of
+from perfflow.model.version import tree_of
 from perfflow.report.payloads.revision import has_changes, revision_of
 from perfflow.report.rows import is_bound
 from perfflow.store import run_folder
-from perfflow.trees import project
+from perfflow.trees import repository
 
 
 def load(run: str | os.PathLike[str] = "latest", *, root: str | os.PathLike[str] | None = None) -> Run:
@@ -45,9 +44,9 @@ def load(run: str | os.PathLike[str] = "latest", *, root: str | os.PathLike[str]
 def _place(name: str, root: str | os.PathLike[str] | None) -> Path:
     if root is None:
         here = Path.cwd()
-        return run_folder.find(project.root_of(here) or here, name)
+        return run_folder.find(repository.root_of(here) or here, name)
     base = Path(root).absolute()
-    base = project.root_of(base) or base
+    base = repository.root_of(base) or base
     # `find` resolves a path from the current folder, which may be outside of the project in `root`.
     path = Path(root).absolute() / name
     return run_folder.find(base, str(path if path.exists() else base / run_folder.HOME / "runs" / name))
@@ -127,14 +126,14 @@ def _in_pairs(row: Row) -> bool:
     return not in_turn and len(row.baseline.samples) == len(row.candidate.samples)
 
 
-def _sample(side: result_samples.Sample | None) -> Sample | None:
+def _sample(side: result.Sample | None) -> Sample | None:
     if side is None:
         return None
     bounded = tuple(bool(item.get("at_most")) for item in side.readings or []) if is_bound(side) else ()
     return Sample(side.value, side.low, side.high, side.n, tuple(side.samples), bounded)
 
 
-def _bounds(found: result_samples.Bounds | None) -> Bounds | None:
+def _bounds(found: result.Bounds | None) -> Bounds | None:
     return None if found is None else Bounds(found.value, found.low, found.high)
 
 

@@ -9,25 +9,24 @@ from typing import Any
 
 import click
 
-from perfflow.cli.output import say, say_page, tell
+from perfflow.cli.console import say, say_page, shown_path, tell
 from perfflow.cli.style import style_of
-from perfflow.cli.verdict import shown_path
 from perfflow.machine.facts import facts
 from perfflow.model.criteria import Criteria
 from perfflow.model.errors import UserError
 from perfflow.model.metrics import default_statistic, in_words
-from perfflow.model.result_samples import Sample
+from perfflow.model.result import Sample
 from perfflow.report.columns import described
 from perfflow.report.rows import Figure, value_with_interval
 from perfflow.report.sanitize import visible, wrapped
 from perfflow.report.table import Column, Table, TextKind, mark, name, table, value, words
 from perfflow.report.tables import figures
 from perfflow.report.text_table import laid_out
-from perfflow.store.history import baselines, machines
+from perfflow.store.history import baselines, summary
 from perfflow.store.history.find_stored import open_source, passed_over
 from perfflow.store.history.stored import Source, Stored, branch_of, ending_of, stored_of
 from perfflow.store.record import reading_to_json
-from perfflow.trees import project
+from perfflow.trees import repository
 from perfflow.verdict.comparison import summarise
 
 _OWN = " "
@@ -123,7 +122,7 @@ def _branch(source: Source, asked: str) -> str:
         if not asked.isprintable() or asked.split() != [asked]:
             raise UserError.of(f"--branch {asked!r} is not a branch", "write --branch=NAME")
         return asked
-    found = branch_of(source) or str(project.describe(_root(), inspecting=True).get("branch") or "")
+    found = branch_of(source) or str(repository.describe_project(_root(), inspecting=True).get("branch") or "")
     if found in ("", _DETACHED):
         raise UserError.of("the branch of the baseline is unknown: no branch is checked out", "name it: --branch=main")
     return found
@@ -131,7 +130,7 @@ def _branch(source: Source, asked: str) -> str:
 
 def _root() -> Path:
     here = Path.cwd()
-    return project.root_of(here) or here
+    return repository.root_of(here) or here
 
 
 def _entry(name: str) -> dict[str, Any]:
@@ -146,8 +145,8 @@ def _entry(name: str) -> dict[str, Any]:
 
 def _known(stored: Stored) -> dict[str, Any]:
     here = facts()
-    sure = machines.certain(stored.machine, here)
-    same = None if not sure and not machines.differences(stored.machine, here) else False
+    sure = summary.certain_facts(stored.machine, here)
+    same = None if not sure and not summary.machine_differences(stored.machine, here) else False
     return {
         "name": stored.label,
         "measured": stored.started or None,
@@ -155,7 +154,7 @@ def _known(stored: Stored) -> dict[str, Any]:
         "version": stored.version or None,
         "workflow": stored.workflow or None,
         "revision": stored.revision or None,
-        "machine": machines.described(stored.machine) or None,
+        "machine": summary.described_machine(stored.machine) or None,
         "this_machine": True if sure and stored.machine["identity"] == here["identity"] else same,
         "benchmarks": len(stored.benchmarks),
     }

@@ -11,28 +11,21 @@ from typing import Any
 import click
 
 from perfflow.cli.ci import in_github, without_commands
-from perfflow.cli.options import LOCK_TIMEOUT, SEED, UNPROVEN, limit, seconds
-from perfflow.cli.output import say, tell
-from perfflow.cli.placement import placed
-from perfflow.cli.progress import shown
+from perfflow.cli.console import say, shown, shown_path, tell
+from perfflow.cli.options import LOCK_TIMEOUT, SEED, TRUST, UNPROVEN, limit, placed, seconds
 from perfflow.cli.style import style_of
-from perfflow.cli.trust import TRUST
-from perfflow.cli.verdict import shown_path
-from perfflow.jobs.bisect.bisect import FinishedBisection, bisect
-from perfflow.jobs.bisect.endpoints import BisectRequest
-from perfflow.jobs.bisect.rerender import show_again
-from perfflow.jobs.cluster.job_folder import HERE
-from perfflow.jobs.cluster.placed_command import keep_as_run, perform
-from perfflow.jobs.cluster.placed_run import Placement
+from perfflow.jobs.bisect.bisect import BisectRequest, FinishedBisection, bisect, show_again
+from perfflow.jobs.cluster.agent import HERE
+from perfflow.jobs.cluster.placed_run import Placement, keep_as_run, placed_command
 from perfflow.model.errors import Exit, UserError
 from perfflow.report import bisect_page
 from perfflow.report.bisect_page import tried_text
 from perfflow.report.sanitize import ascii_text
 from perfflow.session.open_workflow import Opened, open_workflow
-from perfflow.store.run_bisection import FILE
+from perfflow.store.result_file import FILE
 from perfflow.store.run_folder import REPORT, find
 from perfflow.trees.repository import open_repository
-from perfflow.verdict.bisect_result import Tried
+from perfflow.verdict.bisection import Tried
 
 
 @click.command("bisect")
@@ -132,7 +125,7 @@ def _placed(
     commits = dict(zip(("good", "bad"), map(repository.revision, ends), strict=True))
     words = [word for word in words if not word.startswith(("--good=", "--bad="))]
     words += [*(f"--{name}={commit}" for name, commit in commits.items()), f"--out={HERE}", "--trust"]
-    found = perform(opened, placement, words, only, commits, lambda text: tell(f"{text}\n"))
+    found = placed_command(opened, placement, words, only, commits, lambda text: tell(f"{text}\n"))
     kept = keep_as_run(opened.root, found.run)
     found.discard()
     return print_bisection(show_again(kept), **how)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from perfflow.cli.clean_command import tell_removed
-from perfflow.cli.output import say
+from perfflow.cli.console import say
 from perfflow.jobs.clean.clean import PruneRequest
 from perfflow.jobs.clean.clean import prune as pruned
 from perfflow.jobs.gate.base_and_head import ends
@@ -15,7 +15,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.units import Dimension, UnitError, parse_as
 from perfflow.session.build_key import toolchain_key
 from perfflow.store.run_folder import HISTORY, HOME
-from perfflow.trees import project
+from perfflow.trees import repository
 from perfflow.trees.repository import home_of, look_at
 
 BASE = "origin/main"
@@ -92,4 +92,4 @@ def prune(keep: str, days: float, dry_run: bool) -> int:
 
 def _root() -> Path:
     here = Path.cwd()
-    return (project.root_of(here) or here).resolve()
+    return (repository.root_of(here) or here).resolve()

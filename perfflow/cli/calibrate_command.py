@@ -8,22 +8,17 @@ from collections.abc import Sequence
 
 import click
 
-from perfflow.cli.options import LOCK_TIMEOUT, SEED, seconds
-from perfflow.cli.output import say, tell
-from perfflow.cli.placement import placed
-from perfflow.cli.progress import shown
+from perfflow.cli.console import say, shown, shown_path, tell
+from perfflow.cli.options import LOCK_TIMEOUT, SEED, TRUST, placed, seconds
 from perfflow.cli.style import style_of
-from perfflow.cli.trust import TRUST
-from perfflow.cli.verdict import shown_path
 from perfflow.jobs.calibrate.calibrate import CalibrateRequest, Calibration, calibrate
-from perfflow.jobs.cluster.placed_command import perform
-from perfflow.jobs.cluster.placed_run import Placement
+from perfflow.jobs.cluster.placed_run import Placement, placed_command
 from perfflow.model.errors import Exit, UserError
 from perfflow.report.calibration_page import render
 from perfflow.report.sanitize import ascii_text, visible, wrapped
 from perfflow.session.open_workflow import Opened, open_workflow
-from perfflow.store import run_calibration
-from perfflow.store.run_calibration import SCHEMA, Entry, to_json
+from perfflow.store import result_file
+from perfflow.store.result_file import CALIBRATION_SCHEMA, Entry, to_json
 
 
 @click.command("calibrate")
@@ -78,15 +73,15 @@ def command(
 def _placed(opened: Opened, placement: Placement, words: Sequence[str], only: Sequence[str], *, as_json: bool) -> int:
     """Calibrate another machine, and store the result in this project."""
     argv = ["calibrate", *words, "--json", "--trust"]
-    found = perform(opened, placement, argv, only, {}, lambda text: tell(f"{text}\n"))
+    found = placed_command(opened, placement, argv, only, {}, lambda text: tell(f"{text}\n"))
     try:
         data = json.loads(found.printed)
-        entries = run_calibration.entries(data["entries"])
+        entries = result_file.calibration_entries(data["entries"])
     except (ValueError, LookupError) as error:
         log = found.run.with_name("log")
         raise UserError.of(f"{found.node} was not calibrated", f"its log: {log}", Exit.UNMEASURED) from error
     if entries:
-        data["file"] = str(run_calibration.store(opened.root, data["identity"], entries, whole=not only))
+        data["file"] = str(result_file.store_calibration(opened.root, data["identity"], entries, whole=not only))
     found.discard()
     if as_json:
         say(json.dumps(data, ensure_ascii=False, indent=1))
@@ -98,7 +93,7 @@ def _placed(opened: Opened, placement: Placement, words: Sequence[str], only: Se
 
 def _json(found: Calibration) -> str:
     data = {
-        "schema": SCHEMA,
+        "schema": CALIBRATION_SCHEMA,
         "workflow": found.workflow,
         "identity": found.identity,
         "seed": found.seed,
@@ -116,7 +111,7 @@ def _json(found: Calibration) -> str:
 def print_findings(entries: Sequence[Entry], *, as_json: bool) -> None:
     """Print the calibration of this machine as a table, or as the JSON of the stored file."""
     if as_json:
-        data = {"schema": SCHEMA, "entries": to_json(entries)}
+        data = {"schema": CALIBRATION_SCHEMA, "entries": to_json(entries)}
         say(json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n", end="")
         return
     style = style_of(sys.stdout)

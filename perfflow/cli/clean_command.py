@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.output import say
+from perfflow.cli.console import say
 from perfflow.jobs.clean.clean import IN_USE, KINDS, CleanRequest, Removed, clean
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.sanitize import visible
-from perfflow.trees import project
+from perfflow.trees import repository
 
 
 @click.command("clean")
@@ -44,7 +44,7 @@ def command(kinds: tuple[str, ...], days: float, keep: int, dry_run: bool) -> in
     """
     here = Path.cwd()
     return tell_removed(
-        clean(project.root_of(here) or here, CleanRequest(kinds or KINDS, days, keep, dry_run)), dry_run
+        clean(repository.root_of(here) or here, CleanRequest(kinds or KINDS, days, keep, dry_run)), dry_run
     )
 
 

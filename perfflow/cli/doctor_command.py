@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.output import say, say_page, tell
+from perfflow.cli.console import say, say_page, tell
 from perfflow.cli.style import style_of
-from perfflow.machine import noise, tuning
+from perfflow.machine import noise, settings
 from perfflow.machine.noise_findings import Finding
 from perfflow.model.errors import UserError
 from perfflow.report.sanitize import cells, padded, visible, wrapped
@@ -34,11 +34,11 @@ def command(as_json: bool, fixing: bool, yes: bool, restoring: bool) -> int:
     if yes and not fixing:
         raise click.UsageError("--yes applies only to --fix")
     if restoring:
-        for path, value in tuning.restore():
+        for path, value in settings.restore():
             say(f"{path} = {value}")
         return 0
     if fixing:
-        fix(tuning.wanted(), yes=yes)
+        fix(settings.wanted(), yes=yes)
     findings = noise.examine()
     test = noise.self_test()
     if as_json:
@@ -68,7 +68,7 @@ def fix(changes: Sequence[tuple[Path, str, str]], *, yes: bool, state: Path | No
         if not click.confirm("Make these changes?", err=True):
             tell("nothing was changed\n")
             return
-    tuning.fix(changes, state or tuning.STATE)
+    settings.fix(changes, state or settings.STATE)
     tell("changed\n")
 
 

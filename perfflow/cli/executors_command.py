@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from perfflow.cli.output import say, say_page
+from perfflow.cli.console import say, say_page
 from perfflow.cli.style import style_of
-from perfflow.jobs.cluster.check_executors import Checked, executors
+from perfflow.jobs.cluster.slurm import Checked, executors
 from perfflow.model.errors import Exit
 from perfflow.report.sanitize import visible, wrapped
 from perfflow.report.table import Table, mark, name, table, words

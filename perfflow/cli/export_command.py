@@ -12,15 +12,14 @@ from perfflow.api.csv_text import FILES, chunks
 from perfflow.api.loading import run_of
 from perfflow.api.rows import Table
 from perfflow.cli.ci import in_github, without_commands
-from perfflow.cli.output import say, tell
-from perfflow.cli.verdict import shown_path
+from perfflow.cli.console import say, shown_path, tell
 from perfflow.jobs.export.export import default_folder, export, profile_files, read_previous, read_result
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
 from perfflow.report.payloads.files import ExportOptions
 from perfflow.report.sanitize import visible
 from perfflow.store.run_folder import find
-from perfflow.trees import project
+from perfflow.trees import repository
 
 FORMATS = ("summary", "comment", "check-run", "junit", "metrics", "codequality", "evidence")
 CSV = "csv"
@@ -83,7 +82,7 @@ def command(
     if table and CSV not in formats:
         raise UserError.of("--table applies only to --format csv", "add --format csv, or leave out --table")
     here = Path.cwd()
-    root = project.root_of(here) or here
+    root = repository.root_of(here) or here
     place = find(root, run)
     result = read_result(place)
     to_stdout = set(formats) == {CSV} and out is None

@@ -9,8 +9,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from perfflow.execute.schedule import StepRun
-from perfflow.execute.states import StepStatus
+from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.plan.plan import Planned
 from perfflow.report.sanitize import NO_EDGE, visible, wrapped
 from perfflow.store.run_facts import Try

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 from click.core import ParameterSource
 
-from perfflow.cli import run_command, stored_gate
+from perfflow.cli import compare_command, run_command
 from perfflow.model.errors import UserError
 
 BASE = "origin/main"
@@ -46,7 +46,7 @@ def _options() -> list[click.Parameter]:
             is_flag=True,
             help="Compare head, as committed, with itself slowed by 20%: exit 0 if every slowdown is found, else 1.",
         ),
-        *stored_gate.OPTIONS,
+        *compare_command.OPTIONS,
     ]
     budget = click.Option(
         ["--budget"],
@@ -79,7 +79,7 @@ def _gate(
         options["base"] = options["head"] = _head_of_self_test(named, options)
     if base_results is not None:
         _require_one_tree({"overlay": options["overlay"], "shard": options["shard"], "again": again})
-        return stored_gate.gate(stored_gate.StoredBaseOptions(base_results, across_machines, fail_on), options)
+        return compare_command.gate(compare_command.StoredBaseOptions(base_results, across_machines, fail_on), options)
     for name, is_given in (("--across-machines", across_machines), ("--fail-on", fail_on)):
         if is_given:
             text = f"{name} applies only to stored results: head and base are measured in pairs here"

@@ -10,25 +10,21 @@ from typing import Any
 
 import click
 
-from perfflow.cli.options import LOCK_TIMEOUT, seconds
-from perfflow.cli.output import say, say_page, tell
-from perfflow.cli.progress import shown
-from perfflow.cli.run_command import usable
+from perfflow.cli.console import say, say_page, shown, tell
+from perfflow.cli.options import LOCK_TIMEOUT, TRUST, seconds, usable
 from perfflow.cli.style import style_of
-from perfflow.cli.trust import TRUST
 from perfflow.jobs.against.confirm import Pairs, confirm
-from perfflow.jobs.history import change_report, collect, import_files, overview, site, suspicion_report, trends
-from perfflow.jobs.history.change_report import LocatedChange
+from perfflow.jobs.history import collect, overview, site, suspicion_report, trends
 from perfflow.jobs.history.collect import Added
-from perfflow.jobs.history.suspicion_report import Suspicion
+from perfflow.jobs.history.suspicion_report import LocatedChange, Suspicion
 from perfflow.jobs.history.trends import HistoryFilter
 from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 from perfflow.model.errors import Exit, UserError
 from perfflow.report.history_tables import suspicions
 from perfflow.report.sanitize import visible
 from perfflow.report.text_table import laid_out
-from perfflow.session.clock import now
-from perfflow.trees import project
+from perfflow.session.session import now
+from perfflow.trees import repository
 
 _MEASURING_OPTIONS = ("settings", "budget", "trust", "lock_timeout")
 """Options of ``history changes`` for measuring revisions."""
@@ -149,7 +145,7 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
     if suspicions:
         _show_suspicions(found, as_json=as_json)
         return status
-    changed = change_report.all_changes(_root(), _asked(**filters), _note)
+    changed = suspicion_report.all_changes(_root(), _asked(**filters), _note)
     if as_json:
         say(_json([item.as_json() for item in changed]))
     elif as_csv:
@@ -228,7 +224,7 @@ def add(results: tuple[str, ...]) -> None:
     Exit: 0 the runs were added, 2 a file is not a perfflow result. If the store cannot be reached, the runs are kept
     here and sent later (exit 0).
     """
-    _added(collect.add(_root(), import_files.own(_root(), results), _note), len(results), "run")
+    _added(collect.add(_root(), collect.own_files(_root(), results), _note), len(results), "run")
 
 
 @command.command("import", short_help="Add result files of other tools.")
@@ -241,7 +237,7 @@ def import_(files: tuple[str, ...]) -> None:
 
     Exit: 0 added, 2 a file cannot be read, 3 the store cannot be reached.
     """
-    found = list(import_files.summaries(_root(), list(files), _note))
+    found = list(collect.imported_summaries(_root(), list(files), _note))
     _added(collect.add(_root(), found, _note), len(found), "set")
 
 
@@ -288,4 +284,4 @@ def _json(content: object) -> str:
 
 def _root() -> Path:
     here = Path.cwd()
-    return project.root_of(here) or here
+    return repository.root_of(here) or here

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.output import say
+from perfflow.cli.console import say
 from perfflow.jobs.start.write_starter import write
 from perfflow.library.detect_project import LOOKED_FOR, ProjectKind
 from perfflow.library.starter_for import start
 from perfflow.report.sanitize import visible
-from perfflow.trees import project
+from perfflow.trees import repository
 
 KINDS = (
     *("cargo", "google-benchmark", "asv", "pytest-benchmark", "pyperf"),
@@ -28,7 +28,7 @@ KINDS = (
 def command(measured: str, name: str, kind: str | None) -> None:
     """Write a first workflow for this project into workflows/. Overwrites nothing and runs nothing."""
     here = Path.cwd().resolve()
-    root = project.root_of(here) or here
+    root = repository.root_of(here) or here
     begun = start(here, root, kind=ProjectKind(kind) if kind else None, command=measured, name=name)
     path = write(begun, root)
     shown = path.relative_to(here) if path.is_relative_to(here) else path

@@ -10,23 +10,21 @@ from typing import Any
 
 import click
 
-from perfflow.cli.output import say, say_page, tell
+from perfflow.cli.console import say, say_page, tell
 from perfflow.cli.style import style_of
 from perfflow.jobs.catalog.preview import LONGEST, preview
-from perfflow.jobs.library import item_text, pin_references, remove_references, template
-from perfflow.jobs.library.library_tests import tested
-from perfflow.jobs.library.lock_state import ItemState, item_states
-from perfflow.jobs.library.pin_references import Pinned
-from perfflow.library import lock_file, store
-from perfflow.library.items import is_tool
+from perfflow.jobs.library import item_text, pin_references
+from perfflow.jobs.library.pin_references import ItemState, Pinned, item_states, tested
+from perfflow.library import pinned
+from perfflow.library.pinned import is_tool
 from perfflow.model.errors import Severity, UserError
-from perfflow.plan.parameters import MISSING
+from perfflow.plan.plan import MISSING
 from perfflow.report import plan_page
 from perfflow.report.sanitize import visible
 from perfflow.report.table import mark, name, table
 from perfflow.report.text_table import laid_out
 from perfflow.session.open_workflow import open_workflow
-from perfflow.trees import project
+from perfflow.trees import repository
 
 
 @click.group("library")
@@ -84,11 +82,11 @@ def remove(references: tuple[str, ...]) -> int:
     Exit: 0 done, 2 bad usage, not pinned, or still used by a workflow in workflows/ or by another item.
     """
     root = _root()
-    with store.changing(root, _tell_waiting):
-        done = remove_references.remove(root, references)
+    with pinned.changing_store(root, _tell_waiting):
+        done = pin_references.remove_references(root, references)
         # Write the lock first: a copy without a pin is harmless, a pin without its copy is not.
-        lock_file.write(done.root, done.after)
-        remove_references.sweep(done)
+        pinned.write_lock(done.root, done.after)
+        pin_references.remove_unused(done)
     for text in done.notes:
         say(visible(text))
     return 0
@@ -138,7 +136,7 @@ def verify() -> int:
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 def init(folder: Path) -> None:
     """Write a repository for the workflows of a team into DIR: one workflow, its test, and a README."""
-    for path in template.write(folder):
+    for path in pin_references.write_template(folder):
         say(f"wrote {visible(str(path))}")
     say(f"next: perfflow library test {visible(str(folder))}, then git init, commit and tag")
 
@@ -163,7 +161,7 @@ def test(folder: Path) -> int:
 
 def _root() -> Path:
     here = Path.cwd()
-    return project.root_of(here) or here
+    return repository.root_of(here) or here
 
 
 def _finish(change: Callable[[Path], Pinned]) -> Pinned:
@@ -172,26 +170,26 @@ def _finish(change: Callable[[Path], Pinned]) -> Pinned:
     No other perfflow changes the lock or the cache meanwhile. An item counts as shown if all of its text was printed.
     """
     root = _root()
-    with store.changing(root, _tell_waiting):
+    with pinned.changing_store(root, _tell_waiting):
         done = change(root)
         if done.is_new:
-            lock_file.write(done.root, done.after)
+            pinned.write_lock(done.root, done.after)
         try:
             texts = {name: "\n".join((*item_text.lines(done, name), *_plan(done, name))) for name in done.unseen}
         except UserError:
             if done.is_new:
-                lock_file.write(done.root, done.before)
+                pinned.write_lock(done.root, done.before)
             raise
     # Not under the lock: a pager may wait for the reader.
     for text in done.notes:
         say(visible(text))
     for reference, text in texts.items():
         if say(text):
-            store.mark_shown(reference, done.after[reference])
+            pinned.mark_shown(reference, done.after[reference])
         else:
             tell(f"not all of {visible(reference)} was printed, so it counts as not shown\n")
     if done.is_new:
-        say(f"wrote {lock_file.NAME}")
+        say(f"wrote {pinned.LOCK_FILE}")
     return done
 
 

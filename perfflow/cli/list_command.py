@@ -10,15 +10,15 @@ from typing import Any
 
 import click
 
-from perfflow.cli.output import say, say_page
+from perfflow.cli.console import say, say_page
 from perfflow.cli.style import style_of
-from perfflow.execute.programs import Inspection
-from perfflow.jobs.catalog import inventory
+from perfflow.execute.prepare import Inspection
+from perfflow.jobs.catalog import descriptions
 from perfflow.model.errors import UserError
 from perfflow.model.similar import TOOLS
 from perfflow.report.columns import described
 from perfflow.report.sanitize import visible
-from perfflow.trees import project
+from perfflow.trees import repository
 
 
 @click.command("list")
@@ -34,13 +34,16 @@ def command(word: str, as_json: bool) -> None:
     of the project, such as .venv. perfflow does not start such a program to read its version.
     """
     here = Path.cwd()
-    inspection = Inspection(project.around(here))
-    found = {"workflows": inventory.workflows(project.root_of(here) or here), "tools": inventory.tools(inspection)}
+    inspection = Inspection(repository.project_around(here))
+    found = {
+        "workflows": descriptions.listed_workflows(repository.root_of(here) or here),
+        "tools": descriptions.listed_tools(inspection),
+    }
     if word:
         found = {kind: [row for row in rows if _is_about(row, word)] for kind, rows in found.items()}
         if not any(found.values()):
             raise UserError.of(f"no workflow and no tool is about {word!r}", "`perfflow list` shows all")
-    for text in inventory.warnings():
+    for text in descriptions.listed_warnings():
         click.echo(f"warning: {visible(text)}", err=True)
     if as_json:
         say(json.dumps(found, ensure_ascii=False, indent=1))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.output import say
+from perfflow.cli.console import say
 from perfflow.library import search_path
 from perfflow.library.makefile import fragment
-from perfflow.session.workflow_files import of_project
-from perfflow.trees import project
+from perfflow.session.session import of_project
+from perfflow.trees import repository
 
 
 @click.command("make")
@@ -22,6 +22,6 @@ def command(workflows: tuple[str, ...]) -> None:
     Run `perfflow make > perf.mk` and add `include perf.mk` to the Makefile. Then use `make perf` or `make perf-NAME`.
     """
     here = Path.cwd().resolve()
-    root = (project.root_of(here) or here).resolve()
+    root = (repository.root_of(here) or here).resolve()
     folder = None if workflows else Path(search_path.FOLDER)
     say(fragment(of_project(root, workflows), up=Path(os.path.relpath(root, here)), folder=folder), end="")

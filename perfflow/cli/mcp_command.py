@@ -9,7 +9,7 @@ import click
 
 from perfflow.cli.options import seconds
 from perfflow.model.errors import Exit, UserError
-from perfflow.trees import project
+from perfflow.trees import repository
 
 _PACKAGE = "mcp>=2"
 
@@ -34,7 +34,7 @@ def command(allow_run: bool, allow_commands: bool, budget: str) -> int:
     """
     longest = seconds("--budget", budget)
     here = Path.cwd()
-    root = (project.root_of(here) or here).resolve()
+    root = (repository.root_of(here) or here).resolve()
     try:
         from perfflow.cli.mcp_server.limits import Limits
         from perfflow.cli.mcp_server.server import serve

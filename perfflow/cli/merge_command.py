@@ -7,13 +7,12 @@ from pathlib import Path
 import click
 
 from perfflow.cli import ci
+from perfflow.cli.console import print_verdict, tell
 from perfflow.cli.options import UNPROVEN
-from perfflow.cli.output import tell
-from perfflow.cli.verdict import print_verdict
 from perfflow.jobs.merge.merge import merge
 from perfflow.report.sanitize import visible
 from perfflow.store.run_folder import REPORT
-from perfflow.trees import project
+from perfflow.trees import repository
 
 
 @click.command("merge")
@@ -33,7 +32,7 @@ def command(runs: tuple[str, ...], out: Path | None, as_json: bool, color: str, 
     Exit: that of `perfflow run` or `perfflow gate` for the whole; 2 if the parts do not fit together.
     """
     here = Path.cwd()
-    finished = merge(project.root_of(here) or here, runs, out)
+    finished = merge(repository.root_of(here) or here, runs, out)
     status = print_verdict(finished.result, finished.folder / REPORT, as_json=as_json, color=color, unproven=unproven)
     tell("".join(f"note: {visible(note)}\n" for note in finished.notes))
     if ci.in_github():

@@ -17,15 +17,14 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from perfflow.cli.main import main as perfflow
-from perfflow.jobs.cluster.builds import Builds, Built, outputs_of
-from perfflow.jobs.cluster.job_folder import BUILD, HERE, KEPT, RUN, STDOUT, JobFolder, Work
+from perfflow.jobs.cluster.agent import BUILD, HERE, KEPT, RUN, STDOUT, Builds, Built, JobFolder, Work, outputs_of
 from perfflow.jobs.run.run import RunPart, RunRequest, run
 from perfflow.machine import orphans
 from perfflow.model.errors import Exit, UserError
-from perfflow.plan.build_steps import building_steps
-from perfflow.session.first_event import digest
+from perfflow.plan.plan import building_steps
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.session.progress import NoProgress
+from perfflow.session.session import digest
 from perfflow.trees.bundles import BASE, CLONES_OF, HEAD, clone_of, share, write_kept
 
 

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
 import click
 
-from perfflow.model.errors import UserError
+from perfflow.cli.console import shown_path, tell
+from perfflow.jobs.cluster import placed_run, slurm
+from perfflow.jobs.cluster.placed_run import DetachedError, Placement
+from perfflow.model.errors import Exit, UserError
 from perfflow.model.units import UnitError, duration
+from perfflow.session.open_workflow import Opened, open_workflow
 
 NO_LIMIT = "off"
 """The value of ``--budget`` for no limit."""
@@ -55,3 +68,97 @@ def seconds(option: str, text: str, hint: str = "write 90s, 10m or 1h 30m") -> f
 def limit(option: str, text: str | None) -> float | None:
     """Return the value of an option in seconds; None for no limit. Raises UserError as ``seconds``."""
     return None if text in (None, NO_LIMIT) else seconds(option, str(text), f"write 90s, 10m, 1h 30m or {NO_LIMIT}")
+
+
+@dataclass(frozen=True)
+class PlacementOptions:
+    """The given options for where a run is measured."""
+
+    executor: str | None
+    detach: bool
+    allow_skipped: bool
+
+    def chosen(self, resume: Path | None, settings: Sequence[str]) -> dict[str, Any]:
+        """Return the fields of a run request for these options. Raises UserError as ``placed`` does."""
+        where = placed(self.executor, resume, settings, detach=self.detach)
+        return {"allow_skipped": self.allow_skipped, "placement": where}
+
+
+def PLACE(command: Callable[..., int]) -> Callable[..., int]:  # noqa: N802 (beside LOCK_TIMEOUT and TRUST)
+    """Add the options for where to measure to a command, which gets their values as ``place``."""
+
+    @click.option("--executor", metavar="NAME", help="Where to measure: an executor of executors.yaml, or `local`.")
+    @click.option("--detach", is_flag=True, help="With --executor: submit the jobs and exit. --resume waits for them.")
+    @click.option("--allow-skipped", is_flag=True, help="Skip steps whose `runs-on` does not match this machine.")
+    @functools.wraps(command)
+    def with_place(*, executor: str | None, detach: bool, allow_skipped: bool, **options: object) -> int:
+        return command(place=PlacementOptions(executor, detach, allow_skipped), **options)
+
+    return with_place
+
+
+def placed(name: str | None, resume: Path | None, settings: Sequence[str], *, detach: bool) -> Placement | None:
+    """Return where a run is performed, or None for this machine. A resumed run stays where it was.
+
+    Raises UserError for an unknown executor.
+    """
+    if name is None and resume is None and not detach:
+        return None
+
+    earlier = placed_run.partition(resume) if resume else None
+    if earlier and name not in (None, earlier.executor):
+        text = f"the run was started on executor {earlier.executor}, not on {name}"
+        raise UserError.of(text, "leave out --executor, or start a new run without --resume")
+    name = earlier.executor if earlier else name
+    if resume and name and not earlier and name != slurm.LOCAL:
+        raise UserError.of("the run was started on this machine", "leave out --executor, or leave out --resume")
+    where = slurm.site_of(name) if name else None
+    if where is None:
+        if detach:
+            raise UserError.of("--detach needs an executor", "add --executor NAME")
+        return None
+    return Placement(str(name), where, tuple(settings), detach, _leaves_jobs)
+
+
+def _leaves_jobs() -> bool:
+    """Ask after ^C whether to keep the jobs. Return False, to cancel them, if stdin or stderr is no terminal."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+
+    tell("the jobs are still running: [c]ancel them, or [d]etach and let them continue? ")
+    try:
+        return sys.stdin.readline().strip().lower().startswith("d")
+    except KeyboardInterrupt:
+        return False
+
+
+@contextmanager
+def detached(words: Sequence[str], place: PlacementOptions) -> Iterator[None]:
+    """Print how to resume detached jobs, and exit: with 0 if --detach was given, else as interrupted."""
+    if not _loaded():
+        yield
+        return
+
+    try:
+        yield
+    except DetachedError as error:
+        again = shlex.join([*words, f"--resume={shown_path(error.folder)}"])
+        tell(f"the jobs continue; to wait for them and see the result: {again}\n")
+        raise click.exceptions.Exit(int(Exit.PASS if place.detach else Exit.INTERRUPTED)) from None
+
+
+def _loaded() -> bool:
+    """Return whether the module for placed runs is imported, as it is for every placed run."""
+    return "perfflow.jobs.cluster.placed_run" in sys.modules
+
+
+TRUST = click.option(
+    "--trust", is_flag=True, help="Also run commands of pinned workflows that were never shown on this machine."
+)
+
+
+def usable(workflow: str, settings: Sequence[str], *, to_run: bool, trust: bool) -> Opened:
+    """Return a workflow without errors. Raises UserError with all errors of the workflow."""
+    opened = open_workflow(workflow, settings)
+    opened.require_usable(to_run=to_run, trust=trust)
+    return opened

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import click
 
+from perfflow.cli.console import say, say_page
 from perfflow.cli.options import BENCHMARKS, seconds
-from perfflow.cli.output import say, say_page
 from perfflow.cli.style import style_of
-from perfflow.jobs.catalog import duration_estimate
+from perfflow.jobs.catalog import descriptions
 from perfflow.jobs.catalog.detectable import detectable
 from perfflow.jobs.catalog.preview import LEFT_OUT, SKIPPED, preview
-from perfflow.jobs.run.tree_jobs import with_builds
+from perfflow.jobs.run.run import with_builds
 from perfflow.model.criteria import read_share
 from perfflow.model.errors import Exit, Severity, UserError
 from perfflow.model.units import UnitError
@@ -111,11 +111,11 @@ def print_plan(
     """
     if in_trees:
         selected = with_builds(opened, selected)
-    expected = duration_estimate.expected(opened, selected, in_trees=in_trees, budget=budget)
+    expected = descriptions.expected_durations(opened, selected, in_trees=in_trees, budget=budget)
     steps = preview(opened, selected, expected)
     idle = {step["id"] for step in steps if step["outcome"] in (LEFT_OUT, SKIPPED)}
     counted = {name: item for name, item in expected.items() if name not in idle}
-    time = duration_estimate.in_all(opened.plan, counted, budget)
+    time = descriptions.in_all(opened.plan, counted, budget)
     if form == "json":
         data = {"workflow": opened.plan.workflow.name, "steps": steps, "expected": time.to_json()}
         say(json.dumps(data, ensure_ascii=False, indent=1))

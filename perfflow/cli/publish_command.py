@@ -8,14 +8,13 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.output import say
+from perfflow.cli.console import say
 from perfflow.jobs.export.export import read_result
-from perfflow.jobs.publish.github_api import GitHub
-from perfflow.jobs.publish.post import Target, commit_of, post_check, post_comment
+from perfflow.jobs.publish.github_api import GitHub, Target, commit_of, post_check, post_comment
 from perfflow.model.errors import UserError
 from perfflow.report.sanitize import visible
 from perfflow.store.run_folder import find
-from perfflow.trees import project
+from perfflow.trees import repository
 
 
 @click.group("publish")
@@ -78,7 +77,7 @@ def github(
     if not re.fullmatch(r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+", where):
         raise UserError.of("the repository is unknown", "name it with --repo OWNER/NAME")
     here = Path.cwd()
-    result = read_result(find(project.root_of(here) or here, run))
+    result = read_result(find(repository.root_of(here) or here, run))
     target = Target(sha, pr, author, always, unproven)
     if only != "comment":
         commit_of(result, sha)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from perfflow.cli.output import say
+from perfflow.cli.console import say
 from perfflow.jobs.receipts.verify import Verified
 from perfflow.jobs.receipts.verify import verify as verified
 from perfflow.model.errors import UserError
@@ -17,7 +17,7 @@ from perfflow.model.result import Result
 from perfflow.report.sanitize import visible
 from perfflow.store.history.find_stored import open_source
 from perfflow.store.run_folder import find
-from perfflow.trees import project
+from perfflow.trees import repository
 
 
 @click.group("receipt")
@@ -45,7 +45,7 @@ def verify(run: str, against: str | None, expected: str | None, as_json: bool) -
     Exit: 0 nothing was changed, 1 something was changed or --against is another machine, 2 there is no receipt.
     """
     here = Path.cwd()
-    root = project.root_of(here) or here
+    root = repository.root_of(here) or here
     found = verified(find(root, run), root, _other(root, against) if against else None)
     forged = expected is not None and expected.strip().lower() != found.sha256
     other = any(item.decisive for item in found.environment)

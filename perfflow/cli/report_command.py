@@ -10,17 +10,15 @@ import click
 
 from perfflow.cli.bisect_command import print_bisection
 from perfflow.cli.calibrate_command import print_findings
+from perfflow.cli.console import exit_of, print_verdict, say, shown_path
 from perfflow.cli.options import UNPROVEN
-from perfflow.cli.output import say
-from perfflow.cli.verdict import exit_of, print_verdict, shown_path
-from perfflow.jobs.bisect.rerender import show_again
-from perfflow.jobs.calibrate.page import known_of_this_machine, write_page
+from perfflow.jobs.bisect.bisect import show_again
+from perfflow.jobs.calibrate.calibrate import known_of_this_machine, write_page
 from perfflow.jobs.rejudge.rejudge import Rejudged, rejudge
 from perfflow.model.errors import Exit, UserError
-from perfflow.store.run_bisection import is_bisection
-from perfflow.store.run_calibration import page
+from perfflow.store.result_file import calibration_page, is_bisection
 from perfflow.store.run_folder import PAGE, find
-from perfflow.trees import project
+from perfflow.trees import repository
 
 
 @click.command("report")
@@ -60,7 +58,7 @@ def command(
     Exit: that of `perfflow run` for the new verdict; for a bisection, that of `perfflow bisect`.
     """
     here = Path.cwd()
-    root = project.root_of(here) or here
+    root = repository.root_of(here) or here
     if run == "calibration" and not Path(run).exists():
         return _calibration(root, only_path=html, opened=opened, as_json=as_json)
     place = find(root, run)
@@ -95,7 +93,7 @@ def _calibration(root: Path, *, only_path: bool, opened: bool, as_json: bool) ->
     written = write_page(root, identity)
     if only_path or opened:
         if written is None:
-            raise UserError.of(f"cannot write {page(root)}", "make the folder writable")
+            raise UserError.of(f"cannot write {calibration_page(root)}", "make the folder writable")
         _show(written, opened=opened)
     else:
         print_findings(entries, as_json=as_json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perfflow.cli.output import say, tell
+from perfflow.cli.console import say, tell
 from perfflow.jobs.start.rewritten_file import Rewritten, write
 from perfflow.model.errors import Exit, UserError
 from perfflow.report.sanitize import visible

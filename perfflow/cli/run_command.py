@@ -1,4 +1,13 @@
-"""``perfflow run``."""
+"""``perfflow run``.
+
+Settings of accepted candidates: printed with their place in the workflow, or written there by ``--apply``.
+
+The options ``--executor``, ``--detach`` and ``--allow-skipped``, and the message for detached jobs.
+
+The option ``--trust`` of commands that run workflows, which may use items from other repositories.
+
+Prints the verdict of a run, or only result.json, to stdout, and returns the exit status.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +19,77 @@ from typing import Any
 
 import click
 
-from perfflow.cli import ci, kept_settings
-from perfflow.cli.options import BENCHMARKS, LOCK_TIMEOUT, SEED, UNPROVEN, limit, seconds
-from perfflow.cli.output import say, tell
-from perfflow.cli.placement import PLACE, PlacementOptions, detached
+from perfflow.cli import ci
+from perfflow.cli.console import print_verdict, say, shown, shown_path, tell
+from perfflow.cli.options import (
+    BENCHMARKS,
+    LOCK_TIMEOUT,
+    PLACE,
+    SEED,
+    TRUST,
+    UNPROVEN,
+    PlacementOptions,
+    detached,
+    limit,
+    seconds,
+    usable,
+)
 from perfflow.cli.plan_command import print_plan
-from perfflow.cli.progress import shown
-from perfflow.cli.trust import TRUST
-from perfflow.cli.verdict import print_verdict, shown_path
-from perfflow.jobs.against.best_revision import best_revision
-from perfflow.jobs.catalog.duration_estimate import gate_plan
-from perfflow.jobs.catalog.runnable import lacking, said_unable
+from perfflow.jobs.catalog.descriptions import gate_plan, lacking, said_unable
+from perfflow.jobs.gate.base_and_head import best_revision
 from perfflow.jobs.gate.self_test import outcome
-from perfflow.jobs.optimize.write_settings import Target, require_appliable, target
-from perfflow.jobs.run.run import FinishedRun, RunRequest, run
-from perfflow.jobs.run.tree_jobs import require_revisions, with_builds
+from perfflow.jobs.optimize import apply_change
+from perfflow.jobs.optimize.apply_change import Target, require_appliable, target
+from perfflow.jobs.run.run import FinishedRun, RunRequest, require_revisions, run, with_builds
 from perfflow.model.errors import Exit, UserError
+from perfflow.model.result import Result
 from perfflow.plan.coverage import ONE_SIDED
 from perfflow.plan.groups import Shard, shard_of, sharded
+from perfflow.report.ledger import taking_over
 from perfflow.report.sanitize import visible
-from perfflow.session.open_workflow import Opened, open_workflow, select
+from perfflow.session.open_workflow import Opened, select
 from perfflow.store.run_folder import REPORT, find
 from perfflow.trees.overlay import inside
+from perfflow.workflow.settings_text import Written
+
+
+def report_settings(result: Result, file: apply_change.Target, *, apply: bool) -> int:
+    """Print the accepted settings, and write them if ``apply``. Returns the exit status: an error if writing failed.
+
+    ``file`` is the workflow as it was at the start of the run.
+    """
+    params, env = apply_change.accepted_settings(result)
+    command = taking_over(result)
+    if apply and command:
+        tell(f"--apply: changes to code stay on their branch; to apply them: {command}\n")
+    if not params and not env:
+        if apply:
+            tell("--apply: no settings were accepted, so nothing is written\n")
+        return int(Exit.PASS)
+    why = apply_change.why_not_applied(result)
+    try:
+        if apply and not why:
+            found = apply_change.apply_settings(file, params, env)
+            tell(f"--apply: written into {file.shown}:\n{_lines(file, found)}")
+            return int(Exit.PASS)
+        _, found = file.written(params, env)
+    except UserError as error:
+        tell(f"{error}\n")
+        return int(error.exit) if apply else int(Exit.PASS)
+    if apply:
+        tell(f"--apply: nothing is written: {why}; accepted settings:\n{_lines(file, found)}")
+    else:
+        tell(f"accepted settings (`perfflow run --apply` writes them):\n{_lines(file, found)}")
+    return int(Exit.PASS)
+
+
+def _lines(file: apply_change.Target, found: list[Written]) -> str:
+    if not found:
+        return "  nothing: the file already has these values\n"
+    return "".join(
+        f"  {file.shown}:{item.line}: {item.key}: {f'{item.old} → ' if item.old else ''}{item.new}\n" for item in found
+    )
+
 
 SELF_TEST = "a self-test: the measured processes of head were slowed down by 20% on purpose"
 LEFT_OUT = "PERFFLOW_LEFT_OUT"
@@ -180,13 +238,6 @@ def command(
     return more if finished.interrupted else status or more
 
 
-def usable(workflow: str, settings: Sequence[str], *, to_run: bool, trust: bool) -> Opened:
-    """Return a workflow without errors. Raises UserError with all errors of the workflow."""
-    opened = open_workflow(workflow, settings)
-    opened.require_usable(to_run=to_run, trust=trust)
-    return opened
-
-
 def _require_appliable(opened: Opened, selected: frozenset[str]) -> None:
     require_appliable(opened, selected)
 
@@ -307,7 +358,7 @@ def after(finished: FinishedRun, file: Target | None, words: Sequence[str], *, a
         tell("".join(f"{line}\n" for line in ci.annotation_lines(finished.result)))
     unwritten = 0
     if file:
-        unwritten = kept_settings.report_settings(finished.result, file, apply=apply)
+        unwritten = report_settings(finished.result, file, apply=apply)
     if not finished.interrupted:
         return unwritten
     tell(f"interrupted; to resume: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")

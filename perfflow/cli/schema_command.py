@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from perfflow.cli.output import say
-from perfflow.workflow.schema import schema_text
+from perfflow.cli.console import say
+from perfflow.workflow.shape import schema_text
 
 
 @click.command("schema")

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.output import say, say_page
+from perfflow.cli.console import say, say_page
 from perfflow.cli.style import style_of
 from perfflow.jobs.catalog import descriptions
 from perfflow.jobs.catalog.descriptions import merged
 from perfflow.library import search_path
 from perfflow.model.errors import UserError
 from perfflow.report import show_page
-from perfflow.workflow import resolved
-from perfflow.workflow.tool_definitions import is_tool_file
+from perfflow.workflow import load
+from perfflow.workflow.declared_tool import is_tool_file
 from perfflow.workflow.yaml_text import read_file
 
 _FOR_AGENTS = Path(__file__).parents[1] / "library" / "for-agents.md"
@@ -59,10 +59,10 @@ def _print_resolved(name: str, *, as_json: bool) -> None:
     """Print the whole workflow as YAML or JSON. Raises UserError with its mistakes."""
     document, data, shown = merged(name)
     if as_json:
-        found = {"workflow": data, "origins": resolved.origins(document, shown)}
+        found = {"workflow": data, "origins": load.origins(document, shown)}
         say(json.dumps(found, ensure_ascii=False, indent=1))
     else:
-        say("\n".join(resolved.lines(document, shown)))
+        say("\n".join(load.resolved_lines(document, shown)))
 
 
 def _text(name: str, kind: str) -> str:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.output import say
+from perfflow.cli.console import say
 from perfflow.library import search_path
 from perfflow.model.errors import Exit, Problem, Severity, UserError, in_file_order
-from perfflow.plan.parameters import MISSING
+from perfflow.plan.plan import MISSING
 from perfflow.report.sanitize import visible
 from perfflow.session.compared_trees import problems_of
 from perfflow.session.open_workflow import open_workflow
-from perfflow.trees import project
+from perfflow.trees import repository
 
 SCHEMA = "perfflow.validation/1"
 
@@ -52,7 +52,7 @@ def command(workflows: tuple[str, ...], settings: tuple[str, ...], layout: str) 
     WORKFLOWS are files, or names as for `perfflow run` (default: all files in workflows/ of the project).
     """
     here = Path.cwd()
-    own = (project.root_of(here) or here) / search_path.FOLDER
+    own = (repository.root_of(here) or here) / search_path.FOLDER
     names = workflows or tuple(str(path) for path in search_path.workflows(own.parent) if path.parent == own)
     if not names:
         raise UserError.of("no workflow to check", "name a file, or put workflows into ./workflows")

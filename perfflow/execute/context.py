@@ -13,13 +13,10 @@ from perfflow.execute.child import MARK
 from perfflow.execute.secrets_of_plan import secrets_of
 from perfflow.machine import lock
 from perfflow.model.readings import Side
-from perfflow.model.secret_names import is_harmless, is_secret
-from perfflow.model.secrets import Secrets
-from perfflow.plan import matrix
-from perfflow.plan.matrix import Cell
-from perfflow.plan.plan import Plan, Planned
+from perfflow.model.secrets import Secrets, is_harmless, is_secret
+from perfflow.plan.plan import Cell, Plan, Planned, shared_cells
 from perfflow.tools.adapter import Role
-from perfflow.trees.environment import python_path
+from perfflow.trees.python_layout import python_path
 from perfflow.trees.slots import Slot
 from perfflow.workflow.expression_text import ExpressionError, as_text
 from perfflow.workflow.expressions import render
@@ -130,7 +127,7 @@ class StepOutputs(Mapping[str, Any]):
         whole = plan.by_id.get(name)
         for other in (whole,) if whole else plan.cells_of(name):
             known = self._known(other)
-            if known is not None and (whole or matrix.shared(self._cell, other.cell)):
+            if known is not None and (whole or shared_cells(self._cell, other.cell)):
                 return {"outputs": known}
         raise KeyError(name)
 
@@ -140,7 +137,7 @@ class StepOutputs(Mapping[str, Any]):
 
     def __iter__(self) -> Iterator[str]:
         known = [other for other in self._context.plan.steps if self._known(other) is not None]
-        agreeing = (other.step.id for other in known if matrix.shared(self._cell, other.cell))
+        agreeing = (other.step.id for other in known if shared_cells(self._cell, other.cell))
         return iter(dict.fromkeys((*(other.id for other in known), *agreeing)))
 
     def __len__(self) -> int:

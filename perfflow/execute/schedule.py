@@ -1,4 +1,7 @@
-"""Run the steps of a plan in order, skip blocked steps, and give measured steps the machine to themselves."""
+"""Run the steps of a plan in order, skip blocked steps, and give measured steps the machine to themselves.
+
+The states a step can end in.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,27 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from perfflow.execute.states import UNABLE, StepStatus
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan, Planned
 from perfflow.store.run_facts import NOTHING, StepFindings
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.workflow.expression_text import ExpressionError
+
+UNABLE = 77
+"""Exit status of a `setup` step if the machine lacks something that the workflow needs (as in Automake)."""
+
+
+class StepStatus(StrEnum):
+    """How a step ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    TIMEOUT = "timeout"
+    CACHED = "cached"
+
 
 Condition = Callable[[Planned, bool], bool]
 """(step, blocked) -> whether the step's ``if`` lets it run."""

@@ -1,12 +1,22 @@
-"""A background process: start it, check whether it still runs, and stop it with its descendants."""
+"""A background process: start it, check whether it still runs, and stop it with its descendants.
+
+Check whether a service is ready: its port accepts, its address answers, or its output matches a pattern.
+"""
 
 from __future__ import annotations
 
+import re
+import socket
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
 
 from perfflow.execute.child import ChildExit, Ended, Spawner, StartError, ending
+from perfflow.tools.parsed_output import PatternMatch, search
 
 MOST_PRINTED = 2**30
 """A process that prints more than this number of bytes to a file is ended."""
@@ -106,3 +116,160 @@ class Service:
             # This also ends processes that it left running when it ended by itself: a spawner kills its descendants.
             self._spawner.close()
             self._thread.join()
+
+
+LOOPBACK = ("127.0.0.1", "::1")
+_ANSWER = 2.0
+"""Seconds allowed for one connection attempt or one answer."""
+_SERVER_ERROR = 500
+_STATUS = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)\b")
+_LONGEST_LINE = 8192
+_HTTP_PORT = 80
+_READ_AT_ONCE = 2**20
+
+
+class Probe(Protocol):
+    """One way to check that a service is ready."""
+
+    @property
+    def waits_for(self) -> str:
+        """The condition that does not hold yet, such as "port 8080 accepts no connection"."""
+
+    def holds(self) -> bool:
+        """Return whether the service is ready now."""
+
+    def outputs(self) -> Mapping[str, str]:
+        """Return the outputs of a service that is ready."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A TCP port on this machine that accepts connections."""
+
+    number: int
+
+    @property
+    def waits_for(self) -> str:
+        """The condition that does not hold yet."""
+        return f"port {self.number} accepts no connection"
+
+    def holds(self) -> bool:
+        """Return whether it accepts one, on either loopback address."""
+        return any(accepts(host, self.number) for host in LOOPBACK)
+
+    def outputs(self) -> Mapping[str, str]:
+        """Return the port."""
+        return {"port": str(self.number)}
+
+
+@dataclass(frozen=True)
+class Address:
+    """An http address that answers with a status below 500. Redirections count as answers and are not followed."""
+
+    url: str
+
+    @property
+    def waits_for(self) -> str:
+        """The condition that does not hold yet."""
+        return f"{self.url} does not answer with a status below {_SERVER_ERROR}"
+
+    @property
+    def host(self) -> str:
+        """Its host name."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def port(self) -> int:
+        """Its port; 80 if the address has none."""
+        return urlsplit(self.url).port or _HTTP_PORT
+
+    def holds(self) -> bool:
+        """Return whether it answers. Proxy settings of the environment are ignored."""
+        parts = urlsplit(self.url)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        request = f"GET {path} HTTP/1.1\r\nHost: {host}:{self.port}\r\nConnection: close\r\n\r\n"
+        try:
+            line = _first_line(self.host, self.port, request.encode("ascii"))
+        except (OSError, ValueError):
+            return False
+        status = _STATUS.match(line)
+        return status is not None and int(status[1]) < _SERVER_ERROR
+
+    def outputs(self) -> Mapping[str, str]:
+        """Return the port and the address."""
+        return {"port": str(self.port), "url": self.url}
+
+
+@dataclass
+class MatchedLine:
+    """A line of the output that matches a pattern. Its named groups become outputs.
+
+    ``seconds`` limits one search; ``holds`` raises PatternTimeoutError if the pattern takes longer.
+    """
+
+    pattern: str
+    files: Sequence[Path]
+    seconds: float | None = None
+    _read: dict[Path, int] = field(default_factory=dict)
+    _match: PatternMatch | None = None
+
+    @property
+    def waits_for(self) -> str:
+        """The condition that does not hold yet."""
+        return f"no line of its output matches {self.pattern!r} (is the output buffered?)"
+
+    def holds(self) -> bool:
+        """Return whether a line matched, including an unfinished one: a service may print no newline."""
+        lines = [line for path in self.files for line in self._new_lines(path)]
+        if lines and self._match is None:
+            self._match = next(iter(search(self.pattern, lines, self.seconds, flags=0)), None)
+        return self._match is not None
+
+    def _new_lines(self, path: Path) -> Iterator[str]:
+        """Yield lines not read before. An unfinished last line is read again until it is complete."""
+        try:
+            with path.open("rb") as stream:
+                stream.seek(self._read.get(path, 0))
+                raw = stream.read(_READ_AT_ONCE)
+        except FileNotFoundError:
+            return
+        whole = raw.rfind(b"\n") + 1 or (len(raw) if len(raw) == _READ_AT_ONCE else 0)
+        self._read[path] = self._read.get(path, 0) + whole
+        yield from raw.decode("utf-8", "replace").splitlines()
+
+    def outputs(self) -> Mapping[str, str]:
+        """Return the values of the named groups."""
+        found = self._match.groups if self._match else {}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _first_line(host: str, port: int, request: bytes) -> bytes:
+    """Return the first bytes of an answer, which may arrive byte by byte and never end. Raises OSError."""
+    ends = time.monotonic() + _ANSWER
+    answer = b""
+    with socket.create_connection((host, port), timeout=_ANSWER) as connection:
+        connection.sendall(request)
+        while b"\n" not in answer and len(answer) < _LONGEST_LINE:
+            connection.settimeout(max(ends - time.monotonic(), 0.001))
+            part = connection.recv(_LONGEST_LINE)
+            if not part:
+                break
+            answer += part
+    return answer
+
+
+def accepts(host: str, port: int) -> bool:
+    """Return whether a process accepts connections at this address."""
+    try:
+        with socket.create_connection((host, port), timeout=_ANSWER):
+            return True
+    except OSError:
+        return False
+
+
+def free_port() -> int:
+    """Return a free TCP port, chosen by the kernel."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.bind((LOOPBACK[0], 0))
+        return int(listener.getsockname()[1])

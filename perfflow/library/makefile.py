@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from perfflow.library.search_path import SUFFIXES
+from perfflow.library.search_path import WORKFLOW_SUFFIXES
 from perfflow.model.errors import UserError
 
 _FIT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -91,7 +91,7 @@ def _require_fit(path: Path) -> None:
 
 def _of_new(files: Mapping[Path, Sequence[Path]], folder: Path) -> str:
     """Return the rule that reports workflows not in ``files``. It does not run them: their names may be unsafe."""
-    every = " ".join(f"{folder}/*{suffix}" for suffix in SUFFIXES)
+    every = " ".join(f"{folder}/*{suffix}" for suffix in WORKFLOW_SUFFIXES)
     return _NEW.replace("@KNOWN@", " ".join(map(str, files))).replace("@ALL@", every)
 
 

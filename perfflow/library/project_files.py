@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from perfflow.trees.build_folders import ENVIRONMENTS, is_build_folder
-from perfflow.trees.small_files import text_of
+from perfflow.trees.slots import ENVIRONMENTS, is_build_folder
+from perfflow.trees.snapshots import text_of
 
 _MOST_ENTRIES = 20_000
 _DEEPEST = 8

@@ -1,24 +1,434 @@
-"""Writes a first workflow for a project according to its kind. It has comments and can run unchanged."""
+"""Writes a first workflow for a project according to its kind. It has comments and can run unchanged.
+
+Writes a first workflow for a crate: for its criterion, divan or libtest benchmarks, else for one of its programs.
+
+Templates of first workflows. ``@WORDS@`` are placeholders.
+
+Parts of the text of a first workflow: names, commands and lists as YAML.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from perfflow.library import cargo_starter, detect_project, search_path, starter_templates
-from perfflow.library.detect_project import LOOKED_FOR, Built, DetectedProject, ProjectKind
+from perfflow.library import detect_project, search_path
+from perfflow.library.detect_project import LOOKED_FOR, Built, DetectedProject, ProjectKind, manifest
 from perfflow.library.project_files import ProjectFiles, can_be_named
-from perfflow.library.starter_text import Starter, comment, fit, quoted, quoted_list
 from perfflow.model.errors import UserError
 from perfflow.tools.python_command import is_interpreter
-from perfflow.trees.build_folders import ENVIRONMENTS
-from perfflow.trees.ignored import tops
 from perfflow.trees.python_layout import import_folders
 from perfflow.trees.shared_installs import Prepared, faults, is_installed
+from perfflow.trees.slots import ENVIRONMENTS
+from perfflow.trees.snapshots import tops
+
+WHERE = """
+defaults:
+  working-directory: @FOLDER@
+"""
+
+SHARE = """
+worktree:
+  # Ignored by git, but needed in both trees that a gate compares.
+  share: @SHARED@
+"""
+
+OWN_PACKAGES = """
+env:
+  # Import the project's own packages first, as a gate does in its trees.
+  PYTHONPATH: @FOLDERS@
+"""
+
+NOT_SHARED = """
+# @WHY@
+"""
+
+BUILD = """  build:
+    - id: build
+      run: @BUILD@
+"""
+
+PROFILE = """\
+  profile:
+    # The functions that take the time, found by the profiler that fits the program and is installed.
+    - {id: where, uses: auto, benchmark: program}
+"""
+
+SUITE_PROFILE = """\
+  profile:
+    # The functions that take the time, for at most two minutes. In a gate, only those of benchmarks that got slower.
+    - {id: where, uses: auto}
+"""
+
+NATIVE = f"""\
+{PROFILE}\
+    # The heap at its peak, by the place of allocation, if the program is linked dynamically:
+    #- {{id: heap, uses: massif, benchmark: program}}
+"""
+
+PYTHON = f"""\
+{PROFILE}\
+    # Memory at its peak, by line:
+    #- {{id: heap, uses: tracemalloc, benchmark: program}}
+"""
+
+WITH_MAP = """\
+  profile:
+    # CPU time by function. Skipped if perf is missing. @RUNTIME@ writes the names of its functions to
+    # /tmp/perf-PID.map. Finding inlined functions of @RUNTIME@ itself would take minutes.
+    - id: cpu
+      uses: perf
+      benchmark: program
+      env:
+        @MAPPED@
+      with: {inline-limit: 0}
+"""
+
+NODE = WITH_MAP.replace("@RUNTIME@", "Node.js").replace("@MAPPED@", "NODE_OPTIONS: --perf-basic-prof")
+_DUMP = "-XX:+UnlockDiagnosticVMOptions -XX:+IgnoreUnrecognizedVMOptions -XX:+DumpPerfMapAtExit"
+JAVA = WITH_MAP.replace("@RUNTIME@", "Java 17").replace("@MAPPED@", f"JAVA_TOOL_OPTIONS: {_DUMP}")
+
+COMMAND = """\
+perfflow: 1
+name: @NAME@
+description: How much time and memory does the program use, and in which functions?
+@WHERE@
+# Targets: `perfflow run @NAME@` fails if one is missed. Take the values from a first run:
+#targets:
+#  program:
+#    time: <50ms
+#    rss: <64MiB
+
+stages:
+@BUILD_STAGE@  baseline:
+    - id: program
+@NOTE@      run: @COMMAND@
+      # Compare with another command or setting, in pairs:
+      #candidate: ./other-program
+      #candidate: {env: {THREADS: "2"}}
+@PROFILE@  #verify:
+    # All runs, and both sides of a comparison, must print the same output:
+    #- {id: same-output, uses: same-output, benchmark: program, with: {runs: 2}}
+"""
+
+CARGO = """\
+perfflow: 1
+name: @NAME@
+description: How much time and memory does the release build use, and in which functions?
+@WHERE@
+# Targets: `perfflow run @NAME@` fails if one is missed. Take the values from a first run:
+#targets:
+#  program:
+#    time: <50ms
+#    rss: <64MiB
+
+stages:
+  build:
+    - id: release
+      run: cargo build --release --target-dir target@WHAT@
+      # Line numbers for the profilers. They do not change the code.
+      env: {CARGO_PROFILE_RELEASE_DEBUG: line-tables-only}
+  baseline:
+    - id: program
+      # Add its arguments, such as "target/release/program --size 10".
+      run: @COMMAND@@OTHERS@
+      # Compare with another command or setting, in pairs:
+      #candidate: {env: {RAYON_NUM_THREADS: "2"}}
+@PROFILE@  verify:
+    - id: tests
+      run: cargo test --release --target-dir target
+      env: {CARGO_PROFILE_RELEASE_DEBUG: line-tables-only}
+"""
+
+CRITERION = """\
+perfflow: 1
+name: @NAME@
+description: How fast is each @HARNESS@ benchmark, what does it allocate, and where does its time go?
+@WHERE@
+# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
+#targets:
+#  "decode/*": {time p50: <2ms, alloc: <2KB/op}
+
+stages:
+  baseline:
+    # Compare with another build setting, in pairs: candidate: {env: {CARGO_PROFILE_BENCH_LTO: fat}}
+    - {id: suite, uses: cargo-bench, benchmark: "*", with: {@PACKAGES@bench: @BENCHES@}}
+  profile: # in a gate, only what regressed
+    - {id: hotspots, uses: perf, benchmark: "*"}
+    - {id: allocations, uses: dhat, benchmark: "*"}
+    - {id: heap, uses: massif, benchmark: "*"}
+  verify:
+    - {id: tests, run: cargo test --release}
+"""
+
+PYTEST = """\
+perfflow: 1
+name: @NAME@
+description: How long does each benchmark of the suite take?
+@WHERE@
+params:
+  python: {default: @PYTHON@, help: the interpreter that has pytest-benchmark}
+  files: {default: @PATHS@, help: files with benchmarks}
+
+# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
+#targets:
+#  "**::test_parse":
+#    time: <2ms
+
+stages:
+  baseline:
+    - id: suite
+      uses: pytest-benchmark
+      # Names from the suite: tests/test_x.py::test_y
+      benchmark: "*"
+      with:
+        python: ${{ params.python }}
+        paths: ${{ params.files }}
+      # Compare with another setting, in pairs. To compare two copies of a package, see
+      # `perfflow show pytest-benchmark-suite`.
+      #candidate: {env: {MODE: fast}}
+@PROFILE@  verify:
+    # Run the same files as tests, each benchmark once.
+    - id: tests
+      run: ${{ params.python }} -m pytest -q --benchmark-disable ${{ params.files }}
+"""
+
+GOOGLE = """\
+perfflow: 1
+name: @NAME@
+description: How long does each benchmark of the program take?
+@WHERE@
+# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
+#targets:
+#  "BM_Parse/*":
+#    time: <2ms
+
+stages:
+@BUILD_STAGE@  baseline:
+    - id: suite
+      uses: google-benchmark
+      # Names from the program: BM_Parse/1024
+      benchmark: "*"
+      with:
+        command: @COMMAND@@OTHERS@
+      # Compare with another build, in pairs:
+      #candidate: ../before/build/bench
+@PROFILE@"""
+
+ASV = """\
+perfflow: 1
+name: @NAME@
+description: How long does each benchmark of the asv suite take?
+@WHERE@
+params:
+  python: {default: @PYTHON@, help: the interpreter that has asv and the project}
+
+# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
+#targets:
+#  "**time_parse*":
+#    time: <2ms
+
+stages:
+  baseline:
+    - id: suite
+      uses: asv
+      # Names from the suite: bench_x.Suite.time_y
+      benchmark: "*"
+      with:
+        config: @CONFIG@
+        python: ${{ params.python }}
+        # Select benchmarks with a regular expression:
+        #bench: time_parse
+@PROFILE@"""
+
+PYPERF = """\
+perfflow: 1
+name: @NAME@
+description: How long does each pyperf benchmark take?
+@WHERE@
+params:
+  python: {default: @PYTHON@, help: the interpreter that has pyperf}
+
+# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
+#targets:
+#  "parse*":
+#    time: <2ms
+
+stages:
+  baseline:
+@STEPS@@PROFILE@"""
+
+PYPERF_STEP = """\
+    - id: @ID@
+      uses: pyperf
+      # Names from the script.
+      benchmark: "@PREFIX@*"
+      with:
+        script: @SCRIPT@
+        python: ${{ params.python }}
+"""
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_][\w.+-]*")
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True)
+class Starter:
+    """A workflow for one kind of project: its text and name, what it measures, and a note for the user."""
+
+    text: str
+    name: str
+    about: str
+    note: str = ""
+
+
+def fit(name: str) -> str:
+    """Return a name that is valid for a workflow file, '' if no character is valid."""
+    return _NO_NAME.sub("-", name).strip("-.")[:100]
+
+
+def quoted(text: str) -> str:
+    """Return text as a YAML string in double quotes. Line separators are escaped, since YAML would fold them."""
+    text = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
+
+
+def quoted_list(texts: Iterable[str]) -> str:
+    """Return texts as a YAML list on one line."""
+    return f"[{', '.join(map(quoted, texts))}]"
+
+
+def comment(text: str) -> str:
+    """Return text for a comment: one line of characters that YAML allows."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+
+
+def is_plain(name: str) -> bool:
+    """Return whether a name from a project can be used in a command or an expression without quotes."""
+    return bool(_PLAIN.fullmatch(name))
+
+
+def write_cargo_starter(files: ProjectFiles, command: str) -> Starter:
+    """Return a first workflow for a crate. Raises UserError if it has no Cargo.toml or nothing to measure."""
+    path = files.folder / "Cargo.toml"
+    if not path.is_file():
+        raise UserError.of(f"{path}: no such file", "run perfflow init in the folder of a crate")
+    try:
+        data = manifest(files)
+    except ValueError as error:
+        raise UserError.of(f"cannot read {path}: {error}", "run `cargo check`") from error
+    package = data.get("package")
+    name = str(package.get("name", "")) if isinstance(package, dict) else ""
+    if not command:
+        for harness, benches_of in (("criterion", _criterion), ("divan", _divan), ("libtest", _libtest)):
+            if benches := list(benches_of(files, data)):
+                return _suite(harness, benches, name or files.folder.name)
+            members = {member: list(benches_of(files, each, folder)) for member, each, folder in _members(files, data)}
+            if benches := list(dict.fromkeys(bench for each in members.values() for bench in each)):
+                return _suite(harness, benches, name or files.folder.name, [each for each in members if members[each]])
+    return _program(files, data, name, command)
+
+
+def _suite(harness: str, benches: list[str], name: str, members: list[str] | None = None) -> Starter:
+    packages = f"package: {quoted_list(members)}, " if members else ""
+    text = CRITERION.replace("@PACKAGES@", packages)
+    text = text.replace("@BENCHES@", quoted_list(benches)).replace("@HARNESS@", harness)
+    note = "benches with #[bench] need a nightly Rust: rustup override set nightly" if harness == "libtest" else ""
+    where = f" ({', '.join(members)})" if members else ""
+    return Starter(text, name, f"the {harness} benchmarks of a Cargo project{where}: {', '.join(benches)}", note)
+
+
+def _members(files: ProjectFiles, data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Yield name, manifest and folder of the packages in a workspace."""
+    others: list[str] = []
+    for path in files.named("/Cargo.toml") if "workspace" in data else ():
+        folder = path.removesuffix("Cargo.toml")
+        try:
+            member = manifest(files, path)
+        except ValueError:
+            continue
+        if folder and "workspace" in member:
+            others.append(folder)
+        package = member.get("package")
+        name = package.get("name") if isinstance(package, dict) else None
+        if folder and isinstance(name, str) and is_plain(name) and not folder.startswith(tuple(others)):
+            yield name, member, folder
+
+
+def _program(files: ProjectFiles, data: dict[str, Any], name: str, command: str) -> Starter:
+    programs = list(dict.fromkeys(_programs(files.folder, data, name)))
+    what = ""
+    if not command and not programs:
+        # The examples of a library are programs.
+        programs = [f"examples/{example}" for example in _sources(files.folder / "examples")]
+        what = " --examples"
+    if not command and not programs:
+        hint = (
+            "run perfflow init in a member of the workspace" if not name else "name one: --command 'target/release/x'"
+        )
+        raise UserError.of("the crate has no program to measure", hint)
+    measured = command or f"target/release/{programs[0]}"
+    others = [f"target/release/{other}" for other in programs[1:]] if not command else []
+    note = f"\n      # Also here: {', '.join(others)}" if others else ""
+    text = CARGO.replace("@COMMAND@", quoted(measured)).replace("@OTHERS@", note)
+    text = text.replace("@PROFILE@", NATIVE)
+    about = f"the program {measured} of a Cargo project"
+    return Starter(text.replace("@WHAT@", what), name or files.folder.name, about)
+
+
+def _criterion(files: ProjectFiles, data: dict[str, Any], folder: str = "") -> Iterator[str]:
+    return _without_harness(files, data, folder, "criterion")
+
+
+def _divan(files: ProjectFiles, data: dict[str, Any], folder: str = "") -> Iterator[str]:
+    return _without_harness(files, data, folder, "divan")
+
+
+def _without_harness(files: ProjectFiles, data: dict[str, Any], folder: str, library: str) -> Iterator[str]:
+    """Yield the bench targets of a library: targets without Rust's own harness whose source mentions it."""
+    declared = data.get("bench")
+    for item in declared if isinstance(declared, list) else []:
+        name = item.get("name") if isinstance(item, dict) else None
+        if isinstance(name, str) and is_plain(name) and item.get("harness") is False:
+            own = item.get("path")
+            paths = [own] if isinstance(own, str) else [f"benches/{name}.rs", f"benches/{name}/main.rs"]
+            if any(library in files.text(f"{folder}{path}") for path in paths):
+                yield name
+
+
+def _libtest(files: ProjectFiles, _data: dict[str, Any], folder: str = "") -> Iterator[str]:
+    """Yield the bench targets with benchmarks of Rust's own harness, possibly generated by macros."""
+    for path in files.named(".rs"):
+        name = path.removeprefix(f"{folder}benches/").removesuffix(".rs")
+        if path == f"{folder}benches/{name}.rs" and is_plain(name):
+            text = files.text(path)
+            if "#[bench]" in text or "extern crate test" in text:
+                yield name
+
+
+def _programs(folder: Path, data: dict[str, Any], name: str) -> Iterator[str]:
+    """Yield the binaries of a crate: declared ones, src/main.rs and src/bin/."""
+    declared = data.get("bin")
+    for item in declared if isinstance(declared, list) else []:
+        if isinstance(item, dict) and isinstance(item.get("name"), str) and is_plain(item["name"]):
+            yield item["name"]
+    if is_plain(name) and (folder / "src" / "main.rs").is_file():
+        yield name
+    yield from _sources(folder / "src" / "bin")
+
+
+def _sources(folder: Path) -> Iterator[str]:
+    """Yield the programs that cargo finds in a folder: files, or folders with a main.rs."""
+    for path in sorted(folder.glob("*")):
+        if is_plain(path.stem) and (path.suffix == ".rs" or (path / "main.rs").is_file()):
+            yield path.stem
 
 
 @dataclass(frozen=True)
@@ -62,13 +472,13 @@ def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, n
     if given and (not name or fit(name) != name):
         raise UserError.of(f"{given!r} is not a name for a workflow", "use letters, digits, `_`, `.` and `-`")
     inside = folder.relative_to(root) if folder.is_relative_to(root) else Path()
-    head = starter_templates.WHERE.replace("@FOLDER@", quoted(str(inside))) if inside != Path() else ""
+    head = WHERE.replace("@FOLDER@", quoted(str(inside))) if inside != Path() else ""
     python = _python(folder, root)
     head += _own_packages(folder, root) if chosen in _OF_PYTHON else ""
     text = starter.text.replace("@WHERE@", head + _shared(folder, root)).replace("@NAME@", final)
     others = tuple(item for item in found if item.kind is not chosen) if not (command or kind) else ()
     note = starter.note or _note(found, chosen)
-    text = text.replace("@PROFILE@", starter_templates.SUITE_PROFILE).replace("@PYTHON@", quoted(python))
+    text = text.replace("@PROFILE@", SUITE_PROFILE).replace("@PYTHON@", quoted(python))
     return Start(final, text, starter.about, note, others, _unignored(text, folder, root))
 
 
@@ -98,7 +508,7 @@ def _unignored(text: str, folder: Path, root: Path) -> str:
 
 def _without_suffix(name: str) -> str:
     """Return a name without the suffix of a workflow file, which users may have typed."""
-    suffix = next((suffix for suffix in search_path.SUFFIXES if name.endswith(suffix)), "")
+    suffix = next((suffix for suffix in search_path.WORKFLOW_SUFFIXES if name.endswith(suffix)), "")
     return name.removesuffix(suffix)
 
 
@@ -119,7 +529,7 @@ def _own_packages(folder: Path, root: Path) -> str:
     if any(is_installed(folder, place) for place in environments):
         return ""
     folders = [os.path.relpath(place, folder) for place in import_folders(folder) if can_be_named(str(place))]
-    return starter_templates.OWN_PACKAGES.replace("@FOLDERS@", quoted(os.pathsep.join(folders)))
+    return OWN_PACKAGES.replace("@FOLDERS@", quoted(os.pathsep.join(folders)))
 
 
 def _shared(folder: Path, root: Path) -> str:
@@ -131,10 +541,10 @@ def _shared(folder: Path, root: Path) -> str:
     ignored = [path for path, top in tops(root, paths).items() if top == path]
     wrong = {path: next(faults(root, path, ignored, Prepared(builds=False, sets_path=False)), None) for path in ignored}
     fine = [path for path, fault in wrong.items() if fault is None]
-    lines = starter_templates.SHARE.replace("@SHARED@", quoted_list(fine)) if fine else ""
+    lines = SHARE.replace("@SHARED@", quoted_list(fine)) if fine else ""
     for fault in wrong.values():
         if fault:
-            lines += starter_templates.NOT_SHARED.replace("@WHY@", comment(f"{fault.message}; {fault.hint}"))
+            lines += NOT_SHARED.replace("@WHY@", comment(f"{fault.message}; {fault.hint}"))
     return lines
 
 
@@ -149,19 +559,19 @@ def _of_command(files: ProjectFiles, command: str) -> Starter:
 
 
 def _measured(
-    files: ProjectFiles, command: str, build: str, about: str, note: str = "", profile: str = starter_templates.NATIVE
+    files: ProjectFiles, command: str, build: str, about: str, note: str = "", profile: str = NATIVE
 ) -> Starter:
     """Return a workflow for a command, with profilers for its language. ``note``: a comment above the command."""
     words = command.split()
     is_python = bool(words) and is_interpreter(words[0])
-    text = starter_templates.COMMAND.replace("@PROFILE@", starter_templates.PYTHON if is_python else profile)
+    text = COMMAND.replace("@PROFILE@", PYTHON if is_python else profile)
     text = text.replace("@BUILD_STAGE@", _build_stage(build)).replace("@NOTE@", f"      # {note}\n" if note else "")
     about = about.replace("a command", "a Python command", 1) if is_python else about
     return Starter(text.replace("@COMMAND@", quoted(command)), files.folder.name, about)
 
 
 def _build_stage(command: str) -> str:
-    return starter_templates.BUILD.replace("@BUILD@", quoted(command)) if command else ""
+    return BUILD.replace("@BUILD@", quoted(command)) if command else ""
 
 
 def _of_google(files: ProjectFiles, command: str) -> Starter:
@@ -169,7 +579,7 @@ def _of_google(files: ProjectFiles, command: str) -> Starter:
     if built is None:
         raise UserError.of("the files do not show which program to run", "name it: --command build/bench")
     others = f"\n        # Also here: {', '.join(built.others)}" if built.others else ""
-    text = starter_templates.GOOGLE.replace("@BUILD_STAGE@", _build_stage(built.build)).replace("@OTHERS@", others)
+    text = GOOGLE.replace("@BUILD_STAGE@", _build_stage(built.build)).replace("@OTHERS@", others)
     about = "a Google Benchmark program" + (f", {built.program}, built by `{built.build}`" if built.build else "")
     return Starter(text.replace("@COMMAND@", quoted(built.program)), files.folder.name, about)
 
@@ -184,7 +594,7 @@ def _of_suite(files: ProjectFiles, command: str) -> Starter:
             "no test here uses the fixture `benchmark` of pytest-benchmark", "see the docs of pytest-benchmark"
         )
     shown = f"{', '.join(paths[:3])}{', ...' if paths[3:] else ''}" if paths else f"the tests ({needed} requires it)"
-    text = starter_templates.PYTEST.replace("@PATHS@", quoted_list(sorted(paths) or ["."]))
+    text = PYTEST.replace("@PATHS@", quoted_list(sorted(paths) or ["."]))
     return Starter(text, files.folder.name, f"the pytest-benchmark suite in {shown}")
 
 
@@ -194,7 +604,7 @@ def _of_asv(files: ProjectFiles, command: str) -> Starter:
         raise UserError.of(
             "no asv.conf.json here, or --command was given", "run perfflow init in the project, without --command"
         )
-    text = starter_templates.ASV.replace("@CONFIG@", quoted(settings[0]))
+    text = ASV.replace("@CONFIG@", quoted(settings[0]))
     return Starter(text, files.folder.name, f"the asv suite of {settings[0]}")
 
 
@@ -202,7 +612,7 @@ def _of_pyperf(files: ProjectFiles, command: str) -> Starter:
     scripts = detect_project.pyperf_scripts(files)[:_MOST_PATHS]
     if command or not scripts:
         raise UserError.of("no script here has a pyperf.Runner, or --command was given", "see the docs of pyperf")
-    text = starter_templates.PYPERF.replace("@STEPS@", "".join(_pyperf_steps(scripts)))
+    text = PYPERF.replace("@STEPS@", "".join(_pyperf_steps(scripts)))
     return Starter(text, files.folder.name, f"the pyperf benchmarks of {', '.join(scripts[:3])}")
 
 
@@ -213,9 +623,7 @@ def _pyperf_steps(scripts: list[str]) -> Iterator[str]:
         stem = fit(Path(script).stem).replace("-", "_") or "script"
         own = stem if stem not in used and stem[0] != "." else f"{stem.lstrip('.')}-{number}"
         used.add(own)
-        step = starter_templates.PYPERF_STEP.replace("@ID@", own).replace(
-            "@PREFIX@", f"{own}/" if len(scripts) > 1 else ""
-        )
+        step = PYPERF_STEP.replace("@ID@", own).replace("@PREFIX@", f"{own}/" if len(scripts) > 1 else "")
         yield step.replace("@SCRIPT@", quoted(script))
 
 
@@ -234,7 +642,7 @@ def _of_go(files: ProjectFiles, command: str) -> Starter:
     elif not command and files.text("main.go"):
         build, command = f"go build -o build/{fit(name)} .", f"build/{fit(name)}"
     command = command or "go test -count=1 ./..."
-    starter = _measured(files, command, build, "a command of a Go project", note, starter_templates.PROFILE)
+    starter = _measured(files, command, build, "a command of a Go project", note, PROFILE)
     return replace(starter, name=name)
 
 
@@ -248,7 +656,7 @@ def _of_node(files: ProjectFiles, command: str) -> Starter:
     is_there = isinstance(main, str) and main in files.named(".js", ".mjs", ".cjs")
     other = f"node {shlex.quote(str(main))}" if is_there else "npm test --silent"
     guess = f"npm run --silent {script}" if script else other
-    starter = _measured(files, command or guess, "", "a command of a Node.js project", profile=starter_templates.NODE)
+    starter = _measured(files, command or guess, "", "a command of a Node.js project", profile=NODE)
     name = found.get("name")
     return replace(starter, name=name if isinstance(name, str) else files.folder.name)
 
@@ -265,7 +673,7 @@ def _of_gradle(files: ProjectFiles, command: str) -> Starter:
 
 
 def _of_java(files: ProjectFiles, command: str, guess: str, about: str) -> Starter:
-    return _measured(files, command or guess, "", about, "" if command else _INSTEAD, starter_templates.JAVA)
+    return _measured(files, command or guess, "", about, "" if command else _INSTEAD, JAVA)
 
 
 _INSTEAD = "Runs all tests by default. Better: name a program that does the work you care about."
@@ -281,7 +689,7 @@ def _of_cmake(files: ProjectFiles, command: str) -> Starter:
 
 _STARTERS: Mapping[ProjectKind, Callable[[ProjectFiles, str], Starter]] = {
     ProjectKind.COMMAND: _of_command,
-    ProjectKind.CARGO: cargo_starter.write,
+    ProjectKind.CARGO: write_cargo_starter,
     ProjectKind.PYTEST: _of_suite,
     ProjectKind.GOOGLE: _of_google,
     ProjectKind.ASV: _of_asv,

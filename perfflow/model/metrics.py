@@ -1,4 +1,7 @@
-"""Built-in metrics: name, dimension, which direction is better, and whether they are exact."""
+"""Built-in metrics: name, dimension, which direction is better, and whether they are exact.
+
+The optimization hierarchy: techniques in the order in which they should be tried.
+"""
 
 from __future__ import annotations
 
@@ -197,3 +200,14 @@ def is_exact(statistic: str) -> bool:
 def statistic_dimension(metric: Metric, statistic: str) -> Dimension:
     """Return the dimension of a statistic: ``change``, ``speedup`` and ``growth`` are ratios for every metric."""
     return Dimension.RATIO if statistic in (*COMPARED_STATISTICS, "growth") else metric.dimension
+
+
+TECHNIQUES = ("algorithm", "data-structure", "io", "memory", "concurrency", "vectorization", "compute", "caching")
+"""The cheapest techniques with the largest effect come first."""
+OUTSIDE = "configuration"
+"""The technique outside of the hierarchy."""
+
+
+def rank(technique: str) -> int:
+    """Return the position of a technique in the hierarchy; techniques outside of it, and unknown ones, come last."""
+    return TECHNIQUES.index(technique) if technique in TECHNIQUES else len(TECHNIQUES)

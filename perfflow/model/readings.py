@@ -1,4 +1,13 @@
-"""Types that tools, measuring and judging share: readings, profiles, hotspots, checks."""
+"""Types that tools, measuring and judging share: readings, profiles, hotspots, checks.
+
+One value that summarizes many samples which were not stored; ``inner`` has its standard error and their number.
+
+Resolution (tick) of values: that of a coarse clock, or of the digits that a program prints.
+
+Serial dependence of samples: drift, clock states, bursts of other work.
+
+How the samples of a benchmark were taken, which determines their analysis.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +16,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import reduce
+from operator import mul
 from types import MappingProxyType
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.kernels import KernelFacts
 from perfflow.model.memory_curve import MemoryCurve
 from perfflow.model.metrics import METRICS, QUANTILES, Better
-from perfflow.stats.paired_test import quantile
+from perfflow.model.units import Dimension
+from perfflow.stats.paired_test import LogMean, Looks, log_mean, log_mean_of_summary, quantile
 
 
 class Side(StrEnum):
@@ -295,3 +307,138 @@ class Usage:
             return None
         waited = self.uncontended - self.user - self.system
         return 1 + max(0.0, min(waited, elapsed - computed)) / computed
+
+
+ERROR, COUNT = "stderr", "n"
+
+
+def is_summary(readings: Sequence[Reading]) -> bool:
+    """Return whether a series is one value that summarizes many samples."""
+    return len(readings) == 1 and ERROR in readings[0].inner
+
+
+def log_mean_of(readings: Sequence[Reading]) -> LogMean:
+    """Return the mean of the logarithms of positive values, or of one value that summarizes many."""
+    first = readings[0]
+    if is_summary(readings):
+        return log_mean_of_summary(first.value, first.inner[ERROR], int(first.inner[COUNT]))
+    return log_mean([reading.value for reading in readings])
+
+
+COARSE = 0.005
+"""Share of a value above which a tick matters: the floor of changes of identical files."""
+_TIES = _DIFFERENT = 2
+
+
+def printed_tick(value: float, steps: Sequence[float]) -> float:
+    """Return the median step of the last digit of one process's figures, 0 if it is too fine to matter.
+
+    Most formats print a fixed number of digits. A format that drops trailing zeros still prints most values in full.
+    """
+    tick = sorted(steps)[len(steps) // 2]
+    return tick if tick > abs(value) * COARSE / 10 else 0.0
+
+
+def tick_of(sides: Sequence[Sequence[Reading]], dimension: Dimension) -> float:
+    """Return the tick of the values of one or two sides in base units; 0 if it is too fine to matter.
+
+    It is the step of the printed digits, or for times a coarser step that the values show. Counts have no tick, because
+    they are whole numbers by nature.
+    """
+    values = [[item.value for item in readings] for readings in sides if readings]
+    middle = min((abs(quantile(own, 0.5)) for own in values), default=0.0)
+    if middle == 0 or dimension is Dimension.COUNT:
+        return 0.0
+    printed = max(sorted(item.tick for item in readings)[len(readings) // 2] for readings in sides if readings)
+    shown = max(map(_shown_step, values)) if dimension is Dimension.TIME else 0.0
+    tick = max(printed, shown)
+    return tick if tick >= COARSE * middle else 0.0
+
+
+def _shown_step(values: Sequence[float]) -> float:
+    """Return the largest step of which all values are multiples; 0 without ties or without different values."""
+    distinct = sorted(set(values))
+    if len(distinct) < _DIFFERENT or len(values) - len(distinct) < _TIES:
+        return 0.0
+    noise = 1e-9 * max(map(abs, distinct))
+    return reduce(lambda a, b: _common_divisor(a, b, noise), map(abs, distinct))
+
+
+def _common_divisor(a: float, b: float, noise: float) -> float:
+    """Return the common divisor by Euclid's algorithm, for floats that are multiples of a step except for ``noise``."""
+    while b > noise:
+        a, b = b, abs(math.remainder(a, b))
+    return a
+
+
+_FEWEST_IN_ORDER = 6
+_NORMAL_95 = 1.645
+_STRONGEST = 0.95
+
+
+def serial_factor(values: Sequence[float]) -> float:
+    """Return the factor by which serial dependence increases the standard error; 1 if no dependence is visible.
+
+    ``values`` are in the order taken. The model is a first-order autoregression. Its correlation is the larger of that
+    of the ranks and that of the values (logarithms, if all are positive), corrected for the bias of short series
+    (Marriott and Pope 1954). A correlation that 5% of independent series reach counts as chance, and gives 1.
+    """
+    n = len(values)
+    if n < _FEWEST_IN_ORDER:
+        return 1.0
+    positions: dict[float, list[int]] = {}
+    for position, value in enumerate(sorted(values)):
+        positions.setdefault(value, []).append(position)
+    ranks = [(positions[value][0] + positions[value][-1]) / 2 for value in values]
+    plain = list(map(math.log, values)) if min(values) > 0 else values
+    found = max(_lag_one(ranks), _lag_one(plain))
+    if (found + 1 / n) * math.sqrt(n) < _NORMAL_95:
+        return 1.0
+    correlation = min(_STRONGEST, (n * found + 1) / (n - 4))
+    return math.sqrt((1 + correlation) / (1 - correlation))
+
+
+def _lag_one(values: Sequence[float]) -> float:
+    """Return the correlation of neighbouring values; 0 if all are equal."""
+    # In units of the largest value, because squares of huge values are infinite.
+    unit = max(map(abs, values)) or 1.0
+    scaled = [value / unit for value in values]
+    mean = math.fsum(scaled) / len(scaled)
+    moved = [value - mean for value in scaled]
+    total = math.fsum(value * value for value in moved)
+    return math.fsum(map(mul, moved, moved[1:])) / total if total > 0 else 0.0
+
+
+class Design(StrEnum):
+    """How the samples of one benchmark were taken; it determines the analysis."""
+
+    LOOKS = "looks"
+    FIXED = "fixed"
+    FEW = "few"
+    """A few runs of each side in random order."""
+    CONFIRM = "confirm"
+    """Fresh pairs that confirm a change of the pairs before. All of them decide."""
+    LAYOUTS = "layouts"
+    FIXED_LAYOUTS = "fixed layouts"
+    FEW_LAYOUTS = "few layouts"
+    """A few code layouts of each side, with several runs of each layout."""
+    UNPAIRED = "unpaired"
+    """Combined from two stored sets."""
+
+
+SCHEDULES: Mapping[str, Looks] = {
+    # More than half is spent at the first analysis, so that 9 pairs that all agree, with a part of it, prove a change.
+    Design.LOOKS: (
+        *((11, 0.0056), (15, 0.0012), (20, 0.0008), (28, 0.0005), (40, 0.0004), (64, 0.0004), (90, 0.0002)),
+        *((128, 0.0002), (180, 0.0001), (256, 0.0001), (360, 0.0001), (512, 0.0001), (720, 0.00005)),
+        *((1024, 0.00005), (1440, 0.00005), (2048, 0.00005), (2900, 0.00005), (4096, 0.00005)),
+    ),
+    # In runs of each side. The smallest p-value of 5 + 5 runs in random order is 2/252 = .00794.
+    Design.FEW: (
+        *((5, 0.00794), (8, 0.0004), (11, 0.0004), (14, 0.0003), (20, 0.0003), (26, 0.0002), (35, 0.00016)),
+        *((50, 0.0001), (71, 0.0001), (98, 0.0001)),
+    ),
+    # Pairs with fresh code layouts vary more, so the last analysis has a larger part.
+    Design.LAYOUTS: ((11, 0.0020), (15, 0.0010), (20, 0.0010), (28, 0.0010), (40, 0.0010), (64, 0.0040)),
+}
+"""Interim analyses of the designs that have them: numbers of pairs, each with its part of the 1% of false alarms."""

@@ -2,19 +2,280 @@
 
 Values are in base units; ``change`` is candidate/baseline - 1; ``speedup`` above 1 is better for every metric.
 A number that is not finite is null.
+
+Parts of result.json about GPU kernels, in base units.
+
+Parts of result.json about samples: one side of a row, intervals, code layouts, curves.
+
+Parts of result.json about other machines that measured parts of a run.
+
+Parts of result.json about the route of a run, and the brief for its recipient.
+
+Shared definitions of the parts of result.json: their configuration, and numbers that are null if not finite.
 """
 
-from typing import Any, Literal
+import math
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from perfflow.model.design import Design
 from perfflow.model.metrics import in_words
-from perfflow.model.result_base import PART, Number
-from perfflow.model.result_kernels import KernelResult, OnGpu
-from perfflow.model.result_nodes import NodeResult
-from perfflow.model.result_routes import RouteTaken
-from perfflow.model.result_samples import Bounds, ConfirmationOf, LayoutsOf, MemoryResult, Sample, SizePoint
+from perfflow.model.readings import Design
+
+PART = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+"""Configuration of every part. Unknown keys are ignored, because later versions may add some."""
+
+
+def finite(value: object) -> object:
+    """Return the value, or None for a number that is not finite."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Number = Annotated[float | None, BeforeValidator(finite)]
+
+
+class KernelPart(BaseModel):
+    """Base of all parts in this module."""
+
+    model_config = PART
+
+
+class Stall(KernelPart):
+    """A stall reason of a kernel's warps, with its share (0..1) of all reasons.
+
+    ``cycles`` is the count of the tool: cycles, samples or a share. ``pressing`` reasons are worth acting on.
+    """
+
+    reason: str
+    cycles: float
+    share: float
+    means: str
+    lowers: str
+    pressing: bool = False
+
+
+class ToolAdvice(KernelPart):
+    """Advice of a tool in its own words; ``gain`` is the speedup that it estimates, as a share."""
+
+    rule: str
+    text: str
+    gain: Number = None
+
+
+class Modelled(KernelPart):
+    """The occupancy model of a kernel's launch on its architecture, and changes that would raise it, best first."""
+
+    occupancy: float
+    blocks: int
+    limiters: list[str]
+    lifts: list[str] = []
+
+
+class KernelResult(KernelPart):
+    """One GPU kernel on one side; values that its tool does not report are null or empty.
+
+    ``occupancy``, ``occupancy_theoretical`` and ``limiters`` are the tool's own figures, ``model`` is perfflow's, null
+    if the launch or the architecture is unknown. ``because`` is the reason for ``bound``.
+    """
+
+    step: str
+    benchmark: str
+    tree: Literal["baseline", "candidate"]
+    name: str
+    source: str
+    device: str = ""
+    capability: str = ""
+    launches: int = 1
+    seconds: Number = None
+    share: Number = None
+    grid: int | None = None
+    threads: int | None = None
+    registers: int | None = None
+    shared_static: int | None = None
+    shared_dynamic: int | None = None
+    carveout: int | None = None
+    barrier_blocks: int | None = None
+    occupancy: Number = None
+    occupancy_theoretical: Number = None
+    limiters: list[str] = []
+    sm_share: Number = None
+    memory_share: Number = None
+    issued: Number = None
+    waves: Number = None
+    uncoalesced: Number = None
+    precision: str = ""
+    model: Modelled | None = None
+    bound: Literal["memory", "compute", "latency"] | None = None
+    because: str = ""
+    stalls: list[Stall] = []
+    advice: list[ToolAdvice] = []
+    warnings: list[str] = []
+
+
+class OnGpu(KernelPart):
+    """A kernel on one of several GPUs: its time in s, and its share of that GPU's roof, null without a roof.
+
+    ``slower`` is time / fastest time, ``of_best`` is share / best share.
+    """
+
+    kernel: str
+    device: str
+    seconds: float
+    share: Number
+    slower: float
+    of_best: Number
+
+
+_OF_JUDGING = {"step", "model", "bound", "because", "stalls", "warnings"}
+"""Fields that judging adds to a kernel."""
+
+
+def measured_of(kernel: KernelResult) -> dict[str, Any]:
+    """Return the measured part of a kernel, as in the event of its step."""
+    stalls = {stall.reason: stall.cycles for stall in kernel.stalls}
+    return kernel.model_dump(exclude=_OF_JUDGING) | {"stalls": stalls}
+
+
+class SamplesPart(BaseModel):
+    """Base of all parts in this module."""
+
+    model_config = PART
+
+
+class Sample(SamplesPart):
+    """One side of a row. ``readings`` is set if values have further properties, such as a distribution or a bound."""
+
+    value: Number
+    low: Number
+    high: Number
+    n: int
+    samples: list[float]
+    readings: list[dict[str, Any]] | None = None
+    confirming: list[int] = []
+    """For each sample, the number of the confirmation that it is from, or 0; empty without confirmations."""
+
+
+class Bounds(SamplesPart):
+    """An estimate with its confidence interval."""
+
+    value: Number
+    low: Number
+    high: Number
+
+
+class ConfirmationOf(SamplesPart):
+    """Fresh pairs, or runs of each side, that were taken because those before proved a change.
+
+    ``change`` is that of the fresh ones alone, with its p-value; ``before`` that of the earlier ones.
+    """
+
+    pairs: int
+    change: Bounds
+    p: float
+    before: Bounds
+    agrees: bool
+
+
+class AsBuilt(SamplesPart):
+    """A row of the programs as built, which was replaced by one over new code layouts of both sides."""
+
+    design: str
+    paired: bool
+    baseline: Sample | None
+    candidate: Sample | None
+    change: Bounds | None
+
+
+class LayoutsOf(SamplesPart):
+    """The code layouts that were drawn of each side.
+
+    ``n``: layouts per side; ``deviation``: the standard deviation between them without noise, as a share. ``numbers``:
+    the layout of each sample of each side, if layouts were run more than once.
+    """
+
+    n: int
+    deviation: float
+    numbers: list[list[int]] | None = None
+    built: AsBuilt
+
+
+class MemoryResult(SamplesPart):
+    """Heap memory (bytes) of one process of a side over its run, at most 200 points.
+
+    ``axis`` is the unit of ``at``: ``instructions``, allocated ``bytes``, or ``time`` in seconds.
+    """
+
+    step: str
+    benchmark: str
+    tree: Literal["baseline", "candidate"]
+    axis: Literal["instructions", "bytes", "time"]
+    at: list[float]
+    held: list[float]
+
+
+class SizePoint(SamplesPart):
+    """A value at a size, in the metric's base unit, with its confidence interval."""
+
+    size: float
+    value: Number
+    low: Number
+    high: Number
+
+
+class JobResult(BaseModel):
+    """A job that measured one group of a run's steps. ``id`` is its number in the engine.
+
+    ``state`` is ``done``, or how the job ended early; ``lost`` is why an earlier attempt did not count.
+    """
+
+    model_config = PART
+
+    group: str
+    id: str
+    attempt: int
+    state: str
+    seconds: float
+    lost: str = ""
+
+
+class NodeResult(BaseModel):
+    """A machine of a cluster that measured a part of the run: its name in the cluster, its facts, and its jobs."""
+
+    model_config = PART
+
+    name: str
+    identity: str
+    machine: dict[str, Any]
+    jobs: list[JobResult]
+
+
+class Brief(BaseModel):
+    """Information that the recipient of a routed run needs to start: one line each, with exact names."""
+
+    model_config = PART
+
+    regressed: list[str] = []
+    undecided: list[str] = []
+    """Rows in which a regression above the action threshold is not excluded, and rows that head does not measure."""
+    thresholds: list[str] = []
+    hotspots: list[str] = []
+    commands: list[str] = []
+
+
+class RouteTaken(BaseModel):
+    """The first rule that matched, and its destination."""
+
+    model_config = PART
+
+    rule: str
+    to: str
+    why: str
+    next: str = ""
+    """What to do next, as a sentence."""
+    command: str = ""
+    """The command to type for it, '' if there is none."""
+    brief: Brief = Brief()
+
 
 SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
 GATE = "review:gate:perf"

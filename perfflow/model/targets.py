@@ -1,4 +1,7 @@
-"""Targets: ``time p50: <10μs`` on a benchmark or a glob of benchmarks."""
+"""Targets: ``time p50: <10μs`` on a benchmark or a glob of benchmarks.
+
+The source context of a line that a profiler reports: the function around it, and properties of the line.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -223,3 +227,30 @@ def crossing_hint(glob: str, names: Sequence[str]) -> str:
         wider.append(re.sub(r"\*+", "**", glob))
     meant = next((text for text in wider if any(matches(text, name) for name in names)), "")
     return f"`*` does not cross `/`; write `{meant}`" if meant else ""
+
+
+class Use(StrEnum):
+    """Properties of a line of Python that are visible in its source; each value is also the text in evidence."""
+
+    IN_LOOP = "in a loop"
+    ELEMENTS = "indexes by a loop's variable"
+    """For example ``a[i]`` in ``for i in range(n)``."""
+    ARRAYS = "its module imports an array library"
+    TEXT = "adds to a text in a loop"
+    UNBOUNDED = "in a function cached without bound"
+    CONTAINER = "fills a container of its module"
+
+
+@dataclass(frozen=True)
+class SourcePlace:
+    """The function that contains a line, such as ``Store.keep``, and its first line; '' and 0 if unknown.
+
+    ``begins`` distinguishes functions of the same name. It is 0 if ``function`` is ``<module>``.
+    """
+
+    function: str = ""
+    begins: int = 0
+    uses: tuple[Use, ...] = ()
+
+
+NOWHERE = SourcePlace()

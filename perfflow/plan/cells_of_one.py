@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from perfflow.plan import matrix
+from perfflow.plan import plan
 from perfflow.plan.plan import Planned, cell_name
 from perfflow.store.run_facts import Axis, Scaling
 from perfflow.workflow.expression_text import ExpressionError
@@ -29,7 +29,7 @@ def axis_of(item: Planned, params: Mapping[str, Any]) -> Axis | None:
     key = item.step.axis
     if key not in item.cell:
         return None
-    value, first = (matrix.text(cell[key]) for cell in (item.cell, item.against or item.cell))
+    value, first = (plan.cell_text(cell[key]) for cell in (item.cell, item.against or item.cell))
     return Axis(key, value, first, item.pattern, _whole(item, key, params))
 
 
@@ -37,7 +37,7 @@ def _whole(item: Planned, key: str, params: Mapping[str, Any]) -> str:
     """Return the name of the benchmark of all values of a key."""
     if item.step.benchmark is None:
         bare = {name: value for name, value in item.cell.items() if name != key}
-        return ("*" if item.pattern.startswith("*") else item.step.id) + matrix.suffix(bare)
+        return ("*" if item.pattern.startswith("*") else item.step.id) + plan.suffix(bare)
     try:
         return cell_name(item.step.benchmark, {**item.cell, key: f"{{{key}}}"}, params, unsaid=key)
     except ExpressionError:

@@ -1,27 +1,122 @@
-"""Check that the plan can measure the targets, and apply the lints about methodology."""
+"""Check that the plan can measure the targets, and apply the lints about methodology.
+
+Report two steps that measure the same metric of one benchmark: it would be unclear which samples count.
+
+Lints for the optimization hierarchy: cheap techniques with large effects come before costlier ones.
+
+Render ``requires`` of a step for each cell.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from perfflow.model.metrics import COMPARED_STATISTICS
+from perfflow.model.metrics import COMPARED_STATISTICS, OUTSIDE, TECHNIQUES, rank
 from perfflow.model.peaks import PEAK_DIMENSIONS, Peaks, key_of
 from perfflow.model.similar import did_you_mean
 from perfflow.model.targets import Target, crossing_hint, matches, read_key
 from perfflow.model.units import UnitError
-from perfflow.plan import requirements, runs_on
-from perfflow.plan.cell_globs import confirmed_by, expected_of
+from perfflow.plan import groups
 from perfflow.plan.cells_of_one import scaling_of
 from perfflow.plan.follow_up_errors import is_in_doubt
-from perfflow.plan.hierarchy import COMPUTE_FIRST, ORDER, check_hierarchy
-from perfflow.plan.plan import Plan, Planned, counted_source, may_both_match, may_have, stands_for_suite
+from perfflow.plan.plan import (
+    Plan,
+    Planned,
+    confirmed_by,
+    counted_source,
+    expected_of,
+    may_both_match,
+    may_have,
+    stands_for_suite,
+)
 from perfflow.tools import registry
 from perfflow.tools.adapter import Role
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.document import Loc
 from perfflow.workflow.expression_text import ExpressionError
+from perfflow.workflow.expressions import render
 from perfflow.workflow.load import Draft
+from perfflow.workflow.model import Requires, Step
 from perfflow.workflow.roles import names_its_own_benchmarks
+
+COMPUTE_FIRST = "compute-first"
+ORDER = "hierarchy-order"
+_KNOWN = (*TECHNIQUES, OUTSIDE)
+
+
+def check_hierarchy(draft: Draft, *, compute_allowed: bool) -> None:
+    """Report unknown techniques, ``compute`` before cheaper techniques, and candidates out of order."""
+    optimize = draft.workflow.stages["optimize"]
+    ruled_out = optimize.ruled_out or {}
+    for name in ruled_out:
+        if name not in _KNOWN:
+            place = ("stages", "optimize", "ruled-out", name)
+            draft.complain(place, f"unknown technique `{name}`", did_you_mean(name, _KNOWN, "techniques"), key=True)
+    tried = {step.technique for step in optimize.steps} | set(ruled_out)
+    missing = [name for name in TECHNIQUES[: TECHNIQUES.index("compute")] if name not in tried]
+    for step in optimize.steps:
+        _check_technique(draft, step)
+        if step.technique == "compute" and missing and not compute_allowed:
+            hint = f"add candidates for {', '.join(missing)}, or list them under `ruled-out` with the reason"
+            loc = (*draft.steps[step.id], "technique")
+            draft.complain(loc, "`compute` comes before cheaper techniques", hint, rule=COMPUTE_FIRST)
+    _check_order(draft, [step for step in optimize.steps if step.technique in TECHNIQUES])
+
+
+def _check_technique(draft: Draft, step: Step) -> None:
+    loc = draft.steps[step.id]
+    if step.technique is None:
+        if not draft.wrong_keys(loc):
+            hint = f"add `technique`: one of {', '.join(_KNOWN)}"
+            draft.complain(loc, f"the candidate `{step.id}` has no `technique`", hint)
+    elif step.technique not in _KNOWN:
+        hint = did_you_mean(step.technique, _KNOWN, "techniques")
+        draft.complain((*loc, "technique"), f"unknown technique {step.technique!r}", hint)
+
+
+def _check_order(draft: Draft, steps: Sequence[Step]) -> None:
+    """Warn about each candidate after one with a costlier technique; ``configuration`` may be anywhere."""
+    for number, step in enumerate(steps):
+        costliest = max(steps[: number + 1], key=lambda item: rank(str(item.technique)))
+        if rank(str(costliest.technique)) > rank(str(step.technique)) and ORDER not in step.allow:
+            _warn_of_order(draft, step, costliest)
+
+
+def _warn_of_order(draft: Draft, step: Step, costlier: Step) -> None:
+    message = f"`{step.id}` ({step.technique}) comes after `{costlier.id}` ({costlier.technique}), a costlier technique"
+    hint = f"move it before that candidate, or give a reason: `allow: {{{ORDER}: ...}}`"
+    draft.warn((*draft.steps[step.id], "technique"), message, hint, rule=ORDER)
+
+
+def requires_of(item: Planned, params: Mapping[str, Any]) -> Requires | None:
+    """Return the requirements of a cell; strings that render to '' are dropped.
+
+    Raises ExpressionError: only ``params`` and ``matrix`` are known before the run.
+    """
+    asked = item.step.requires
+    if asked is None:
+        return None
+    context = {"params": params, "matrix": item.cell}
+
+    def rendered(value: list[str] | str | None) -> list[str]:
+        texts = [value] if isinstance(value, str) else value or []
+        return [text for text in (str(render(text, context)).strip() for text in texts) if text]
+
+    return asked.model_copy(update={"tool": rendered(asked.tool), "label": rendered(asked.label)})
+
+
+def check_requirements(draft: Draft, plan: Plan) -> None:
+    """Report requirements that cannot be rendered before the run."""
+    for item in plan.steps:
+        loc = (*draft.steps[item.step.id], "requires")
+        try:
+            requires_of(item, plan.params)
+        except ExpressionError as error:
+            if not any(place[: len(loc)] == loc for place in draft.wrong):
+                hint = error.hint or "`requires` can use only `params` and `matrix`"
+                draft.complain(loc, str(error), hint, find=error.near)
+
 
 ONE_SIDED = "one-sided"
 """Rule of the warning about a target that a run which compares nothing cannot measure; a gate can."""
@@ -60,8 +155,8 @@ def check(draft: Draft, plan: Plan) -> None:
     _check_optimize(draft)
     _check_something_measured(draft, plan)
     _check_expected(draft, plan)
-    requirements.check(draft, plan)
-    runs_on.check(draft, plan)
+    check_requirements(draft, plan)
+    groups.check_runs_on(draft, plan)
     _check_scenarios(draft, plan)
 
 
@@ -285,3 +380,38 @@ def _globs(draft: Draft, key: str, item: Planned, plan: Plan) -> list[str]:
             hint = error.hint or f"`{key}` can use only `params` and `matrix`"
             draft.complain(loc, str(error), hint, find=error.near)
         return []
+
+
+_HINT = "remove one of them, or give it another `benchmark`"
+
+
+def check_duplicate_metrics(draft: Draft, plan: Plan) -> None:
+    """Report each step that is sure to measure the same metric of a benchmark as an earlier step."""
+    for item, other, metric in found(plan):
+        text = f"steps `{other.id}` and `{item.id}` both measure `{metric}` of `{item.benchmark}`"
+        draft.complain(draft.steps[item.step.id], text, _HINT)
+
+
+def found(plan: Plan) -> Iterator[tuple[Planned, Planned, str]]:
+    """Yield each such step, the earlier step, and the metric."""
+    seen: dict[tuple[str, str], Planned] = {}
+    for item in plan.steps:
+        for metric in sorted(_certain_metrics(item, plan), key=lambda name: (name != "time", name)):
+            other = seen.setdefault((item.benchmark, metric), item)
+            if other is item or not _both_yield(other, item, metric):
+                continue
+            yield item, other, metric
+            break
+
+
+def _certain_metrics(item: Planned, plan: Plan) -> frozenset[str]:
+    """Return the metrics that a step is sure to measure; none if it may be skipped or its benchmark is unknown."""
+    unsure = item.step.if_ is not None or item.step.requires is not None or plan.stage(item.stage).if_ is not None
+    if item.role is not Role.MEASURE or unsure or not item.benchmark or "*" in item.benchmark:
+        return frozenset()
+    return metrics_of(item)
+
+
+def _both_yield(one: Planned, other: Planned, metric: str) -> bool:
+    """Return whether both steps produce the metric: tools may omit metrics, except time and those of ``parse``."""
+    return metric == "time" or (one.tool is other.tool) or not (one.tool and other.tool)

@@ -1,7 +1,25 @@
-"""Make a plan of a workflow: expand matrices and order the steps, and report errors."""
+"""Make a plan of a workflow: expand matrices and order the steps, and report errors.
+
+Expand the matrix of a step into cells, in the order of the file.
+
+Read the values of the parameters of a workflow: defaults, and ``--set NAME=VALUE`` with the parameter's type.
+
+Find the steps whose outputs a step uses, and the steps that depend on a step.
+
+Determine the steps that build the trees to measure.
+
+Render the globs of benchmarks under ``expect`` and ``confirms`` for a cell of a step.
+
+Determine the steps that are measured over several code layouts: from the workflow, else by default.
+
+Read the optimize stage of a plan: the steps that build, measure, check and profile a tree, and the goal.
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,30 +27,134 @@ from typing import Any
 
 import networkx as nx
 
-from perfflow.model.criteria import Criteria
+from perfflow.model.criteria import Criteria, read_share
 from perfflow.model.errors import Problem
 from perfflow.model.metrics import METRICS
 from perfflow.model.similar import did_you_mean
 from perfflow.model.targets import Target, matches
-from perfflow.plan import matrix
 from perfflow.plan.follow_up_errors import is_in_doubt
-from perfflow.plan.matrix import Cell
 from perfflow.tools import registry
 from perfflow.tools.adapter import Adapter, Role
+from perfflow.verdict.acceptance import ACCEPT, Goal, goal_of
+from perfflow.workflow import written_numbers
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.document import Loc
-from perfflow.workflow.expression_text import ExpressionError
-from perfflow.workflow.expressions import Expression, render, split
+from perfflow.workflow.expression_text import OPEN, ExpressionError
+from perfflow.workflow.expressions import Expression, pieces, render, split
+from perfflow.workflow.layout_checks import OFF
 from perfflow.workflow.load import Draft
-from perfflow.workflow.model import Stage, Step, Workflow
+from perfflow.workflow.model import MAX_CELLS, Matrix, Param, Scalar, Stage, Step, Workflow
 from perfflow.workflow.roles import (
     AUTO,
     CANDIDATES_STAGE,
     has_machine_alone,
     names_its_own_benchmarks,
     role_of,
+    stage_role,
     tool_of,
 )
+
+Cell = Mapping[str, Scalar]
+
+
+def cells(matrix: Matrix | None) -> list[Cell]:
+    """Return all combinations without ``exclude`` and with ``include``; one empty cell if there is no matrix.
+
+    As in GitHub Actions, an include extends every original cell whose values it does not change, or else becomes a new
+    cell. At most MAX_CELLS combinations are created; larger matrices are reported elsewhere.
+    """
+    if matrix is None:
+        return [{}]
+    keys = list(matrix.axes)
+    combinations = itertools.islice(itertools.product(*matrix.axes.values()), MAX_CELLS)
+    grid = [dict(zip(keys, combination, strict=True)) for combination in combinations if keys]
+    grid = [cell for cell in grid if not any(_agrees(cell, out) for out in matrix.exclude)]
+    alone: list[Cell] = []
+    for extra in matrix.include:
+        axes = {key: value for key, value in extra.items() if key in keys}
+        extended = [cell for cell in grid if _agrees(cell, axes)]
+        for cell in extended:
+            cell.update(extra)
+        if not extended:
+            alone.append(dict(extra))
+    return [*grid, *alone]
+
+
+def rendered_cell(matrix: Matrix, params: Mapping[str, Any]) -> Matrix:
+    """Return the matrix with its expressions rendered; the items of a list replace its expression.
+
+    Raises ExpressionError if a value is not a scalar, or if there are no cells or too many.
+    """
+    if not any(isinstance(value, str) and OPEN in value for value in _values(matrix)):
+        return matrix
+    context = {"params": params}
+    axes = {key: list(_items(key, values, context)) for key, values in matrix.axes.items()}
+    for key, values in axes.items():
+        if not values:
+            raise ExpressionError(f"matrix key `{key}` has no values", hint="give the parameter at least one value")
+    if (count := math.prod(len(values) for values in axes.values())) > MAX_CELLS:
+        raise ExpressionError(f"the matrix has {count} cells, more than {MAX_CELLS}", hint="remove values")
+    cells = {
+        name: [{key: _one(key, value, context) for key, value in cell.items()} for cell in given]
+        for name, given in (("include", matrix.include), ("exclude", matrix.exclude))
+    }
+    return Matrix.model_validate({**axes, **cells})
+
+
+def _values(matrix: Matrix) -> Iterator[Scalar]:
+    for values in (*matrix.axes.values(), *(cell.values() for cell in (*matrix.include, *matrix.exclude))):
+        yield from values
+
+
+def _items(key: str, values: list[Scalar], context: Mapping[str, Any]) -> Iterator[Scalar]:
+    for value in values:
+        found = render(value, context) if isinstance(value, str) else value
+        for item in found if isinstance(found, list) else [found]:
+            yield _scalar(key, value, item)
+
+
+def _one(key: str, value: Scalar, context: Mapping[str, Any]) -> Scalar:
+    return _scalar(key, value, render(value, context) if isinstance(value, str) else value)
+
+
+def _scalar(key: str, text: Scalar, value: object) -> Scalar:
+    if isinstance(value, str | int | float | bool):
+        return value
+    hint = "use a string, a number, a boolean, or a parameter of the type list"
+    message = f"matrix key `{key}`: a value of type {type(value).__name__} is not allowed"
+    raise ExpressionError(message, str(text), hint)
+
+
+def _agrees(cell: Cell, other: Cell) -> bool:
+    # True equals 1 in Python, but not in a workflow.
+    return all(key in cell and cell_text(cell[key]) == cell_text(value) for key, value in other.items())
+
+
+def suffix(cell: Cell) -> str:
+    """Return ``[k=v,l=w]``, or '' for an empty cell."""
+    return f"[{','.join(f'{key}={cell_text(value)}' for key, value in cell.items())}]" if cell else ""
+
+
+def first_of(key: str, cell: Cell, cells: Sequence[Cell]) -> Cell | None:
+    """Return the first cell that differs from ``cell`` only in ``key``; None if it is this one, or without a key."""
+    bare = _without(key, cell)
+    first = next((other for other in cells if key in other and _without(key, other) == bare), cell)
+    return None if not key or first == cell else first
+
+
+def _without(key: str, cell: Cell) -> Cell:
+    return {name: value for name, value in cell.items() if name != key}
+
+
+def cell_text(value: Scalar) -> str:
+    """Return a value as the names of cells show it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def shared_cells(cell: Cell, other: Cell) -> bool:
+    """Return whether two cells have equal values for the keys that both have."""
+    return all(other[key] == value for key, value in cell.items() if key in other)
+
 
 MOST_CELLS = 8000
 """Most cells of all steps together; a step without a matrix is one cell."""
@@ -69,7 +191,7 @@ class Planned:
     def pattern(self) -> str:
         """The names of its benchmarks; ``*`` stands for the ids of a suite."""
         alone = self.step.benchmark is None and names_its_own_benchmarks(self.step)
-        return "*" + matrix.suffix(self.cell) if alone else self.benchmark
+        return "*" + suffix(self.cell) if alone else self.benchmark
 
 
 @dataclass(frozen=True)
@@ -157,11 +279,11 @@ def _may_count(item: Planned, by_id: Mapping[str, Planned], target: Target) -> b
 
 def _added(source: Planned, counter: Adapter, taken: Collection[str]) -> Planned:
     name = f"{source.step.id}-{counter.name}"
-    while name + matrix.suffix(source.cell) in taken:
+    while name + suffix(source.cell) in taken:
         name += "-2"
     return replace(
         source,
-        id=name + matrix.suffix(source.cell),
+        id=name + suffix(source.cell),
         step=Step(id=name, uses=counter.name).model_copy(update={"if_": source.step.if_}),
         tool=counter,
         alone=True,
@@ -190,7 +312,7 @@ def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
             cells[step.id], left = [{}], MOST_CELLS
     before: tuple[str, ...] = ()
     for stage, step, _ in each_step(draft):
-        own = [step.id + matrix.suffix(cell) for cell in cells[step.id]]
+        own = [step.id + suffix(cell) for cell in cells[step.id]]
         for cell, cell_id in zip(cells[step.id], own, strict=True):
             yield Planned(
                 id=cell_id,
@@ -203,7 +325,7 @@ def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
                 needs=tuple(_needed(draft, step, cells)),
                 after=() if step.needs is not None else before,
                 benchmark=_benchmark(draft, stage, step, cell, params),
-                against=matrix.first_of(step.axis, cell, cells[step.id]),
+                against=first_of(step.axis, cell, cells[step.id]),
             )
         # A step with `needs` may start early, so the next step waits for it and for all steps before it.
         before = (*before, *own) if step.needs is not None or not own else tuple(own)
@@ -213,7 +335,7 @@ def _cells(draft: Draft, step: Step, loc: Loc, params: Mapping[str, Any]) -> lis
     """Return the cells of a step; duplicate cells, and a matrix without cells, are errors."""
     place = (*loc, "matrix")
     try:
-        found = matrix.cells(step.matrix and matrix.rendered(step.matrix, params))
+        found = cells(step.matrix and rendered_cell(step.matrix, params))
     except ExpressionError as error:
         if not draft.wrong_keys(place):
             hint = error.hint or "a matrix can use only `params`"
@@ -223,7 +345,7 @@ def _cells(draft: Draft, step: Step, loc: Loc, params: Mapping[str, Any]) -> lis
         draft.complain(
             place, "the matrix has no cells", "remove items from `exclude`, which matches all cells", key=True
         )
-    named = {matrix.suffix(cell): cell for cell in found}
+    named = {suffix(cell): cell for cell in found}
     if len(named) < len(found) and not draft.wrong_keys(place):
         draft.complain(place, "the matrix has a duplicate cell", "check `include`", key=True)
     return list(named.values())
@@ -233,7 +355,7 @@ def _needed(draft: Draft, step: Step, cells: Mapping[str, list[Cell]]) -> Iterat
     """Convert ``needs`` to ids of cells: a plain id means all cells of the step, ``id[k=v]`` one cell."""
     for need in [step.needs] if isinstance(step.needs, str) else step.needs or []:
         name, bracket, _ = need.partition("[")
-        ids = [name + matrix.suffix(cell) for cell in cells.get(name, [])]
+        ids = [name + suffix(cell) for cell in cells.get(name, [])]
         if bracket and ids and need not in ids:
             loc = (*draft.steps[step.id], "needs")
             hint = f"cells: {', '.join(ids[:8])}"
@@ -250,7 +372,7 @@ def _benchmark(draft: Draft, stage: str, step: Step, cell: Cell, params: Mapping
     if step.benchmark is None and step.uses == AUTO:
         return EVERY
     if step.benchmark is None:
-        return step.id + matrix.suffix(cell)
+        return step.id + suffix(cell)
     loc = (*draft.steps[step.id], "benchmark")
     try:
         return cell_name(step.benchmark, cell, params)
@@ -268,7 +390,7 @@ def cell_name(text: str, cell: Cell, params: Mapping[str, Any], unsaid: str = ""
     parts = [part for part in split(text) if isinstance(part, Expression)]
     used = {path[1] for part in parts for path in part.names() if path[0] == "matrix"}
     name = str(render(text, {"params": params, "matrix": cell}))
-    return name + matrix.suffix({key: value for key, value in cell.items() if key not in {*used, unsaid}})
+    return name + suffix({key: value for key, value in cell.items() if key not in {*used, unsaid}})
 
 
 def has_command(step: Step) -> bool:
@@ -466,3 +588,244 @@ def unavailable(draft: Draft) -> list[Problem]:
             place = draft.document.place((*loc, *key.split(".")), key=True)
             found.append(Problem(f"`{key}` is not available in this version of perfflow", "", place))
     return list(dict.fromkeys(found))
+
+
+MISSING = "missing-parameter"
+"""Rule of the problem that a required parameter has no value: fatal for a run, but no error in the file."""
+_BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_PREFIXED = r"0x[0-9a-fA-F]{1,200}|0o[0-7]{1,300}"
+"""Whole numbers with a prefix, as in YAML."""
+
+
+def parameter_values(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[str, Any], list[Problem]]:
+    """Return the value of each parameter, and the problems of ``settings`` (strings of the form NAME=VALUE).
+
+    A parameter without a value gets a placeholder, so that its absence is reported only once.
+    """
+    given, problems = _given(params, settings)
+    result: dict[str, Any] = {}
+    for name, param in params.items():
+        result[name] = param.default if param.default is not None else _placeholder(name, param)
+        if name not in given:
+            if param.default is None:
+                problems.append(
+                    Problem(f"parameter {name!r} has no value", f"set it with --set {name}=VALUE", rule=MISSING)
+                )
+            continue
+        try:
+            result[name] = _read(param, given[name])
+        except ValueError as error:
+            problems.append(Problem(f"--set {name}={given[name]}: {error}"))
+    return result, problems
+
+
+def _given(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[str, str], list[Problem]]:
+    """Return the last setting of each parameter, and problems for invalid settings and unknown parameters."""
+    given: dict[str, str] = {}
+    problems: list[Problem] = []
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals:
+            problems.append(Problem(f"--set {setting} is not of the form NAME=VALUE", "write --set NAME=VALUE"))
+        elif name not in params:
+            hint = did_you_mean(name, params, "parameters")
+            problems.append(Problem(f"--set {setting}: the workflow has no parameter {name!r}", hint))
+        else:
+            given[name] = text
+    return given, problems
+
+
+def _placeholder(name: str, param: Param) -> str | list[str]:
+    text = f"<params.{name}>"
+    return [text] if param.kind == "list" else text
+
+
+def _read(param: Param, text: str) -> Any:
+    """Convert a setting to the type of the parameter. Raises ValueError with a message for the user."""
+    kind = param.kind
+    value = _read_list(param, text) if kind == "list" else _read_scalar(kind, text)
+    if param.enum is not None and value not in param.enum:
+        raise ValueError(f"not one of {', '.join(str(item) for item in param.enum)}")
+    return value
+
+
+def _read_list(param: Param, text: str) -> list[Any]:
+    """Return the comma-separated items, with the type of the first item of the default."""
+    first = param.default[0] if isinstance(param.default, list) and param.default else ""
+    return [_read_scalar(written_numbers.type_of(first), item.strip()) for item in text.split(",") if item.strip()]
+
+
+def _read_scalar(kind: str, text: str) -> Any:
+    match kind:
+        case "boolean":
+            if text.lower() not in _BOOLEANS:
+                raise ValueError("not true or false")
+            return _BOOLEANS[text.lower()]
+        case "integer":
+            if not re.fullmatch(rf"[+-]?[0-9]{{1,300}}|{_PREFIXED}", text):
+                raise ValueError("not a whole number")
+            return written_numbers.whole(text)
+        case "number":
+            if re.fullmatch(_PREFIXED, text):
+                return written_numbers.whole(text)
+            if not re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", text):
+                raise ValueError("not a number")
+            return written_numbers.real(text)
+        case _:
+            return text
+
+
+def read_by(plan: Plan, item: Planned) -> Iterator[str]:
+    """Yield the ids of the steps whose outputs a step uses."""
+    used = {name for text in _expressions(item.step) for name in text.names() if name[0] == "steps" and len(name) > 1}
+    for _, name, *_ in used:
+        yield from (name,) if name in plan.by_id else (cell.id for cell in plan.cells_of(name))
+
+
+def users_of(plan: Plan, name: str) -> frozenset[str]:
+    """Return the ids of the steps that depend on a step directly or indirectly, without the step itself."""
+    direct = {
+        item.id: {*item.needs, *read_by(plan, item), *((item.watches,) if item.watches else ())} for item in plan.steps
+    }
+    found = {name}
+    while more := {item for item, used in direct.items() if used & found} - found:
+        found |= more
+    return frozenset(found - {name})
+
+
+def _expressions(step: Step) -> Iterator[Expression]:
+    condition = step.if_
+    if isinstance(condition, str) and "steps" in condition:
+        yield Expression(condition)
+    for text in _texts(step.model_dump(by_alias=True, exclude_unset=True, exclude={"if_", "id"})):
+        if "${{" in text:
+            yield from (part for part in pieces(text) if isinstance(part, Expression))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every string inside nested data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def building_steps(plan: Plan) -> tuple[str, ...]:
+    """Return the ids of the steps that run in every measured tree.
+
+    These are the steps of the stages between setup and the first measuring stage, and the work steps of that stage.
+    """
+    names = list(plan.workflow.stages)
+    kinds = {name: stage_role(plan.workflow, name) for name in names}
+    measuring = [name for kind in (Role.MEASURE, Role.CANDIDATE) for name in names if kinds[name] is kind]
+    before = set(names[: names.index(measuring[0])] if measuring else []) - {"setup"}
+    return tuple(
+        item.id
+        for item in plan.steps
+        if item.stage in before or (kinds[item.stage] is Role.MEASURE and item.role is Role.WORK)
+    )
+
+
+def confirmed_by(item: Planned, params: Mapping[str, Any]) -> list[str]:
+    """Return the globs that a cell confirms. Raises ExpressionError."""
+    said = [item.step.confirms] if isinstance(item.step.confirms, str) else item.step.confirms or []
+    return _rendered(item, said, params)
+
+
+def expected_of(item: Planned, params: Mapping[str, Any]) -> list[str]:
+    """Return the globs of the benchmarks that must appear. Raises ExpressionError."""
+    return _rendered(item, item.step.expect, params)
+
+
+def _rendered(item: Planned, globs: Sequence[str], params: Mapping[str, Any]) -> list[str]:
+    context = {"params": params, "matrix": item.cell}
+    return [str(render(text, context)) if OPEN in text else text for text in globs]
+
+
+def layouts_asked(planned: Planned, *, in_trees: bool) -> int | str:
+    """Return the number of layouts of each side, ``auto`` or ``off``.
+
+    ``in_trees``: two builds are compared. Tools with deterministic figures use no layouts, which do not affect them.
+    """
+    if planned.role is not Role.MEASURE or (planned.tool and planned.tool.deterministic):
+        return OFF
+    given = planned.step.layouts
+    return given if given is not None else AUTO if in_trees else OFF
+
+
+def draws_layouts(plan: Plan, *, in_trees: bool) -> bool:
+    """Return whether a step of the plan may need fresh layouts; if so, builds must be recorded."""
+    return any(layouts_asked(item, in_trees=in_trees) != OFF for item in plan.steps)
+
+
+ATTEMPTS = 3
+"""Default number of attempts of a proposer."""
+DIMINISHING = 0.02
+"""Default effect below which the stage stops, as a share."""
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """Ids of the steps that run on each tree, by purpose, and the limits of the stage."""
+
+    own: Stage
+    candidates: tuple[Planned, ...]
+    building: tuple[str, ...]
+    measuring: tuple[str, ...]
+    checking: tuple[str, ...]
+    profiling: tuple[str, ...]
+    later: frozenset[str]
+    """Stages after this one, which run on the kept candidates."""
+    goal: Goal
+    diminishing: float
+    attempts: int
+
+
+def _checking_steps(plan: Plan, later: frozenset[str]) -> tuple[str, ...]:
+    """Return the ids of the checks that every candidate must pass, and of the work steps they need.
+
+    Other work after the stage (a package, an upload) is done once, on the kept candidates.
+    """
+    correctness = {name for name in plan.workflow.stages if stage_role(plan.workflow, name) is Role.CHECK}
+    stages = {*later, *correctness}
+    able = [item for item in plan.steps if item.stage in stages and item.step.candidates]
+    # A work step in a correctness stage is there for the checks.
+    wanted = {
+        item.id for item in able if item.role is Role.CHECK or (item.role is Role.WORK and item.stage in correctness)
+    }
+    work = {item.id for item in able if item.role is Role.WORK}
+    found: set[str] = set()
+    while wanted:
+        found |= wanted
+        needed = {name for each in wanted for name in (*plan.by_id[each].needs, *read_by(plan, plan.by_id[each]))}
+        wanted = (needed & work) - found
+    return tuple(item.id for item in plan.steps if item.id in found)
+
+
+def stage_plan(plan: Plan) -> StagePlan | None:
+    """Return the optimize stage of a plan, or None if the workflow has no candidates."""
+    candidates = tuple(item for item in plan.steps if item.role is Role.CANDIDATE)
+    if not candidates:
+        return None
+    own, names = plan.stage(CANDIDATES_STAGE), list(plan.workflow.stages)
+    later = frozenset(names[names.index(CANDIDATES_STAGE) + 1 :])
+    earlier = [item for item in plan.steps if item.stage not in later]
+    accept = read_share(own.accept) if own.accept else ACCEPT
+    return StagePlan(
+        own,
+        candidates,
+        building=building_steps(plan),
+        # A step with `candidate` or `variants` compares its own two sides.
+        measuring=tuple(
+            item.id
+            for item in earlier
+            if item.role is Role.MEASURE and item.step.candidate is None and item.step.variants is None
+        ),
+        checking=_checking_steps(plan, later),
+        profiling=tuple(item.id for item in earlier if item.role is Role.PROFILE),
+        later=later,
+        goal=goal_of(plan.criteria, own.objective, own.guard, accept),
+        diminishing=read_share(own.diminishing) if own.diminishing else DIMINISHING,
+        attempts=own.attempts or ATTEMPTS,
+    )

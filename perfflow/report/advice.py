@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.result import Attribution, Benchmark, Result
-from perfflow.model.result_routes import RouteTaken
+from perfflow.model.result import Attribution, Benchmark, Result, RouteTaken
 from perfflow.model.units import format_threshold
 from perfflow.report.blame import commit_text, place_of, share_text
 from perfflow.report.regressions import not_run, worst_first
 from perfflow.report.requirements import target_name
 from perfflow.report.truncate import Truncated, truncated
-from perfflow.verdict.remaining import by_cpu, remaining
+from perfflow.verdict.acceptance import taken
+from perfflow.verdict.decide import by_cpu, remaining
 from perfflow.verdict.routing import OWN
 from perfflow.verdict.row_text import estimate_of, judged
-from perfflow.verdict.tradeoffs import taken
 
 
 @dataclass(frozen=True)

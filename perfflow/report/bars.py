@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.result import TargetResult
-from perfflow.model.result_samples import Bounds, Sample
+from perfflow.model.result import Bounds, Sample, TargetResult
 from perfflow.model.units import Dimension, Relation, Requirement, format_quantity
 from perfflow.report.bounds import bound_of
 from perfflow.report.table import AXIS, Bar, Cell, Density, Tone

@@ -10,9 +10,8 @@ from perfflow.report.blocks import Bullets, Code, Document, Prose, Section, name
 from perfflow.report.sanitize import NO_EDGE, visible
 from perfflow.report.table import NOTHING, Cell, Table, drawn, mark, name, table, value, with_aside, words
 from perfflow.report.text_table import laid_out
-from perfflow.trees.bisection import Described
-from perfflow.verdict.bisect_result import Bisected, Outcome, Tried
-from perfflow.verdict.bisection import change_text
+from perfflow.trees.line_history import Described
+from perfflow.verdict.bisection import Bisected, Outcome, Tried, change_text
 
 SHORT = 12
 _MOST_FILES = 12

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import TIMES, in_words
 from perfflow.model.result import Benchmark, Result
-from perfflow.verdict.one_measurement import without_inverse_rates
+from perfflow.verdict.comparison import without_inverse_rates
 from perfflow.verdict.row_text import estimate_of
 
 

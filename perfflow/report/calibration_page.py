@@ -12,8 +12,8 @@ from perfflow.report.blocks import Bullets, Document, Prose, Section, named, quo
 from perfflow.report.sanitize import ascii_text, fitted, shortened, visible, wrapped
 from perfflow.report.table import NOTHING, Table, mark, name, table, value
 from perfflow.report.text_table import laid_out
-from perfflow.store.run_calibration import Entry, Finding
-from perfflow.verdict.expectation import percent
+from perfflow.store.result_file import Entry, Finding
+from perfflow.verdict.judge import percent
 
 _COLUMNS = (
     mark(""),

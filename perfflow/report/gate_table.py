@@ -14,9 +14,9 @@ from perfflow.report.requirements import Requirement, requirement_of
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import Truncated, truncated
 from perfflow.tools.adapter import OPTIONAL_ROLES
-from perfflow.verdict.one_measurement import without_inverse_rates
+from perfflow.verdict.acceptance import taken
+from perfflow.verdict.comparison import without_inverse_rates
 from perfflow.verdict.row_text import judged
-from perfflow.verdict.tradeoffs import taken
 
 MOST_NAMED = 4
 """Rows that the evidence of one gate names."""

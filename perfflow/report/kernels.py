@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfflow.model.gpu.stalls import stalls
-from perfflow.model.result import Result
-from perfflow.model.result_kernels import KernelResult, OnGpu, Stall
+from perfflow.model.result import KernelResult, OnGpu, Result, Stall
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import Truncated, truncated

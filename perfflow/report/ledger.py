@@ -10,11 +10,11 @@ from itertools import accumulate, islice
 from typing import Any
 
 from perfflow.model.criteria import Criteria
+from perfflow.model.metrics import rank
 from perfflow.model.readings import Side
 from perfflow.model.result import Optimization, Result, StepResult
-from perfflow.model.techniques import rank
-from perfflow.model.tree_facts import tree_of
 from perfflow.model.units import format_change, format_together
+from perfflow.model.version import tree_of
 from perfflow.report.failed_steps import last_words
 from perfflow.report.table import NOTHING
 from perfflow.report.technique_order import before_each

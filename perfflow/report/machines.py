@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from perfflow.model.result import Result
-from perfflow.model.result_nodes import NodeResult
+from perfflow.model.result import NodeResult, Result
 
 MOST_NAMED = 6
 """Most benchmarks of one machine that are named."""

@@ -26,8 +26,8 @@ from perfflow.report.rows import Comparison, Figure, comparison_of, figures_of, 
 from perfflow.report.table import NOTHING
 from perfflow.report.truncate import MOST_ROWS, Truncated, rank_of_row, rank_of_target, truncated
 from perfflow.report.untimed import blind_line, untimed_line
-from perfflow.verdict import memory
-from perfflow.verdict.one_measurement import without_inverse_rates
+from perfflow.verdict import gating
+from perfflow.verdict.comparison import without_inverse_rates
 
 VERDICT_SYMBOLS = {"pass": "✅", "fail": "❌", "unproven": "❔", "error": "❌"}
 CHECK_SYMBOLS = {"passed": "✅", "failed": "❌", "skipped": "❔", "not run": "❔"}
@@ -369,7 +369,7 @@ def _shown_only(rows: Sequence[Benchmark], criteria: Criteria) -> Iterator[str]:
 
     A change below `concern` has its row in the table, and is not worth a word beside the verdict.
     """
-    grown = {(row.name, row.metric) for row in memory.concerns(rows, criteria)}
+    grown = {(row.name, row.metric) for row in gating.memory_concerns(rows, criteria)}
     timed = {row.name for row in rows if row.gating and row.metric in TIMES and row.decision == "regressed"}
     worse = sum(
         row.decision == "regressed"

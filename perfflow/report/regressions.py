@@ -11,13 +11,13 @@ from perfflow.model.metrics import in_words
 from perfflow.model.readings import Side
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.targets import Names
-from perfflow.model.tree_facts import KEPT, STORED, tree_of
 from perfflow.model.units import format_threshold
+from perfflow.model.version import KEPT, STORED, tree_of
 from perfflow.report.rows import values_of
 from perfflow.report.truncate import Truncated, rank_of_row, truncated
-from perfflow.verdict.one_measurement import without_inverse_rates
+from perfflow.verdict.acceptance import taken
+from perfflow.verdict.comparison import without_inverse_rates
 from perfflow.verdict.row_text import change_of
-from perfflow.verdict.tradeoffs import taken
 
 _COUNTED = ("improved", "same", "concern", "action", "unproven", "not run", "new", "removed")
 _BELOW, _ACCEPTED = "regressed below concern", "accepted"

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import METRICS, in_words
 from perfflow.model.readings import BATCH
-from perfflow.model.result import Benchmark, Result
-from perfflow.model.result_samples import Sample
+from perfflow.model.result import Benchmark, Result, Sample
 from perfflow.model.units import (
     Dimension,
     common_unit,
@@ -22,12 +21,11 @@ from perfflow.model.units import (
 )
 from perfflow.report.table import NOTHING, Tone
 from perfflow.stats.paired_test import quantile
-from perfflow.verdict import memory
-from perfflow.verdict.decide import ACCIDENT
-from perfflow.verdict.expectation import detectable_change
-from perfflow.verdict.remaining import remaining
+from perfflow.verdict import gating
+from perfflow.verdict.acceptance import taken
+from perfflow.verdict.decide import ACCIDENT, remaining
+from perfflow.verdict.judge import detectable_change
 from perfflow.verdict.row_text import change_of, estimate_of, unit_beside_targets, unit_of_row
-from perfflow.verdict.tradeoffs import taken
 
 MOST_GROWN = 3
 """Memory rows that a headline names."""
@@ -211,7 +209,7 @@ def grown_memory(result: Result, criteria: Criteria) -> list[str]:
 
     The benchmark's name is left out if there is only one benchmark.
     """
-    rows = list(memory.concerns(result.benchmarks, criteria))
+    rows = list(gating.memory_concerns(result.benchmarks, criteria))
     alone = len({row.name for row in result.benchmarks}) == 1
     texts = [f"{'' if alone else f'{row.name} '}{row.metric} {estimate_of(row, criteria)}" for row in rows]
     return [

@@ -13,7 +13,7 @@ from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, grown_
 from perfflow.report.sanitize import NO_EDGE, visible, wrapped
 from perfflow.report.tables import distributions
 from perfflow.report.text_table import laid_out
-from perfflow.verdict.remaining import remaining
+from perfflow.verdict.decide import remaining
 from perfflow.verdict.row_text import unit_of_row
 
 _SHOWN = ("time", "cpu", "rss")

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from perfflow.model.readings import Reading, Side
-from perfflow.stats.designs import FEW
-from perfflow.tools.pacing import pace_of
+from perfflow.stats.paired_test import FEW
+from perfflow.tools.adapter import pace_of
 
 IDLE = 0.1
 """Pause in s after which caches and clocks are cold, so that the next run is up to 39% slower."""

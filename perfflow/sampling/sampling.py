@@ -10,12 +10,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from perfflow.model.design import SCHEDULES, Design
-from perfflow.model.readings import Reading, Side
+from perfflow.model.readings import SCHEDULES, Design, Reading, Side
 from perfflow.model.units import Dimension, format_interval, format_quantity
 from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Round, SamplingProgress, Turn
 from perfflow.sampling.stop_rule import Stop, StopRule
-from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE, MANY
+from perfflow.stats.paired_test import CONFIRMING, FEW, FEW_MORE, MANY
 from perfflow.store.record import reading_from_json, reading_to_json
 
 EXPENSIVE = 2.0

@@ -13,20 +13,19 @@ from enum import StrEnum
 from typing import Any
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.metrics import COMPARED_STATISTICS, MEMORY, TIMES
+from perfflow.model.readings import SCHEDULES, Design
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import BenchmarkToSample
-from perfflow.stats.designs import ENOUGH, UNLIKELY
+from perfflow.stats.paired_test import ENOUGH, UNLIKELY
 from perfflow.store.record import Record, Series
 from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict import targets
 from perfflow.verdict.acceptance import Goal, clear, deciding_rows, is_reached
 from perfflow.verdict.comparison import REPEATS, Comparison, Confirmation
 from perfflow.verdict.decide import Ruling, rule, rule_unconfirmed, settled, worse_of
-from perfflow.verdict.gating import choose_rows, gating_rows
-from perfflow.verdict.sharing import compared
+from perfflow.verdict.gating import choose_rows, compared, gating_rows
 
 BUDGET = 20.0
 """Default budget of one benchmark (s)."""

@@ -11,7 +11,7 @@ from perfflow.session.session import RunSession
 from perfflow.store import run_folder
 from perfflow.store.record import record_of
 from perfflow.store.run_facts import BlindLines, ExecutedLines
-from perfflow.trees.differences import added_lines
+from perfflow.trees.patches import added_lines
 from perfflow.trees.repository import Repository, State
 
 _MOST_FILES = 50

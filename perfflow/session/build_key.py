@@ -19,7 +19,7 @@ from typing import Any
 from perfflow.execute.context import TreeContext
 from perfflow.machine.facts import facts
 from perfflow.model.version import VERSION
-from perfflow.session.tree_contexts import built_with
+from perfflow.session.session import built_with
 
 _TOOLCHAINS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("cc", "c++", "clang", "ld", "cmake", "ninja", "make", "cargo", "node", "npm"), ("--version",)),

@@ -17,13 +17,12 @@ from perfflow.execute.context import TreeContext
 from perfflow.execute.prepare import BASH, first_count, ready
 from perfflow.model.errors import Problem, Severity, StepError, UserError, in_file_order
 from perfflow.model.readings import Side
-from perfflow.plan.build_steps import building_steps
-from perfflow.plan.plan import Planned, profiles_several
+from perfflow.plan.plan import Planned, building_steps, profiles_several
 from perfflow.session.open_workflow import Opened
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.trees import shared_installs, sharing
-from perfflow.trees.build_folders import ENVIRONMENTS, is_build_folder
-from perfflow.trees.ignored import tops
+from perfflow.trees.slots import ENVIRONMENTS, is_build_folder
+from perfflow.trees.snapshots import tops
 
 _OPERATORS = re.compile(r"[;&|\n(){}]+")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from perfflow.execute.schedule import StepRun
-from perfflow.execute.states import StepStatus
+from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.model.errors import StepError
 from perfflow.plan.plan import Plan, Planned
-from perfflow.session.benchmark_names import benchmark_name
+from perfflow.session.bench import SuiteIds, benchmark_name
 from perfflow.session.known_names import NothingChosenError, has_unknown_names, is_source
 from perfflow.session.missing_side import missing_side
 from perfflow.session.perform import allows, why_not_here
 from perfflow.session.session import RunSession
-from perfflow.session.variants import SuiteIds
 from perfflow.tools.adapter import Role
 from perfflow.workflow.expression_text import ExpressionError
 

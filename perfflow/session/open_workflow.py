@@ -9,13 +9,13 @@ from pathlib import Path
 from perfflow.library.pinned import PROJECT, Library
 from perfflow.model.errors import Problem, Severity, UserError, in_file_order
 from perfflow.model.similar import nearest
-from perfflow.plan import coverage, duplicate_metrics, parameters
+from perfflow.plan import coverage
 from perfflow.plan import plan as planning
-from perfflow.plan.plan import Plan, Planned
+from perfflow.plan.plan import Plan, Planned, parameter_values
 from perfflow.session import known_names
 from perfflow.session.reading_limit import within_time
-from perfflow.trees import project
-from perfflow.workflow import checks, command_checks, tool_definitions
+from perfflow.trees import repository
+from perfflow.workflow import checks, declared_tool
 from perfflow.workflow.load import Draft, load
 
 
@@ -63,21 +63,21 @@ def open_workflow(name: str, settings: Sequence[str] = (), text: str | None = No
     """
     with within_time(f"reading {name}"):
         here = Path.cwd()
-        library = Library(project.root_of(here) or here)
+        library = Library(repository.root_of(here) or here)
         path = library.find(name)
         root = library.root
         if library.origin(path) == PROJECT:
-            root = project.root_of(path.parent) or here
+            root = repository.root_of(path.parent) or here
             library = library if root == library.root else Library(root)
         draft = load(path, library.resolve, library.readable(path), text)
-        params, wrong = parameters.values(draft.workflow.params or {}, settings)
+        params, wrong = parameter_values(draft.workflow.params or {}, settings)
         draft.problems += wrong
-        tool_definitions.attach(draft, library.tool)
+        declared_tool.attach_tools(draft, library.tool)
         criteria = checks.check(draft, params)
-        command_checks.check(draft, params)
+        checks.check_command(draft, params)
         plan = planning.make(draft, criteria, params)
         coverage.check(draft, plan)
-        duplicate_metrics.check(draft, plan)
+        coverage.check_duplicate_metrics(draft, plan)
         return Opened(path, root.resolve(), draft, plan, library)
 
 

@@ -1,40 +1,146 @@
-"""Perform planned steps: check requirements and services, hold the machine for measurements, call the performer."""
+"""Perform planned steps: check requirements and services, hold the machine for measurements, call the performer.
+
+Judge a run's events and write the result files, in the same way for a live, a killed and a stored run.
+
+Copies of the files that a step lists under `artifacts`, kept in the run folder, where the receipt covers them.
+
+Check that the programs of steps exist, before anything runs and before waiting for the machine.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from perfflow.execute import invoke, programs
+from perfflow.execute import invoke, prepare
+from perfflow.execute.child import find_program
 from perfflow.execute.context import TreeContext, search_path, variables_of
 from perfflow.execute.deadline import Deadline
-from perfflow.execute.invoke import Failure, OutOfTimeFailure
-from perfflow.execute.kept_output import trim_and_mask
-from perfflow.execute.prepare import PreparationError, missing_program
-from perfflow.execute.schedule import Schedule, StepRun
-from perfflow.execute.states import StepStatus
-from perfflow.execute.this_machine import why_elsewhere
-from perfflow.model.errors import StepError
+from perfflow.execute.invoke import Failure, OutOfTimeFailure, require_space, trim_and_mask
+from perfflow.execute.prepare import PreparationError, Ready, first_count, missing_program, rendered, why_elsewhere
+from perfflow.execute.schedule import Schedule, StepRun, StepStatus
+from perfflow.model.errors import StepError, UserError
 from perfflow.model.readings import Side
+from perfflow.model.result import Result
 from perfflow.model.secrets import masked
-from perfflow.plan.plan import Planned
-from perfflow.plan.requirements import requires_of
-from perfflow.plan.runs_on import place_of
-from perfflow.session.artifacts import copy_artifacts
-from perfflow.session.run_events import step_event
-from perfflow.session.session import RunSession
-from perfflow.session.startable import require_startable
+from perfflow.plan.coverage import requires_of
+from perfflow.plan.groups import place_of
+from perfflow.plan.plan import Planned, profiles_several
+from perfflow.report import markdown
+from perfflow.report.html import document
+from perfflow.report.stack_files.files import FORMATS, files_of
+from perfflow.session.missing_side import missing_side
+from perfflow.session.session import RunSession, step_event
 from perfflow.session.waiting import machine_for
-from perfflow.store.receipts.files import sha256
+from perfflow.store import run_folder
+from perfflow.store.receipts.manifest import sha256
+from perfflow.store.record import Record
+from perfflow.store.result_file import chunks, has_stacks, stack_profiles
 from perfflow.store.run_facts import NOTHING, StoredProfile
+from perfflow.store.sample_order import order_in
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
+from perfflow.verdict.judge import judge
+from perfflow.workflow.artifact_checks import glob_mistake
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import condition
+
+FOLDER = "artifacts"
+MOST_KEPT = 2**30
+"""Largest total size (bytes) of the files that one step keeps."""
+_OWN = (".perfflow", ".git")
+"""Top-level folders that globs skip: their contents are kept already."""
+
+
+def copy_artifacts(session: RunSession, planned: Planned, run: StepRun) -> None:
+    """Copy the files that the step's globs match, relative to the root of its tree. Warn of a glob without a match.
+
+    Raises PreparationError for a glob that leaves the tree, OSError and Failure if a file cannot be copied whole.
+    """
+    root, folder = session.context.root, session.folder.step(planned.id) / FOLDER
+    shutil.rmtree(folder, ignore_errors=True)
+    context, kept = variables_of(session.context, planned), 0
+    for item in planned.step.artifacts:
+        glob = str(rendered(item, context))
+        if glob_mistake(glob):
+            raise PreparationError(f"artifacts: {glob_mistake(glob)}")
+        found = [path for path in sorted(root.glob(glob)) if _is_kept(path, root)]
+        if not found:
+            run.warnings.append(f"artifacts: `{glob}` matches no file")
+        for path in found:
+            kept += path.stat().st_size
+            if kept > MOST_KEPT:
+                reason = f"artifacts: {path.relative_to(root)} and all later files are left out"
+                run.warnings.append(f"{reason}: a step keeps at most {MOST_KEPT >> 30} GiB")
+                return
+            copy = folder / path.relative_to(root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+    if folder.exists():
+        require_space(folder)
+
+
+def _is_kept(path: Path, root: Path) -> bool:
+    return path.is_file() and path.relative_to(root).parts[0] not in _OWN
+
+
+def require_startable(session: RunSession, planned: Planned, run: StepRun) -> None:
+    """Find the program of a step on each side that has one. Raises Failure and PreparationError, as starting it would.
+
+    Programs that the step builds first, or chooses from earlier results, are not checked here.
+    """
+    built_first = planned.tool is not None and planned.tool.is_built_first
+    if planned.role not in (Role.MEASURE, Role.PROFILE) or built_first or profiles_several(planned):
+        return
+
+    absent = missing_side(session, planned)
+    ops = first_count(session.context, planned)
+    for side in session.sides_of(planned):
+        if side is absent:
+            continue
+        prepared = session.prepare(planned, side, run, ops)
+        reason = _not_startable(prepared)
+        if reason:
+            run.failing, run.failing_side = list(prepared.shown), side
+            raise Failure(f"{session.where(side)}{reason}")
+
+
+def _not_startable(prepared: Ready) -> str:
+    """Return why the first process of a call cannot start, '' if no reason is known."""
+    try:
+        first = prepared.invocations()[0]
+    except (StepError, IndexError):
+        return ""
+    path = {**prepared.env, **first.env}.get("PATH", os.defpath)
+    if find_program(first.argv[0], path, prepared.cwd / first.cwd):
+        return ""
+    return missing_program(prepared.planned, path) or f"{first.argv[0]}: not found or not executable"
+
+
+def not_startable(context: TreeContext, selected: Collection[str]) -> list[StepRun]:
+    """Return the selected steps as failed or skipped if a program is missing, else an empty list."""
+    plan = context.plan
+    found = {}
+    for item in plan.steps:
+        if item.id not in selected or item.tool is None or item.role in OPTIONAL_ROLES or item.step.continue_on_error:
+            continue
+        path = search_path(context, item)
+        if path is not None and not prepare.unmet(requires_of(item, plan.params), path):
+            problem = missing_program(item, path)
+            if problem:
+                found[item.id] = StepRun(item, StepStatus.FAILED, problem, not_started=True)
+    if not found:
+        return []
+    reason = "nothing was run, because a tool is missing"
+    return [
+        found.get(item.id) or StepRun(item, StepStatus.SKIPPED, reason) for item in plan.steps if item.id in selected
+    ]
+
 
 BUILT = "built before, by an earlier run or by another job"
 """The reason of a building step that is not performed, because its outputs are there."""
@@ -223,7 +329,7 @@ def _unmet_requirements(session: RunSession, planned: Planned) -> str:
     if planned.role not in OPTIONAL_ROLES and planned.step.requires is None:
         return ""
     path = search_path(session.context, planned) or os.environ.get("PATH", os.defpath)
-    unmet = programs.unmet(requires_of(planned, session.context.plan.params), path)
+    unmet = prepare.unmet(requires_of(planned, session.context.plan.params), path)
     return unmet or (missing_program(planned, path) if planned.role in OPTIONAL_ROLES else "")
 
 
@@ -265,3 +371,49 @@ def _fail(run: StepRun, failure: Failure, folder: Path) -> None:
     run.out_of_time = isinstance(failure, OutOfTimeFailure)
     if failure.exit_code is None and not failure.timeout:
         run.not_started = True
+
+
+def write(result: Result, folder: Path, *, report: bool = True, source: Path | None = None) -> Path:
+    """Write result.json and the report as Markdown and HTML; return the path of the Markdown file.
+
+    Without ``report``, only result.json is written. ``source``: the run's own folder, if it differs from ``folder``.
+    """
+    run_folder.write_text(folder / run_folder.RESULT, chunks(result))
+    if report:
+        run_folder.write_text(folder / run_folder.REPORT, markdown.render(result))
+        source = source or folder
+        profiles = stack_profiles(source, result) if has_stacks(result) else ()
+        run_folder.write_text(folder / run_folder.PAGE, document.render(result, order_in(source), profiles))
+    return folder / run_folder.REPORT
+
+
+def write_profiles(result: Result, folder: Path) -> None:
+    """Write the run's profiles with stacks as files for other viewers; replace those of an earlier part of the run.
+
+    Profiles that cannot be read any more are skipped, because no measurement depends on them.
+    """
+    place = folder / run_folder.PROFILES
+    shutil.rmtree(place, ignore_errors=True)
+    if not has_stacks(result):
+        return
+
+    for name, content in files_of(stack_profiles(folder, result), FORMATS):
+        place.mkdir(exist_ok=True)
+        run_folder.write_bytes(place / name, [content])
+
+
+def result_of_events(folder: Path) -> Result:
+    """Judge the events of a run by its own criteria. Raises UserError if they are damaged."""
+    with run_folder.explaining_damage(folder / run_folder.EVENTS):
+        record = record_of_events(folder)
+        return judge(record, record.criteria)
+
+
+def record_of_events(folder: Path) -> Record:
+    """Fold the events of a run into a record. Raises UserError if they contain no run."""
+    record = Record()
+    for event in run_folder.events(folder):
+        record.fold(event)
+    if not record.run.id:
+        raise UserError.of(f"{folder / run_folder.EVENTS}: holds no run", "was it killed before it started?")
+    return record

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfflow.execute.context import TreeContext
-from perfflow.execute.layouts.recording import recording
+from perfflow.execute.layouts.relinking import recording
 from perfflow.execute.prepare import Ready
 
 RECORDINGS = "recordings"

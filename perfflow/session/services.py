@@ -9,13 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfflow.execute import invoke
-from perfflow.execute.kept_output import trim_and_mask
-from perfflow.execute.schedule import StepRun
+from perfflow.execute.invoke import trim_and_mask
+from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.execute.service import Service
-from perfflow.execute.states import StepStatus
 from perfflow.model.secrets import Secrets, masked
-from perfflow.plan.plan import Plan, Planned
-from perfflow.plan.references import users_of
+from perfflow.plan.plan import Plan, Planned, users_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,40 +1,194 @@
-"""State shared by the steps of a run: the tree context, the run's folder, and the processes that start children."""
+"""State shared by the steps of a run: the tree context, the run's folder, and the processes that start children.
+
+Contexts of the trees that steps run in: the user's own, and slots with their own root and outputs.
+
+The time of events: the wall clock at the start, advanced by a clock that nobody can set.
+
+Stop perfflow and its child processes on ^Z, and resume both on ``fg``.
+
+Children have sessions of their own, so the terminal's signal does not reach them by itself.
+
+Convert a StepRun to the event that is stored when the step ends.
+
+The first event of a run: its workflow, settings, steps, machine and trees.
+
+Finished steps and samples of an interrupted run, read from its events, so that they are not repeated.
+
+Errors of a run whose folder can no longer be written: which data exist, and how to resume.
+
+The files that make up a workflow: its own, those that it extends, and its tool files.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import secrets
+import shlex
+import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol, TypeVar
+from types import FrameType
+from typing import Any, Protocol, TypeVar
 
 from perfflow.execute import invoke
 from perfflow.execute.child import Spawner
-from perfflow.execute.context import TreeContext
+from perfflow.execute.context import Settings, TreeContext
 from perfflow.execute.deadline import Deadline
 from perfflow.execute.invoke import Failure, Invoked
 from perfflow.execute.prepare import Ready, first_count, ready, sides_of
-from perfflow.execute.schedule import StepRun
-from perfflow.machine import noise
+from perfflow.execute.schedule import StepRun, StepStatus
+from perfflow.library import search_path
+from perfflow.library.pinned import PROJECT, Library
+from perfflow.library.references import LOCK
+from perfflow.machine import lock, noise
+from perfflow.machine.facts import IDENTITY, facts
 from perfflow.machine.noise import Noise
+from perfflow.model.errors import Exit, UserError
+from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
+from perfflow.model.secrets import MASK
+from perfflow.model.version import VERSION
+from perfflow.plan.cells_of_one import axis_of, scaling_of
 from perfflow.plan.groups import Benchmarks
-from perfflow.plan.plan import Planned
-from perfflow.session.benchmark_names import benchmark_name
-from perfflow.session.earlier_run import Earlier
+from perfflow.plan.plan import Plan, Planned, confirmed_by, draws_layouts, expected_of, stage_plan
+from perfflow.session.bench import benchmark_name
 from perfflow.session.kept_traces import listed
 from perfflow.session.known_names import KnownNames
-from perfflow.session.progress import Progress
+from perfflow.session.open_workflow import Opened
+from perfflow.session.perform import record_of_events
+from perfflow.session.progress import Progress, TotalBudget, Waits
 from perfflow.session.recorded_links import with_links_recorded
 from perfflow.session.services import Services
-from perfflow.session.total_budget import TotalBudget
-from perfflow.session.wait_times import Waits
-from perfflow.store.subrun import EventStore
-from perfflow.tools.pacing import Pace
-from perfflow.trees.shared_crates import share_crates
+from perfflow.store import run_folder
+from perfflow.store.receipts import manifest as receipt_files
+from perfflow.store.record import SCHEMA, Record, reading_to_json
+from perfflow.store.run_facts import NOTHING, PlannedStep
+from perfflow.store.run_folder import EVENTS, EventStore, FolderError, RunFolder, events
+from perfflow.tools.adapter import Pace, Role
+from perfflow.trees import repository
+from perfflow.trees.python_layout import environment
+from perfflow.trees.repository import State
+from perfflow.trees.shared_installs import share_crates
+from perfflow.trees.slots import Slot
 from perfflow.verdict.acceptance import Goal
+from perfflow.verdict.judge import judge
+from perfflow.workflow.checks import each_step
+from perfflow.workflow.declared_tool import is_tool_file
+from perfflow.workflow.load import load
+from perfflow.workflow.model import as_data
+from perfflow.workflow.roles import CANDIDATES_STAGE
+from perfflow.workflow.written_numbers import as_stored
+
+_DONE = ("done", "cached")
+_OPEN = ("unproven", "not measured")
+"""Decisions of rows, and statuses of targets, that more samples may change."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Finished steps with their outputs, all samples, and the hashes of the measured files; empty for a new run."""
+
+    seed: int = 0
+    done: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    samples: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
+
+    def samples_of(self, step_id: str) -> Sequence[Mapping[str, Any]]:
+        """Return the sample events of a step in their order."""
+        return self.samples.get(step_id, ())
+
+    def files_of(self, step_id: str) -> Mapping[str, list[str]] | None:
+        """Return the file hashes of a step, None if it has taken no samples."""
+        return self.files.get(step_id) if self.samples_of(step_id) else None
+
+
+def earlier_of_run(path: Path, digest: str, selected: frozenset[str], *, elsewhere: bool = False) -> Earlier:
+    """Read the progress of the run in a folder. ``elsewhere``: it ran on other machines, so do not check this one.
+
+    Raises UserError if the workflow, its parameters or the machine changed, and for damaged events.
+    """
+    record, samples, files = Record(), dict[str, list[Mapping[str, Any]]](), dict[str, Mapping[str, list[str]]]()
+    with run_folder.explaining_damage(path / run_folder.EVENTS, "start a new run without --resume"):
+        for event in run_folder.events(path):
+            record.fold(event)
+            if event.get("event") == "sample":
+                samples.setdefault(event["step"], []).append(event)
+            elif event.get("event") == "measuring":
+                files[event["step"]] = event["files"]
+        _require_same(record, digest, path, elsewhere=elsewhere)
+        done = {name: step.outputs for name, step in record.steps.items() if step.status in _DONE}
+        # Masked outputs were not stored, so the step must run again to give them to later steps.
+        done = {name: outputs for name, outputs in done.items() if not any(MASK in text for text in outputs.values())}
+        seed = int(record.run.seed)
+    return Earlier(seed, {name: outputs for name, outputs in done.items() if name in selected}, samples, files)
+
+
+def undecided_rows(path: Path) -> frozenset[str]:
+    """Return the steps of a gate that ended whose benchmarks or targets are not all decided.
+
+    Raises UserError for a run that has not ended, or that other machines measured, and if everything is decided: then
+    there is nothing to measure.
+    """
+    record = record_of_events(path)
+    if not record.ended:
+        raise UserError.of(f"{path}: this run was not finished", "resume it with --resume, then use --again")
+    if record.jobs:
+        raise UserError.of(f"{path}: other machines measured this run", "measure the part there, and merge again")
+    result = judge(record, record.criteria)
+    rows = [row for row in result.benchmarks if row.gating and row.decision in _OPEN and row.level is None]
+    names = {row.name for row in rows} | {item.benchmark for item in result.targets if item.status in _OPEN}
+    steps = {row.step for row in result.benchmarks if row.name in names}
+    failed = {name for name, step in record.steps.items() if step.status not in (*_DONE, "skipped")}
+    if not steps and not failed:
+        raise UserError.of(f"{path}: everything in this run is decided", "for a new measurement, leave out --again")
+    return frozenset(steps | failed)
+
+
+def trees_of_run(path: Path) -> Mapping[str, Any]:
+    """Return the trees in the first event of the run in a folder; empty if it has none."""
+    found = _opening(path).get("trees")
+    return found if isinstance(found, dict) else {}
+
+
+def chosen_run(path: Path) -> tuple[str, ...]:
+    """Return the globs of the benchmarks that the run in a folder measures; () for all."""
+    run = _opening(path).get("run")
+    found = run.get("chosen", ()) if isinstance(run, dict) else ()
+    return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
+def shard_of_run(path: Path) -> str:
+    """Return which part of the benchmarks the run in a folder measures, such as ``2/4``; '' for all."""
+    run = _opening(path).get("run")
+    return str(run.get("shard", "")) if isinstance(run, dict) else ""
+
+
+def _opening(path: Path) -> Mapping[str, Any]:
+    try:
+        return next((event for event in run_folder.events(path) if event.get("event") == "run"), {})
+    except UserError:
+        return {}
+
+
+def _require_same(record: Record, digest: str, path: Path, *, elsewhere: bool) -> None:
+    if record.run.digest != digest:
+        text = f"{path}: the workflow or its parameters changed since this run of {record.run.file}"
+        hint = "undo the change, name another run with --resume=RUN, or start a new run without --resume"
+        raise UserError.of(text, hint)
+    here = facts()
+    differing = [name for name in IDENTITY if record.machine.get(name) != here[name]]
+    if differing and not elsewhere:
+        text = f"{path}: this run was started on another machine (other {', '.join(differing)})"
+        raise UserError.of(text, "samples of two machines cannot be mixed; start a new run without --resume")
+
 
 Perform = Callable[["RunSession", Planned, StepRun], None]
 """Performs a step and stores the results in the StepRun. Raises Failure, PreparationError and ExpressionError."""
@@ -326,3 +480,332 @@ class RunSession:
             return take()
 
         return listed(prepared, take)
+
+
+def users_tree(opened: Opened, folder: RunFolder, seed: int | None, *, typed: bool = False) -> TreeContext:
+    """Return the context of the user's own tree, with a random seed if none is given. Events mask its secrets."""
+    drawn = secrets.randbelow(2**31) if seed is None else seed
+    machine, git = facts(), repository.describe_project(opened.root)
+    context = TreeContext(
+        opened.plan, opened.root, folder.id, drawn, folder.path, machine=machine, git=git, typed=typed
+    )
+    folder.secrets = context.secrets
+    return context
+
+
+def context_in(context: TreeContext, slot: Slot, settings: Settings) -> TreeContext:
+    """Return the context of a step in a slot: its root, its own outputs, and the settings, which take precedence.
+
+    The outputs of the setup stage are valid in all trees, because it runs once.
+    """
+    setup = {item.id for item in context.plan.steps if item.stage == "setup"}
+    outputs = {name: dict(found) for name, found in context.outputs.items() if name in setup}
+    inherited = dict(context.inherited)
+    for name, value in environment(slot, inherited).items():
+        if value is None:
+            inherited.pop(name, None)
+        else:
+            inherited[name] = value
+    layouts = slot.layouts if draws_layouts(context.plan, in_trees=True) else None
+    return replace(
+        context, root=slot.path, outputs=outputs, inherited=inherited, settings=settings, slot=slot, layouts=layouts
+    )
+
+
+def shown_in(
+    slot: Slot, state: State, context: TreeContext, settings: Settings, building: Collection[str]
+) -> TreeContext:
+    """Check out a state of the code in a slot, remove builds made with other settings, and return its context."""
+    slot.switch(state.tree, state.commit)
+    inside = context_in(context, slot, settings)
+    slot.forget_builds_unless(built_with(inside, building))
+    return inside
+
+
+def built_with(context: TreeContext, steps: Collection[str]) -> str:
+    """Return a hash of the known inputs of a build except the code: settings, parameters, environment and steps."""
+    workflow = context.plan.workflow
+    own = [context.plan.by_id[name] for name in steps]
+    parts = [
+        dict(context.settings.env),
+        context.layouts is not None,
+        {**context.plan.params, **context.settings.params},
+        dict(workflow.env),
+        dict(workflow.defaults.env),
+        [dict(context.plan.stage(item.stage).env) for item in own],
+        [item.step.model_dump(mode="json") for item in own],
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+# CLOCK_BOOTTIME keeps running while a laptop sleeps, so later events are not stamped hours too early.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_OFFSET = time.time() - time.clock_gettime(_CLOCK)
+
+
+def now() -> str:
+    """Return the time in UTC as ISO 8601 with milliseconds. It never goes back within one process."""
+    moment = datetime.fromtimestamp(_OFFSET + time.clock_gettime(_CLOCK), UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@contextmanager
+def pausing(session: RunSession) -> Iterator[None]:
+    """Pause on SIGTSTP, unless it is ignored (nohup, no job control) or this is not the main thread."""
+    here = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTSTP)
+    if not here or before in (signal.SIG_IGN, None):
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        session.pause()
+        lock.stand_aside()
+        # A live progress display stops this process itself, after it has cleared the terminal.
+        if callable(before):
+            before(number, frame)
+        else:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        session.resume()
+
+    signal.signal(signal.SIGTSTP, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, before)
+
+
+def step_event(step: StepRun) -> dict[str, Any]:
+    """Return the event of a step that ended; a step that ended before the run was resumed gets a `cached` event."""
+    if step.status is StepStatus.CACHED and not step.reason:
+        return {"event": "cached", "id": step.planned.id}
+    sparse = {
+        "blocked": step.blocked,
+        "not_started": step.not_started,
+        "out_of_time": step.out_of_time,
+        "failing": step.failing,
+        "failing_side": step.failing_side and step.failing_side.value,
+        "tail": step.tail,
+        "detail": step.detail,
+        "outputs": step.outputs,
+        "identical": step.identical,
+        "rebuilt": step.rebuilt,
+        "readings": {side.value: [*map(reading_to_json, items)] for side, items in step.readings.items()},
+    }
+    return {
+        "event": "step",
+        "id": step.planned.id,
+        "time": now(),
+        "status": step.status.value,
+        "reason": step.reason,
+        "seconds": round(step.seconds, 6),
+        "waited": round(step.waited, 6),
+        "argv": step.argv,
+        "exit_code": step.exit_code,
+        "warnings": step.warnings,
+        "log": step.log,
+        **{name: value for name, value in sparse.items() if value},
+        **(to_json(step.found) if step.found is not NOTHING else {}),
+    }
+
+
+def opening_event(
+    opened: Opened,
+    context: TreeContext,
+    selected: Collection[str],
+    command: Sequence[str],
+    budget: float | None = None,
+    out: Path | None = None,
+) -> dict[str, Any]:
+    """Return the first event of a run. ``budget``: seconds for all measuring together."""
+    workflow = opened.plan.workflow
+    return {
+        "event": "run",
+        "schema": SCHEMA,
+        "run": {
+            "id": context.run_id,
+            "workflow": workflow.name,
+            "component": workflow.component or workflow.name,
+            "started": now(),
+            "seed": context.seed,
+            "file": _shown(opened),
+            "params": as_stored(dict(opened.plan.params)),
+            "digest": digest(opened),
+            "version": VERSION,
+            "budget": budget,
+            "command": list(command),
+            "out": str(out.absolute()) if out else "",
+            "data_missing": receipt_files.unmatched(opened.root, workflow.data),
+            "template": workflow.report.template,
+            **_library(opened),
+            **_optimizing_info(opened.plan),
+        },
+        "machine": dict(context.machine),
+        "trees": {"baseline": {**context.git, **_untracked(opened)}, "candidate": None},
+        "criteria": opened.plan.criteria.to_json(),
+        "data": receipt_files.data_hashes(opened.root, workflow.data),
+        "steps": [
+            to_json(planned_step(item, opened.plan.params, selected=item.id in selected)) for item in opened.plan.steps
+        ],
+    }
+
+
+def digest(opened: Opened) -> str:
+    """Return a hash of the workflow and its parameters, which must be the same when a run is resumed."""
+    workflow = as_data(opened.plan.workflow)
+    tools = {item.step.uses: item.step.declared.digest for item in opened.plan.steps if item.step.declared}
+    parts = [workflow, dict(opened.plan.params), *([tools] if tools else [])]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _library(opened: Opened) -> dict[str, Any]:
+    """Return the files used from other repositories with their commits; empty if there are none."""
+    used = sorted(opened.library.used.items())
+    items = [{"reference": name, "commit": pin.commit, "sha256": pin.sha256} for name, pin in used]
+    return {"library": items} if items else {}
+
+
+def _optimizing_info(plan: Plan) -> dict[str, Any]:
+    """Return the optimize stage's acceptance rule, guards and ruled-out techniques; empty without such a stage."""
+    if CANDIDATES_STAGE not in plan.workflow.stages:
+        return {}
+
+    stage = stage_plan(plan)
+    if stage is None:
+        return {}
+    own = stage.own
+    return {"accept": stage.goal.accept, "guard": own.guard or [], "ruled_out": dict(own.ruled_out or {})}
+
+
+def _untracked(opened: Opened) -> dict[str, Any]:
+    """Return whether there are untracked files, which candidates start from too; empty without candidates."""
+    candidates = any(item.role is Role.CANDIDATE for item in opened.plan.steps)
+    return {"untracked": repository.has_untracked(opened.root)} if candidates else {}
+
+
+def planned_step(item: Planned, params: Mapping[str, Any], *, selected: bool) -> PlannedStep:
+    """Return a step of the plan as its event stores it."""
+    step, candidate = item.step, item.role is Role.CANDIDATE
+    return PlannedStep(
+        id=item.id,
+        stage=item.stage,
+        tool=step.tool_name,
+        role=item.role.value,
+        compare=item.role is Role.COMPARE,
+        benchmark=item.benchmark,
+        metric=step.metric,
+        expect=tuple(expected_of(item, params)),
+        allowed=step.continue_on_error,
+        selected=selected,
+        technique=step.technique or "" if candidate else None,
+        why=step.why or "" if candidate else None,
+        scaling=scaling_of(item, params),
+        axis=axis_of(item, params),
+        scenario=step.scenario or "",
+        confirms=tuple(confirmed_by(item, params)),
+        precision=(step.work.precision if step.work else None) or "",
+        in_one_tree=bool(step.candidate or step.variants),
+    )
+
+
+def _shown(opened: Opened) -> str:
+    """Return the workflow as `perfflow run` accepts it at the root: a path in the project, its origin, or a full path.
+
+    The temporary file of a comparison of two commands no longer exists, so only its name is returned.
+    """
+    if opened.origin != PROJECT:
+        return opened.origin
+    resolved = opened.path.resolve()
+    if resolved.is_relative_to(opened.root):
+        return str(resolved.relative_to(opened.root))
+    return str(resolved) if resolved.is_file() else opened.path.name
+
+
+@contextmanager
+def explaining_folder_errors(folder: Path, *, can_resume: bool) -> Iterator[None]:
+    """Turn errors with the files of a run into a UserError with exit 3 and a remedy.
+
+    ``can_resume``: whether the command that made the run accepts ``--resume``.
+    """
+    try:
+        yield
+    except FolderError as error:
+        raise _explained(error, can_resume=can_resume) from error
+    except OSError as error:
+        raise _explained(FolderError.of(folder, error), can_resume=can_resume) from error
+
+
+@contextmanager
+def discarding_unmeasured(folder: RunFolder) -> Iterator[None]:
+    """Remove the folder of a run that a wrong name stopped before it took a sample."""
+    try:
+        yield
+    except UserError as error:
+        taken = any(event.get("event") == "sample" for event in events(folder.path))
+        if error.exit is Exit.USAGE and not taken:
+            folder.discard()
+        raise
+
+
+@contextmanager
+def calibration_kept(file: Path) -> Iterator[None]:
+    """Do the same for a calibration, which saves its findings in ``file`` after each step."""
+    try:
+        yield
+    except (FolderError, OSError) as error:
+        problem = error if isinstance(error, FolderError) else FolderError.of(file, error)
+        hint = f"{problem.remedy}; {file} has the findings of the earlier steps; run `perfflow calibrate` again"
+        raise UserError.of(problem.reason, hint, Exit.UNMEASURED) from error
+
+
+def _holds_something(folder: Path) -> bool:
+    try:
+        return (folder / EVENTS).stat().st_size > 0
+    except OSError:
+        return False
+
+
+def _explained(error: FolderError, *, can_resume: bool) -> UserError:
+    if not _holds_something(error.folder):
+        return UserError.of(error.reason, f"{error.remedy}; nothing was measured yet", Exit.UNMEASURED)
+    where = shlex.quote(str(error.folder))
+    going_on = f"; the same command with --resume={where} resumes it" if can_resume else ""
+    hint = f"{error.remedy}; `perfflow report {where}` judges the samples so far{going_on}"
+    return UserError.of(error.reason, hint, Exit.UNMEASURED)
+
+
+def of_project(root: Path, names: tuple[str, ...]) -> dict[Path, list[Path]]:
+    """Return the project's workflows, or the named ones, with the other files of each; relative to ``root``.
+
+    Raises UserError for an unknown name, and if there is no workflow.
+    """
+    own = [path for path in search_path.workflows(root) if path.parent == root / search_path.FOLDER]
+    if names:
+        own = [_of_project(search_path.find(name, root), own) for name in names]
+    if not own:
+        raise UserError.of("no workflow found", "keep workflows in ./workflows; `perfflow init` writes a first one")
+    return {path.relative_to(root): sorted(set(_others(path, root))) for path in own}
+
+
+def _of_project(path: Path, own: list[Path]) -> Path:
+    if path.absolute() not in own:
+        raise UserError.of(
+            f"{path} is not one of the project's workflows", "keep it in ./workflows, or extend it there"
+        )
+    return path.absolute()
+
+
+def _others(path: Path, root: Path) -> Iterator[Path]:
+    """Yield the files besides the workflow's own; none if it cannot be read, which its run will report."""
+    try:
+        library = Library(root)
+        draft = load(path, library.resolve, library.readable(path))
+        places = [(step.uses, draft.document.place((*loc, "uses")).file) for _, step, loc in each_step(draft)]
+        used = {library.tool(name, file) for name, file in places if name and is_tool_file(name)}
+    except UserError:
+        return
+    pinned = [root / LOCK] if library.used else []
+    for other in [*(Path(name) for name in draft.document.lines), *sorted(used), *pinned]:
+        real = other.resolve()
+        if real != path.resolve() and real.is_relative_to(root) and real.is_file():
+            yield real.relative_to(root)

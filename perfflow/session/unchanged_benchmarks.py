@@ -25,11 +25,9 @@ from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.session.bench import Bench
 from perfflow.session.blind_lines import note_executed
 from perfflow.session.kept_traces import own_folders, recorded, words_of
-from perfflow.session.own_code import checking_code, differ_in_code_only
-from perfflow.session.python_random_state import runs_python
+from perfflow.session.own_code import checking_code, differ_in_code_only, runs_python
 from perfflow.store.run_facts import UnchangedBenchmark
-from perfflow.tools.adapter import Call
-from perfflow.tools.pacing import FEWEST
+from perfflow.tools.adapter import FEWEST, Call
 from perfflow.unchanged import native
 from perfflow.unchanged.model import Trace, Unchanged, compare
 from perfflow.unchanged.native import Lines

@@ -7,8 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from perfflow.machine.lock import Queue, machine_alone
 from perfflow.plan.plan import Planned
-from perfflow.session.clock import now
-from perfflow.session.session import RunSession
+from perfflow.session.session import RunSession, now
 
 
 @contextmanager

@@ -7,11 +7,21 @@ weight is symmetric in both sides, so the test stays exact.
 
 numpy and scipy are not used, because start-up time matters and samples are small. The tests compare with scipy and full
 enumeration.
+
+The sign-flip test: the p-value of a sum if the sign of each term is a fair coin flip.
+
+All assignments of signs are counted. If there are many terms, the terms are first rounded to whole steps. This is an
+exact test as well, since rounding does not change signs.
+
+Numbers of runs of the experimental designs, shared by sampling and analysis.
+
+Smooth a series: estimate its level at each point from the neighbouring values.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +30,149 @@ from itertools import accumulate, combinations
 from operator import mul
 from statistics import NormalDist
 
-from perfflow.stats.sign_flips import COUNTED, WHOLE, sign_flip_p
+ENUMERATED = 14
+"""Most pairs for which the assignments are counted without rounding."""
+COUNTED = 5000
+"""Most pairs for which the assignments are counted, over scores rounded to whole steps. Beyond it the saddlepoint
+approximation is used, which is too small with ties (times in whole clock ticks): by a fifth for 200 pairs."""
+_STEPS = 2048
+_STEPS_EACH = 6
+"""Steps per pair, if that gives more steps in total."""
+WHOLE = 128
+"""Most pairs for which numbers of assignments are exact integers."""
+_DIGIT, _DROPPED = 8, 2
+"""Bytes of a number of assignments for more pairs, and the low bytes that are dropped when it could overflow."""
+
+
+def sign_flip_p(values: Sequence[float]) -> float:
+    """Return the two-sided p-value of ``sum(values)`` if each sign is a fair coin flip, 0 to 1.
+
+    values: finite scores of any unit. Zeros carry no information and are dropped; without other values p is 1.
+    """
+    kept = [value for value in values if value != 0]
+    if not kept:
+        return 1.0
+    largest = max(map(abs, kept))
+    scores = [value / largest for value in kept]
+    n = len(scores)
+    tail = _enumerated_tail if n <= ENUMERATED else _counted_tail if n <= COUNTED else _saddlepoint_tail
+    return min(1.0, 2 * tail(scores))
+
+
+def _enumerated_tail(scores: Sequence[float]) -> float:
+    """Return P(sum of +-scores >= the observed absolute sum), counting every assignment over two halves of the list."""
+    observed = abs(math.fsum(scores)) - 1e-12 * (math.fsum(map(abs, scores)) + 1)
+    half = len(scores) // 2
+    left, right = _signed_sums(scores[:half]), sorted(_signed_sums(scores[half:]))
+    count = sum(len(right) - bisect_left(right, observed - value) for value in left)
+    return float(count / 2 ** len(scores))
+
+
+def _signed_sums(sizes: Sequence[float]) -> list[float]:
+    sums = [0.0]
+    for size in sizes:
+        sums = [total + size for total in sums] + [total - size for total in sums]
+    return sums
+
+
+def _counted_tail(scores: Sequence[float]) -> float:
+    """Return the same for scores rounded to about ``_STEPS`` steps in total, counting every assignment.
+
+    Rounding changes the weights slightly but not the signs, so this is an exact sign-flip test, also with ties. The
+    number of ways to reach each sum is a digit of one long integer; adding a score is a shift and an addition.
+    """
+    n = len(scores)
+    per_unit = math.ceil(max(_STEPS, _STEPS_EACH * n) / math.fsum(map(abs, scores)))
+    steps = [round(score * per_unit) for score in scores]
+    # Smallest first, so that the integer stays short for longer.
+    sizes = sorted(map(abs, steps))
+    first = (abs(sum(steps)) + sum(sizes)) // 2
+    if n > WHOLE:
+        tail, error = _windowed_tail(sizes, first)
+        return tail if tail > 100 * error else _saddlepoint_tail(scores)
+    bits = n + 1
+    ways = 1
+    for size in sizes:
+        ways += ways << size * bits
+    return math.ldexp(_sum_of_digits(ways >> first * bits, bits), -n)
+
+
+def _sum_of_digits(number: int, bits: int) -> int:
+    """Return the sum of the digits of ``bits`` bits: the remainder of division by the base minus 1."""
+    return number % ((1 << bits) - 1)
+
+
+def _windowed_tail(sizes: Sequence[int], first: int) -> tuple[float, float]:
+    """Return P(sum of a random subset of ``sizes`` >= ``first``) and the largest error by which it may be too large.
+
+    Each size is in the subset by a fair coin flip. ``first`` is at least half of the sum of all sizes.
+
+    Digits have a fixed length. When they could overflow, all are divided by a power of two and rounded down, and digits
+    more than seven standard deviations from the middle, 5e-11 of all by Hoeffding's inequality, are dropped.
+    """
+    bits, dropped = 8 * _DIGIT, 8 * _DROPPED
+    ways, doubled, lost, lowest = 1, 0, 0, 0
+    middle = squares = 0.0
+    for size in sizes:
+        if doubled == bits - 1:
+            reach = 3.5 * math.sqrt(squares)
+            low, high = max(lowest, math.floor(middle - reach)), math.ceil(middle + reach) + 1
+            kept = (b"\xff" * (_DIGIT - _DROPPED) + bytes(_DROPPED)) * (high - low)
+            ways = ways >> (low - lowest) * bits + dropped & int.from_bytes(kept, "little")
+            doubled -= dropped
+            lost = (lost >> dropped) + (high - low) + (1 << doubled - 34)
+            lowest = low
+        ways += ways << size * bits
+        doubled, lost = doubled + 1, 2 * lost
+        middle, squares = middle + size / 2, squares + size * size
+    count = _sum_of_digits(ways >> (first - lowest) * bits, bits)
+    return math.ldexp(count + lost, -doubled), math.ldexp(lost, -doubled)
+
+
+def _saddlepoint_tail(scores: Sequence[float]) -> float:
+    """Return P(sum of +-scores >= the observed absolute sum) by Lugannani and Rice (1980), K(t) = sum ln cosh(t s)."""
+    sizes, observed = [abs(score) for score in scores], abs(math.fsum(scores))
+    # For more than 1000 values the smallest p is below the smallest float.
+    least = 2.0 ** -min(len(sizes), 1000)
+    if observed >= math.fsum(sizes) * (1 - 1e-12):
+        return least
+    root = _saddlepoint(sizes, observed)
+    curvature = math.fsum((size * _sech(root * size)) ** 2 for size in sizes)
+    cumulant = math.fsum(_log_cosh(root * size) for size in sizes)
+    exponent = root * observed - cumulant
+    if exponent < 1e-6:
+        # At the centre the formula is 0/0; its limit is the tail of the normal distribution.
+        spread = math.sqrt(math.fsum(size * size for size in sizes))
+        return 1 - _NORMAL.cdf(observed / spread)
+    w = math.sqrt(2 * exponent)
+    u = root * math.sqrt(curvature)
+    density = math.exp(-exponent) / math.sqrt(2 * math.pi)
+    return min(0.5, max(least, 0.5 * math.erfc(w / math.sqrt(2)) + density * (1 / u - 1 / w)))
+
+
+def _saddlepoint(sizes: Sequence[float], observed: float) -> float:
+    """Return the t with K'(t) = observed by Newton's method; K' is concave, so from below it never overshoots."""
+    root = 0.0
+    for _ in range(200):
+        slopes = [math.tanh(root * size) for size in sizes]
+        missing = observed - math.fsum(map(mul, sizes, slopes))
+        curvature = math.fsum((size * _sech(root * size)) ** 2 for size in sizes)
+        if missing <= 1e-12 * observed:
+            break
+        root += missing / curvature
+    return root
+
+
+def _sech(x: float) -> float:
+    # cosh overflows above 710, which is reached if one pair has a much larger weight than another.
+    small = math.exp(-abs(x))
+    return 2 * small / (1 + small * small)
+
+
+def _log_cosh(x: float) -> float:
+    size = abs(x)
+    return size + math.log1p(math.exp(-2 * size)) - math.log(2)
+
 
 _NORMAL = NormalDist()
 _WEIGHT_FLOOR = 0.005
@@ -458,3 +610,41 @@ def pair_spread(baseline: Sequence[float], candidate: Sequence[float]) -> float:
 
 _TO_SIGMA = 1.4826
 """Standard deviation of a normal distribution divided by its median absolute deviation (MAD)."""
+
+
+FEW = 5
+"""Runs of each side of an expensive command: 5 + 5 are the fewest with which a change can be proven at 1%."""
+FEW_MORE = 3
+"""Runs of each side in each further block of an expensive command."""
+MANY = 12
+"""If more benchmarks than this are compared, or several by one process, changes are confirmed by fresh pairs."""
+CONFIRMING = (6, 8, 11, 15, 20, 28, 40, 64, 90, 128)
+"""Numbers of fresh pairs after which a confirmation is analysed; with 6, the smallest p-value is 1/32."""
+ENOUGH = 11
+"""Fresh pairs that a confirmation has at least before it is given up."""
+CONFIRMED, UNLIKELY = 0.05, 0.2
+"""The p-value up to which fresh pairs confirm a change, and the one above which more of them would hardly do so."""
+
+
+def blocks_of(runs: int) -> list[int]:
+    """Return the block sizes, in runs of each side, of ``runs`` runs of an expensive command.
+
+    The first block has 5 runs and each further one 3; fewer than 5 runs are one block.
+    """
+    return [FEW, *[FEW_MORE] * ((runs - FEW) // FEW_MORE)] if runs >= FEW else [runs]
+
+
+_REACH = 2
+_FEW, _TOO_FEW = 8, 3
+
+
+def levels(values: Sequence[float]) -> list[float]:
+    """Return the running median of ``values``, as many as there are values.
+
+    The window has two neighbours on each side, one if there are fewer than 8 values, and none if there are fewer than
+    3. At the ends it has neighbours on one side only.
+    values: one for each revision, in order, in any unit.
+    Source: Tukey, Exploratory Data Analysis, chapter 7 (running medians).
+    """
+    reach = 0 if len(values) < _TOO_FEW else 1 if len(values) < _FEW else _REACH
+    return [quantile(values[max(0, at - reach) : at + reach + 1], 0.5) for at in range(len(values))]

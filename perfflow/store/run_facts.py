@@ -10,7 +10,7 @@ from perfflow.model.kernels import KernelOf
 from perfflow.model.memory_curve import MemoryCurveOf
 from perfflow.model.plain_data import FLAT, SPARSE
 from perfflow.model.readings import Hotspot, Peak, Side, StackCounts
-from perfflow.model.source_place import NOWHERE, SourcePlace
+from perfflow.model.targets import NOWHERE, SourcePlace
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,192 @@
-"""The folder of a run. Events are appended as they happen; all other files are written atomically."""
+"""The folder of a run. Events are appended as they happen; all other files are written atomically.
+
+A part of a run's folder for one candidate, separate from the steps of the run itself.
+
+Locks between perfflow processes. The kernel releases them however the holder ends.
+
+Handle a run folder that can no longer be written: rescue its events, and report where they are.
+
+The format of the JSON files of a run: one key per line, and one line per item of a list or map.
+
+An item on one line reads like a row of a table and is one line of a diff. json also writes it ten times faster than
+indented text, which it produces in Python code.
+
+Find old runs with their sizes, and remove them.
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
 import shutil
+import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.secrets import Secrets, masked
-from perfflow.store import write_failure
-from perfflow.store.group_events import with_groups
-from perfflow.store.run_lock import is_held, lock
-from perfflow.store.write_failure import FolderError
+from perfflow.store.record import Record, with_groups
 from perfflow.tools.regular_files import opened
+from perfflow.trees.git import remove_tree
+
+_TRIES, _PAUSE = 5, 0.01
+"""Number of attempts to take a lock, and seconds between them."""
+
+
+def lock(number: int, *, wait: bool = False) -> None:
+    """Lock an open file or folder for writing. Raises BlockingIOError if another process has locked it.
+
+    ``is_held`` takes the lock for a moment, so this function tries several times. ``wait``: wait without a limit.
+    """
+    try:
+        import fcntl
+    except ImportError:  # perfflow does not run anything on systems without it
+        return
+    if not wait:
+        for _ in range(_TRIES):
+            with suppress(BlockingIOError):
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(_PAUSE)
+    fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+def is_held(path: Path) -> bool:
+    """Return whether another perfflow is writing a file now; False if that cannot be determined."""
+    try:
+        import fcntl
+
+        stream = opened(path)
+    except (ImportError, OSError):
+        return False
+    with stream:
+        try:
+            fcntl.flock(stream.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            return False
+    return False
+
+
+@contextmanager
+def only_writer(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """Wait for other perfflow processes to finish changing a folder, then lock it. Raises OSError.
+
+    ``waiting`` is called first if another process holds it.
+    """
+    if os.name == "nt":  # folders cannot be opened there
+        yield
+        return
+    number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            lock(number)
+        except BlockingIOError:
+            if waiting:
+                waiting()
+            lock(number, wait=True)
+        yield
+    finally:
+        os.close(number)
+
+
+_REMEDIES = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space, or ask for a larger quota",
+    errno.EFBIG: "raise the limit of file sizes (ulimit -f)",
+    errno.EROFS: "make the file system writable",
+    errno.EACCES: "check the permissions",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.EIO: "check the disk",
+}
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE)
+
+
+@dataclass(eq=False)
+class FolderError(Exception):
+    """The folder of a run cannot be written: the reason, the remedy, and the ``folder`` with its events."""
+
+    reason: str
+    remedy: str
+    folder: Path
+
+    def __str__(self) -> str:
+        return self.reason
+
+    @classmethod
+    def of(cls, folder: Path, error: OSError) -> FolderError:
+        """Return the error with the folder's path, because an OSError on an open file does not name it."""
+        return cls(f"cannot write {error.filename or folder}: {error.strerror or error}", write_remedy(error), folder)
+
+
+def write_remedy(error: OSError) -> str:
+    """Return the remedy for a file system error."""
+    return _REMEDIES.get(error.errno or 0, "check what is at that path")
+
+
+def exit_of_write_failure(error: OSError) -> Exit:
+    """Return exit status 2 if another folder would work, 3 if the cause is not the user's request."""
+    return Exit.UNMEASURED if error.errno in _FULL else Exit.USAGE
+
+
+def is_read_only(path: Path) -> bool:
+    """Return whether the nearest existing folder of a path cannot be written by this user."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return not os.access(path, os.W_OK)
+
+
+def is_failure_at(path: Path, state: os.stat_result) -> bool:
+    """Return whether the file with this state is still at ``path``."""
+    try:
+        now = path.stat()
+    except OSError:
+        return False
+    return (now.st_dev, now.st_ino) == (state.st_dev, state.st_ino)
+
+
+def rescued_text(number: int, folder: Path, name: str) -> FolderError:
+    """Rescue the open file with descriptor ``number``, which was ``name`` in a folder, and return the error to raise.
+
+    The kernel keeps a removed file while it is open, so its contents are written again: to the same path, or to a new
+    temporary folder. A folder that was moved stays where it is.
+    """
+    if os.fstat(number).st_nlink:
+        there = Path(f"/proc/self/fd/{number}").readlink().parent
+        return FolderError(f"{folder} was moved to {there} during the run", "leave it there", there)
+    reason = f"{folder} was removed during the run"
+    try:
+        _copy(number, folder, name)
+    except OSError:
+        elsewhere = Path(tempfile.mkdtemp(prefix="perfflow-run-"))
+        _copy(number, elsewhere, name)
+        return FolderError(reason, f"its samples were saved in {elsewhere}", elsewhere)
+    return FolderError(reason, "its samples were written there again", folder)
+
+
+def _copy(number: int, folder: Path, name: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    # Do not overwrite a file that was created with that name since then.
+    with (folder / name).open("xb") as stream:
+        at = 0
+        while part := os.pread(number, _BLOCK, at):
+            stream.write(part)
+            at += len(part)
+
 
 HOME = ".perfflow"
 HISTORY = "history.sqlite"
@@ -95,8 +259,8 @@ class RunFolder:
                 # A partial line followed by another thread's line would damage the file.
                 os.ftruncate(self._events, state.st_size)
                 raise FolderError.of(self.path, error) from error
-            if not write_failure.is_at(self._place, state):
-                raise write_failure.rescued(self._events, self.path, EVENTS)
+            if not is_failure_at(self._place, state):
+                raise rescued_text(self._events, self.path, EVENTS)
             if self._unlisted:
                 # Only now: a run that could not start must not be shown instead of the one before it.
                 self.become_latest()
@@ -199,7 +363,7 @@ def reopen(path: Path) -> RunFolder:
         folder.cut_unfinished_line()
     except OSError as error:
         text = f"cannot write {error.filename or path}: {error.strerror}"
-        raise UserError.of(text, write_failure.remedy(error), write_failure.exit_of(error)) from error
+        raise UserError.of(text, write_remedy(error), exit_of_write_failure(error)) from error
     return folder
 
 
@@ -249,10 +413,8 @@ def _claimed(path: Path, run_id: str) -> RunFolder:
 
 def _unwritable(error: OSError, path: Path) -> UserError:
     text = f"cannot write {error.filename or path}: {error.strerror}"
-    if write_failure.exit_of(error) is Exit.UNMEASURED:
-        return UserError.of(
-            text, f"{write_failure.remedy(error)}, or name another folder with --out DIR", Exit.UNMEASURED
-        )
+    if exit_of_write_failure(error) is Exit.UNMEASURED:
+        return UserError.of(text, f"{write_remedy(error)}, or name another folder with --out DIR", Exit.UNMEASURED)
     return UserError.of(text, "name a writable folder with --out DIR")
 
 
@@ -380,3 +542,199 @@ def own_events(path: Path) -> Iterator[dict[str, Any]]:
                 ) from error
             if isinstance(event, dict):
                 yield event
+
+
+class EventStore(Protocol):
+    """A store for the events and files of steps: a run's folder, or a part of it."""
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Add one event."""
+
+    def step(self, step_id: str) -> Path:
+        """Return the folder of one step's files, and create it on first use."""
+
+
+class Subrun:
+    """Files below the folder of the step ``name``, and events with that name as ``trial``.
+
+    Each event is also folded into ``record``.
+    """
+
+    def __init__(self, whole: EventStore, name: str, record: Record) -> None:
+        self._whole, self.name, self.record = whole, name, record
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return self._whole.path
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Add one event, marked with the name of this subrun."""
+        self._whole.append({**event, "trial": self.name})
+        self.record.fold(event)
+
+    def step(self, step_id: str) -> Path:
+        """Return the folder of one step's files in this subrun, and create it on first use."""
+        folder = self._whole.step(self.name) / file_name(step_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+
+def json_lines(parts: Iterable[tuple[str, Any]], plain: Callable[[Any], Any] = lambda value: value) -> Iterator[str]:
+    """Yield the text of an object in parts, because several copies of the whole may need too much memory.
+
+    ``plain`` converts an item to JSON data. A number that is not finite is written as null.
+    """
+    opening = "{\n"
+    for name, value in parts:
+        yield f"{opening} {_compact(name)}: "
+        if value and isinstance(value, list):
+            yield from _rows("[", (_compact(plain(item)) for item in value), "]")
+        else:
+            data = plain(value)
+            if data and isinstance(data, dict):
+                yield from _rows("{", _items(data), "}")
+            else:
+                yield _compact(data)
+        opening = ",\n"
+    yield "\n}\n"
+
+
+def _rows(opening: str, rows: Iterable[str], closing: str) -> Iterator[str]:
+    before = f"{opening}\n  "
+    for row in rows:
+        yield before + row
+        before = ",\n  "
+    yield f"\n {closing}"
+
+
+def _items(data: dict[Any, Any]) -> Iterable[str]:
+    if all(type(value) is str for value in data.values()):
+        # One call for all texts, such as the hashes of a receipt, takes a fraction of the time of one for each.
+        return [_lines(data)[1:-1]]
+    return (f"{_compact(key)}: {_compact(item)}" for key, item in data.items())
+
+
+_encoded_json_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_lines = json.JSONEncoder(ensure_ascii=False, separators=(",\n  ", ": ")).encode
+
+
+def _compact(data: Any) -> str:
+    try:
+        return _encoded_json_text(data)
+    except ValueError:  # a number that is not finite; checking for one first would take longer than writing
+        return _encoded_json_text(_nulled(data))
+
+
+def _nulled(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _nulled(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_nulled(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+_GOING = ".going-"
+"""Prefix of a folder that is being removed. If a clean-up is killed, the next one removes the rest."""
+
+
+@dataclass(frozen=True)
+class OldFolder:
+    """A removable folder: when it was last written (seconds since 1970) and its size on disk in bytes."""
+
+    path: Path
+    written: float
+    size: int
+    what: str
+
+
+def runs(root: Path) -> list[OldFolder]:
+    """Return the runs of a project that no process is writing, newest first."""
+    return _runs_in(root / HOME / "runs", "run")
+
+
+def comparisons(cache: Path) -> list[OldFolder]:
+    """Return the runs of `perfflow compare` outside any project, newest first."""
+    return _runs_in(cache / "compare", "comparison")
+
+
+def patches(root: Path, gone: Collection[Path]) -> list[OldFolder]:
+    """Return the submitted patches that no run uses. Runs in ``gone`` do not count."""
+    folder, left = root / HOME / PATCHES, set()
+    runs = root / HOME / "runs"
+    for run in runs.iterdir() if runs.is_dir() else ():
+        if run not in gone and not run.is_symlink():
+            left.add((root / _workflow_of(run)).parent)
+    unused = [path for path in (folder.iterdir() if folder.is_dir() else ()) if path not in left and path.is_dir()]
+    return [OldFolder(path, _newest(path), size_of(path), "patch") for path in sorted(unused)]
+
+
+def _workflow_of(run: Path) -> str:
+    """Return a run's workflow file, relative to the project root; '' if it is not known."""
+    with suppress(OSError, ValueError, KeyError, TypeError), (run / EVENTS).open(encoding="utf-8") as stream:
+        return str(json.loads(stream.readline())["run"]["file"])
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return str(json.loads((run / RESULT).read_bytes())["run"]["file"])
+    return ""
+
+
+def _newest(folder: Path) -> float:
+    """Return when a file in a folder was last written, in seconds since 1970."""
+    return max((entry.stat(follow_symlinks=False).st_mtime for entry in _below(folder)), default=0.0)
+
+
+def _runs_in(folder: Path, what: str) -> list[OldFolder]:
+    found = []
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_symlink() or not path.is_dir() or is_held(path / EVENTS):
+            continue
+        of_ours = path.name.startswith(_GOING) or any((path / name).is_file() for name in (EVENTS, RESULT))
+        if of_ours:
+            found.append(OldFolder(path, _written(path), size_of(path), what))
+    return sorted(found, key=lambda item: (item.written, item.path.name), reverse=True)
+
+
+def _written(path: Path) -> float:
+    if path.name.startswith(_GOING):
+        return 0.0
+    times = []
+    for name in (EVENTS, RESULT):
+        with suppress(OSError):
+            times.append((path / name).stat().st_mtime)
+    return max(times, default=0.0)
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes on disk of all files below a folder, without following links."""
+    return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in _below(folder))
+
+
+def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
+    waiting = [str(folder)]
+    while waiting:
+        # Another process may be removing it now.
+        with suppress(FileNotFoundError, PermissionError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                yield entry
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder: rename it first, so that its name is free at once. Raises OSError."""
+    going = folder
+    if not folder.name.startswith(_GOING):
+        going = folder.with_name(f"{_GOING}{secrets.token_hex(6)}")
+        folder.rename(going)
+    remove_tree(going)
+
+
+def drop_dangling_latest(root: Path) -> None:
+    """Remove the link `latest` if its run no longer exists."""
+    latest = root / HOME / "runs" / "latest"
+    if latest.is_symlink() and not latest.exists():
+        latest.unlink()

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perfflow.model.design import Design
 from perfflow.model.metrics import MEMORY
-from perfflow.model.readings import Side
+from perfflow.model.readings import Design, Side
 from perfflow.store import run_folder
 
 Orders = Mapping[str, Sequence[int]]

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from perfflow.execute import invoke, programs
+from perfflow.execute import invoke, prepare
 from perfflow.execute.child import MARK, Spawner, find_program
 from perfflow.execute.invoke import Failure, Invoked
 from perfflow.execute.prepare import Ready
@@ -42,7 +42,7 @@ from perfflow.testing.sanity import check_sane, require
 from perfflow.tools import registry
 from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Options, Role
 from perfflow.tools.tool_files import clean_name
-from perfflow.workflow import tool_definitions
+from perfflow.workflow import declared_tool
 from perfflow.workflow.model import Step
 
 NONSENSE = (b"", b"\n \n", b"\0" * 100, b"\xff\xfe\x00nonsense\n", b"{}", b"[]", b"null", b"1")
@@ -86,7 +86,7 @@ _LONGEST_REASON = 600
 
 def tool_of_file(path: Path | str) -> Adapter:
     """Return the adapter of a tool file, to test it like any other. Raises UserError with the mistakes of the file."""
-    tool, problems = tool_definitions.load(Path(path))
+    tool, problems = declared_tool.load_tools(Path(path))
     if tool is None:
         raise UserError(problems)
     return tool.adapter
@@ -323,7 +323,7 @@ class AdapterContract:
         options = self._options_of(words, {**self.options, **(self.failing_options if failing else {})})
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         own = tool.program
-        program = (programs.located(own, path) or "") if own else ""
+        program = (prepare.located(own, path) or "") if own else ""
         if own and not program and self.stand_in:
             pytest.skip(f"{own.name} is not installed: {own.install}")
         require(bool(program) == bool(own), f"{own.name} is not installed: {own.install}")

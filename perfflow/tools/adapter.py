@@ -3,14 +3,19 @@
 The functions are pure: an adapter starts no process, reads no clock and does not use git; ``run`` does that. Exit
 status, valid fresh output files and correctness are three separate facts. An adapter therefore names the files that it
 needs, and ``parse`` raises ToolOutputError if one of them has invalid contents, whatever the exit status was.
+
+Number of samples that a brief process takes of one benchmark: fewer of a slow one, so that it ends in about 1 s.
+
+A first process takes the fewest samples to find the duration of an iteration. Its samples are discarded.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from functools import cache, wraps
@@ -22,11 +27,47 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from perfflow.model.errors import AdapterError, StepError, ToolOutputError
 from perfflow.model.metrics import Metric
-from perfflow.model.readings import Parsed, Usage
+from perfflow.model.readings import BATCH, Parsed, Reading, Usage
 from perfflow.model.similar import kebab
 from perfflow.model.units import UnitError, duration
 from perfflow.tools import tool_files
-from perfflow.tools.pacing import Pace
+
+SECONDS = 0.5
+"""Largest time of all samples of one process in s, if that allows enough samples."""
+SLOW = 2.0
+"""Time of one process in s above which a harness should use a faster mode, if it has one."""
+_TIMES = ("time", "cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Durations in a benchmark's first process, in s: ``seconds`` per iteration, and ``spent`` in all its samples."""
+
+    seconds: float
+    spent: float
+
+
+FEWEST = Pace(math.inf, math.inf)
+"""Stands for a benchmark that is so slow that a harness takes as few iterations as it can."""
+
+
+def pace_of(readings: Iterable[Reading]) -> Pace | None:
+    """Return the pace of the one benchmark that a process reported, None if it reported no time."""
+    timed = next((item for item in readings if item.metric in _TIMES), None)
+    if timed is None:
+        return None
+    iterations = timed.inner.get("n", 1.0) * timed.inner.get(BATCH, 1.0)
+    return Pace(timed.value, timed.value * iterations)
+
+
+def samples_of_pace(pace: Pace | None, least: int, most: int, seconds: float = SECONDS) -> int:
+    """Return the number of samples to take, each of at least one iteration; ``least`` if no pace is known.
+
+    ``seconds``: largest time of all samples.
+    """
+    fit = int(seconds / pace.seconds) if pace and pace.seconds * most > seconds else most if pace else least
+    return max(least, min(most, fit))
+
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultedTypeVar

@@ -1,24 +1,215 @@
-"""``parse``: read figures from the output of any program, by JSON path, pattern or CSV column."""
+"""``parse``: read figures from the output of any program, by JSON path, pattern or CSV column.
+
+Read numbers as programs print them: with a decimal point or comma, and separators between groups of three digits.
+
+Search for the user's patterns with a time limit, since backtracking can take practically forever.
+
+A search with Python's ``re`` cannot be interrupted. A search that may take long therefore runs in another process,
+which is started on demand and ends itself at the limit; a quick search runs in this process.
+
+Validate JSON of a tool against a model, and report the first problem in one line.
+
+A model declares the keys that are read; other keys are ignored. Nothing is converted: ``"3"`` and ``true`` are not
+numbers.
+"""
 
 from __future__ import annotations
 
+import atexit
 import csv
 import io
 import json
 import math
 import re
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import METRICS
-from perfflow.model.readings import Reading, reading_of_many
-from perfflow.model.ticks import printed_tick
+from perfflow.model.readings import LARGEST, Reading, printed_tick, reading_of_many
 from perfflow.model.units import unit_of
-from perfflow.tools import printed_numbers, tool_files
-from perfflow.tools.pattern_search import search
-from perfflow.tools.printed_numbers import Decimal, Printed
+from perfflow.tools import python_command, tool_files
+
+Decimal = Literal["point", "comma"]
+_SHAPE = re.compile(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_PLAIN = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+# Separators that no locale uses as a decimal mark.
+_GROUPS = re.compile(r"(?<=\d)['\u2019_\u00a0\u202f](?=\d{3}(?!\d))")
+_SWAPPED = str.maketrans(",.", ".,")
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A number and the step of its last digit: 0.01 of ``9.95``, 1 of ``12``."""
+
+    value: float
+    step: float
+
+
+def decimal_evidence(text: str) -> Iterator[str]:
+    """Yield the decimal mark that follows from one number; nothing for ``1,024``, which is ambiguous."""
+    if not _SHAPE.fullmatch(text):
+        return
+    mantissa = re.split("[eE]", text.lstrip("+-"))[0]
+    marks = re.findall("[,.]", mantissa)
+    if len(set(marks)) == 2:
+        yield marks[-1]
+    elif len(marks) > 1:
+        yield "." if marks[0] == "," else ","
+    elif marks:
+        whole, _, rest = mantissa.partition(marks[0])
+        if len(rest) != 3 or len(whole) > 3 or whole.startswith("0"):
+            yield marks[0]
+
+
+def evident_marks(texts: Iterable[str]) -> frozenset[str]:
+    """Return the decimal marks that follow from the numbers of one output, which share one notation."""
+    return frozenset(mark for text in texts for mark in decimal_evidence(text.strip()))
+
+
+def read_number(text: str, what: str, decimal: Decimal | None, evident: frozenset[str]) -> Printed:
+    """Read one number. ``evident`` are the decimal marks of the whole output, used if no ``decimal`` is declared.
+
+    Raises ToolOutputError, starting with ``what``, for a text that is not a number or is ambiguous.
+    """
+    shown = f"{what} is {tool_files.shown(text)}"
+    bare = _GROUPS.sub("", text.strip())
+    found = plain_number(bare, decimal or "point")
+    if decimal:
+        if found is None:
+            raise ToolOutputError(f"{shown}, not a number with a decimal {decimal} (`parse: {{decimal: {decimal}}}`)")
+        return found
+    # With a comma or several points, the German notation is possible as well.
+    german = plain_number(bare, "comma") if "," in bare or bare.count(".") > 1 else None
+    if german and (found is None or evident == {","}):
+        raise ToolOutputError(
+            f"{shown}, which has a decimal comma: write `decimal: comma` under `parse`, or print it with a point"
+        )
+    if german and found and evident != {"."}:
+        both = f"{found.value:.15g} or {german.value:.15g}"
+        raise ToolOutputError(f"{shown}, which may be {both}: write `decimal: point` or `decimal: comma` under `parse`")
+    if found is None:
+        raise ToolOutputError(f"{shown}, not a number")
+    return found
+
+
+def plain_number(bare: str, decimal: Decimal) -> Printed | None:
+    """Return the number in one notation, None if it is not a number in it."""
+    normal = bare.translate(_SWAPPED) if decimal == "comma" else bare
+    return Printed(float(normal.replace(",", "")), last_digit(normal)) if _PLAIN.fullmatch(normal) else None
+
+
+def last_digit(text: str) -> float:
+    """Return the step of the last digit of a number with a decimal point."""
+    mantissa, _, power = text.lower().partition("e")
+    return 10.0 ** min(300, int(power or 0) - len(mantissa.partition(".")[2]))
+
+
+PATIENCE = 60.0
+"""Seconds for one search if the step has no timeout."""
+_CHOICE = re.compile(r"(?<!\()[*+?{|]")
+"""Characters that let a pattern match in several ways. Those in a class or after a backslash are counted as well."""
+_REPEATED_GROUP = re.compile(r"\)[*+?{]")
+_MOST_WAYS = 10**8
+"""Ways to match that ``re`` tries within about a second."""
+
+
+class PatternTimeoutError(ToolOutputError):
+    """The search for a pattern did not end within its time limit."""
+
+
+class PatternMatch(NamedTuple):
+    """One match: its start, in characters from 0, and the texts of its named groups."""
+
+    start: int
+    groups: dict[str, str | None]
+
+
+def search(
+    pattern: str, texts: Sequence[str], seconds: float | None = None, flags: int | re.RegexFlag = re.MULTILINE
+) -> list[PatternMatch]:
+    """Return every match of a valid pattern in each of the texts.
+
+    ``seconds`` is the time limit, by default PATIENCE. Raises PatternTimeoutError.
+    """
+    if _is_quick(pattern, max(map(len, texts), default=0)):
+        compiled = re.compile(pattern, flags)
+        return [PatternMatch(match.start(), match.groupdict()) for text in texts for match in compiled.finditer(text)]
+    limit = PATIENCE if seconds is None else seconds
+    request = {"pattern": pattern, "flags": int(flags), "texts": list(texts), "seconds": limit}
+    answer = _answer_to(json.dumps(request).encode() + b"\n")
+    if answer is None:
+        text = f"the search for the pattern {pattern[:80]!r} did not end within {limit:g} s"
+        raise PatternTimeoutError(f"{text}: it has too many ways to match; avoid nested repetition such as (a+)+")
+    return [PatternMatch(start, groups) for start, groups in json.loads(answer)]
+
+
+def time_left(timeout: float | None, used: float) -> float | None:
+    """Return the seconds of a step's timeout that remain for the patterns, at least 1; None without a limit."""
+    return None if timeout is None else max(timeout - used, 1.0)
+
+
+def _is_quick(pattern: str, length: int) -> bool:
+    """Whether a search in a text of this length has few enough ways to match.
+
+    Without a repeated group, the start and each choice have at most one way for each position of the text.
+    """
+    if _REPEATED_GROUP.search(pattern):
+        return False
+    choices = len(_CHOICE.findall(pattern))
+    return bool((length + 1) ** min(choices + 1, 100) <= _MOST_WAYS)
+
+
+_idle: list[Popen[bytes]] = []
+"""Processes that wait for a request, as many as there were simultaneous searches."""
+
+
+def _answer_to(request: bytes) -> bytes | None:
+    """Return the answer to a request, None after a timeout. Raises ToolOutputError if the process is killed twice."""
+    for _ in range(2):
+        child = _idle.pop() if _idle else _start_process()
+        answer = _exchange(child, request)
+        if answer.endswith(b"\n"):
+            _idle.append(child)
+            return answer
+        child.communicate()
+        if child.returncode == -signal.SIGALRM:
+            return None
+        # A process that was killed while it waited is replaced.
+    raise ToolOutputError("the process that searches for patterns was killed")
+
+
+def _exchange(child: Popen[bytes], request: bytes) -> bytes:
+    if child.stdin is None or child.stdout is None:
+        return b""
+    try:
+        child.stdin.write(request)
+        child.stdin.flush()
+        return child.stdout.readline()
+    except OSError:
+        return b""
+
+
+def _start_process() -> Popen[bytes]:
+    # A session of its own keeps ^C from it.
+    argv = python_command.driver_command("pattern_search.py")
+    return Popen(argv, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd="/", start_new_session=True)
+
+
+def _end_processes() -> None:
+    while _idle:
+        _idle.pop().communicate()
+
+
+atexit.register(_end_processes)
+
 
 BENCHMARK = "benchmark"
 """The group, path or column of benchmark names."""
@@ -159,7 +350,7 @@ class _Written(float):
     def __new__(cls, text: str) -> Self:
         """Read the number."""
         made = super().__new__(cls, text)
-        made.step = printed_numbers.last_digit(text)
+        made.step = last_digit(text)
         return made
 
 
@@ -262,9 +453,9 @@ def _table(text: str, wanted: set[str], decimal: Decimal | None) -> tuple[list[l
 
 def _figures(cells: Sequence[_Cell], decimal: Decimal | None) -> Iterator[_Figure]:
     """Read printed numbers, all of them in one notation."""
-    evident: frozenset[str] = frozenset() if decimal else printed_numbers.evident_marks(cell[2] for cell in cells)
+    evident: frozenset[str] = frozenset() if decimal else evident_marks(cell[2] for cell in cells)
     for name, metric, text, place, entry in cells:
-        yield name, metric, printed_numbers.read(text, f"`{metric}` {place}", decimal, evident), entry
+        yield name, metric, read_number(text, f"`{metric}` {place}", decimal, evident), entry
 
 
 @dataclass(frozen=True)
@@ -348,3 +539,91 @@ def _base(metric: str, value: float, factor: float) -> float:
     if metric == "time" and base == 0:
         raise ToolOutputError("`time` is 0, which is not valid: have the program print more digits")
     return base
+
+
+Figure = Annotated[float, Field(ge=0, lt=LARGEST)]
+Positive = Annotated[float, Field(gt=0, lt=LARGEST)]
+Figures = Annotated[list[Figure], Field(fail_fast=True)]
+Positives = Annotated[list[Positive], Field(fail_fast=True)]
+"""Checking stops at the first invalid item, since there may be a million."""
+Whole = Annotated[int, Field(ge=0, lt=int(LARGEST))]
+Counted = Annotated[int, Field(gt=0, lt=int(LARGEST))]
+Name = Annotated[str, AfterValidator(tool_files.clean_name)]
+"""A printable name; see ``tool_files.clean_name``."""
+
+
+class Json(BaseModel):
+    """Base class of the models."""
+
+    model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
+
+
+M = TypeVar("M", bound=Json)
+# Keys that name an object in messages, the most specific first.
+_NAMES = ("fullname", "full_id", "name", "command", "location", "function", "thread_name")
+_WORDS: Mapping[str, str] = {
+    "missing": "is missing",
+    "string_type": "is not text",
+    "list_type": "is not a list",
+    "dict_type": "is not an object",
+    "model_type": "is not an object",
+    "bool_type": "is neither true nor false",
+    "float_type": "is {}, not a number",
+    "int_type": "is {}, not a whole number",
+    "extra_forbidden": "is not known to perfflow",
+    "unknown": "is {}, which perfflow does not know",
+    "too_short": "is empty",
+    "string_too_short": "is empty",
+}
+
+
+def one_of_keys(known: Mapping[str, Any]) -> BeforeValidator:
+    """Return a validator that replaces a word, such as a unit, by its entry in ``known``."""
+
+    def look_up(value: object) -> Any:
+        if not isinstance(value, str) or value not in known:
+            raise PydanticCustomError("unknown", "unknown")
+        return known[value]
+
+    return BeforeValidator(look_up)
+
+
+def read_json(model: type[M], path: Path, remedy: str = "") -> M:
+    """Return a file as a model. Raises ToolOutputError if it is missing, empty, cut, or does not fit the model."""
+    return checked_json(model, tool_files.read_json(path, remedy), path.name)
+
+
+def checked_json(model: type[M], content: object, file: str = "") -> M:
+    """Return decoded JSON as a model. Raises ToolOutputError with ``file``, the key and the name of its object."""
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        words = _WORDS.get(first["type"], "is {}, which is not valid").format(tool_files.shown(first["input"]))
+        raise ToolOutputError(f"{_place(content, first['loc'], file)} {words}") from error
+
+
+def _place(content: object, location: Sequence[str | int], file: str) -> str:
+    """Return a location such as ``out.json: stats.data[2] of test_x``, relative to the last object with a name."""
+    owner, keys = "", ""
+    for step in location:
+        called = _object_names(content)
+        if called and isinstance(called[0], str) and step not in _NAMES:
+            owner, keys = f" of {tool_files.clean_name(called[0])[:80]}", ""
+        keys += f"[{step}]" if isinstance(step, int) else f".{tool_files.clean_name(step)[:80]}"
+        content = _item_of(content, step)
+    where = f"{keys.removeprefix('.')}{owner}"
+    return ": ".join(filter(None, (file, where))) or "it"
+
+
+def _item_of(content: object, step: str | int) -> object:
+    """Return an item of a list or object, None if it does not exist."""
+    if isinstance(content, list):
+        return content[step] if isinstance(step, int) and step < len(content) else None
+    return content.get(step) if isinstance(content, dict) else None
+
+
+def _object_names(content: object) -> list[object]:
+    """Return the names of a piece of JSON; pyperf has them in the metadata."""
+    pieces = (content, content.get("metadata")) if isinstance(content, dict) else ()
+    return [piece[key] for piece in pieces if isinstance(piece, dict) for key in _NAMES if key in piece]

@@ -10,23 +10,23 @@ from typing import Any
 
 from perfflow.model.errors import ToolOutputError, UserError
 from perfflow.tools import regular_files
-from perfflow.tools.cpp import google_benchmark_json
+from perfflow.tools.cpp import google_benchmark
 from perfflow.tools.go import go_bench
-from perfflow.tools.python import asv_json, pyperf_json, pytest_benchmark_json
+from perfflow.tools.python import asv, pyperf, pytest_benchmark
 from perfflow.tools.result_set import FailedBenchmarkError, JsonFormat, ResultSet, SeveralSetsError
-from perfflow.tools.rust import criterion_files
-from perfflow.tools.shell import hyperfine_json
+from perfflow.tools.rust import cargo_bench
+from perfflow.tools.shell import hyperfine
 from perfflow.tools.tool_files import clean_name
 
 __all__ = ["OWN", "ResultSet", "is_perfflow_result", "kind_of", "read"]
 
 _JSON: tuple[JsonFormat[Any], ...] = tuple(
-    module.FORMAT for module in (hyperfine_json, pytest_benchmark_json, google_benchmark_json, pyperf_json, asv_json)
+    module.FORMAT for module in (hyperfine, pytest_benchmark, google_benchmark, pyperf, asv)
 )
 _WRITTEN_BY: Mapping[str, str] = {
     **{known.tool: known.written_by for known in _JSON},
     go_bench.TOOL: go_bench.WRITTEN_BY,
-    criterion_files.TOOL: criterion_files.WRITTEN_BY,
+    cargo_bench.TOOL: cargo_bench.WRITTEN_BY,
 }
 OWN = "perfflow.result/"
 _RESULT = "result.json"
@@ -85,10 +85,10 @@ def read(path: Path, where: Mapping[str, str] | None = None) -> ResultSet:
     folder, baseline = _criterion(path)
     if folder.is_dir() and is_perfflow_result(folder):
         raise _refusal(path, *_OF_PERFFLOW)
-    tool = criterion_files.TOOL
+    tool = cargo_bench.TOOL
     try:
         if folder.is_dir():
-            return _with_facts(path, criterion_files.parse(folder, baseline), wanted)
+            return _with_facts(path, cargo_bench.parse_criterion(folder, baseline), wanted)
         text = _text(path)
         if go_bench.recognises(text):
             tool = go_bench.TOOL
@@ -116,7 +116,7 @@ def _criterion(path: Path) -> tuple[Path, str]:
     """Split ``FOLDER:NAME``, unless a path with that whole name exists."""
     folder, colon, name = str(path).rpartition(":")
     if not colon or path.exists() or "/" in name or name in ("", ".", ".."):
-        return path, criterion_files.NEWEST
+        return path, cargo_bench.NEWEST
     return Path(folder), name
 
 

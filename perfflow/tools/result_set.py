@@ -13,8 +13,8 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.readings import Parsed, Reading, reading_of_process
 from perfflow.model.units import UNITS, Dimension
-from perfflow.tools import tool_files, tool_json
-from perfflow.tools.tool_json import M
+from perfflow.tools import parsed_output, tool_files
+from perfflow.tools.parsed_output import M
 
 _DIGEST = 8
 _LISTED = 5
@@ -115,11 +115,11 @@ class JsonFormat(Generic[M]):
 
     def parse(self, content: object) -> ResultSet:
         """Read decoded JSON. Raises ToolOutputError with a one-line reason."""
-        return self.gather(tool_json.checked(self.model, content))
+        return self.gather(parsed_output.checked_json(self.model, content))
 
     def load(self, path: Path, remedy: str = "") -> M:
         """Read a file of this format, for ``gather``. Raises ToolOutputError, also for another format."""
-        return tool_json.read(self.model, path, remedy)
+        return parsed_output.read_json(self.model, path, remedy)
 
     def read(self, path: Path, remedy: str = "") -> ResultSet:
         """Read a file of this format. Raises ToolOutputError as ``load`` and ``gather`` do."""

@@ -11,9 +11,8 @@ from pathlib import Path
 from perfflow.machine.private_folder import private_folder, require_own
 from perfflow.model.errors import Exit, UserError
 from perfflow.trees import commits
-from perfflow.trees.git import Git
+from perfflow.trees.git import Git, remove_tree
 from perfflow.trees.repository import Repository, State, writing
-from perfflow.trees.rmtree import remove_tree
 
 REFS = "refs/perfflow/"
 CLONES = 9

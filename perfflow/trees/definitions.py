@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from perfflow.trees.function_lines import bare, lines_of
 from perfflow.trees.git import names
-from perfflow.trees.line_history import content
+from perfflow.trees.line_history import bare, content, lines_of
 from perfflow.trees.repository import Repository
 
 _SOURCES = re.compile(

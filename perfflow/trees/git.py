@@ -2,6 +2,8 @@
 
 All calls use plumbing commands with explicit paths. Variables that a hook exports (``GIT_DIR``, ``GIT_INDEX_FILE`` and
 similar) are dropped, so that perfflow works the same inside a hook. The user's configuration and filters still apply.
+
+Remove folders, whatever permissions a build or a test set inside them.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -18,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from perfflow.machine.program_path import outside
+from perfflow.machine.facts import outside
 from perfflow.model.errors import Exit, UserError
 
 LOCAL = frozenset(
@@ -302,3 +305,18 @@ def _remedy(stderr: str) -> str:
     if "Permission denied" in stderr:
         return "make the file readable, or add it to .gitignore"
     return ""
+
+
+def make_writable(folder: Path) -> None:
+    """Restore the owner's permissions of all folders, so that they can be emptied."""
+    for path, inner, _ in os.walk(folder):
+        for name in inner:
+            place = Path(path, name)
+            if not place.is_symlink():
+                place.chmod(stat.S_IMODE(place.stat().st_mode) | stat.S_IRWXU)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with its contents. Raises OSError."""
+    make_writable(folder)
+    shutil.rmtree(folder)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from perfflow.machine.program_path import outside
+from perfflow.machine.facts import outside
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.similar import nearest
 from perfflow.trees.git import Done, Git

@@ -2,6 +2,8 @@
 
 The tree comes first on PYTHONPATH, so its Python code takes precedence over an installed copy, if the code is in a
 folder from which packages are imported. This module finds the other cases before anything is built.
+
+Copy third-party crates that cargo built in one slot to the other, which then need not build them again.
 """
 
 from __future__ import annotations
@@ -11,15 +13,17 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from perfflow.model.errors import Problem
-from perfflow.trees.build_folders import is_build_folder
+from perfflow.tools.rust.drivers import cargo_units
 from perfflow.trees.git import Git, names
 from perfflow.trees.python_layout import import_folders, project_name
-from perfflow.trees.small_files import text_of
+from perfflow.trees.slots import Slot, is_build_folder
+from perfflow.trees.snapshots import text_of
 
 _MOST_ENTRIES = 100_000
 """Most files and folders of one shared folder that are checked."""
@@ -235,3 +239,19 @@ def _of_path_file(text: str) -> Iterator[tuple[str, Path]]:
         yield "", folder
         for package in sorted(folder.glob("*/__init__.py"))[:_MOST_NAMES]:
             yield package.parent.name, folder
+
+
+def share_crates(built: Slot, other: Slot) -> int:
+    """Copy missing units of crates without files of the tree to the slot ``other``; return the number of units.
+
+    Raises UserError if git fails. Units that cannot be copied are built again.
+    """
+    if built.path == other.path:
+        return 0
+    copied = 0
+    for target in built.cargo_folders():
+        parent = built.path if target.is_relative_to(built.path) else built.build
+        place = (other.path if parent == built.path else other.build) / target.relative_to(parent)
+        with suppress(OSError):
+            copied += cargo_units.share(target, place, built.path)
+    return copied

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from perfflow.trees import sharing
 from perfflow.trees.repository import Repository, common
-from perfflow.trees.write_tree import copy_index
+from perfflow.trees.snapshots import copy_index
 
 
 def make(repository: Repository, slot: Path, index: Path, commit: str | None) -> None:

@@ -4,6 +4,12 @@ A run uses one or two of them. The others keep builds for later runs.
 
 A slot has its own index, so a switch from one tree to another writes only the files that differ, with the current time.
 Build tools therefore detect every change, also if a file gets its old content back.
+
+Find and lock the trees of projects in the user's cache, to remove them.
+
+Replace files for a while, and restore the originals afterwards; after a kill, on the next start.
+
+Recognize build folders and environments by their usual names.
 """
 
 from __future__ import annotations
@@ -11,22 +17,143 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self
 
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.plain_data import from_json, to_json
-from perfflow.trees import ignored, sharing, slot_repository
-from perfflow.trees.git import Git, half_written, lines, names
+from perfflow.trees import sharing, slot_repository, snapshots
+from perfflow.trees.git import Git, half_written, lines, make_writable, names, remove_tree
 from perfflow.trees.repository import Repository, writing
-from perfflow.trees.rmtree import make_writable, remove_tree
-from perfflow.trees.swap_files import ASIDE, InPlace
-from perfflow.trees.write_tree import Recorded, exactly, record
+from perfflow.trees.snapshots import Recorded, exactly, record
+
+ASIDE = "aside"
+"""Subfolder for the original files, in a tree's folder for code layouts."""
+_PLACES = "places.json"
+
+
+class InPlace:
+    """Copies in ``folder`` of the original files of one tree, while they are replaced. All methods raise OSError."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._aside: dict[str, str] = {}
+        self._lock: int | None = None
+        self._replaced: set[Path] = set()
+
+    def hold(self, places: Iterable[Path]) -> None:
+        """Copy the files at these places, so that they can be restored whatever is written there."""
+        new = [place for place in places if str(place) not in self._aside]
+        if not new:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._take_lock()
+        for place in new:
+            name = str(len(self._aside))
+            if place.exists():
+                shutil.copy2(place, self._folder / name)
+            self._aside[str(place)] = name if place.exists() else ""
+        # Written completely before any file is replaced, so that the originals can be restored after a kill.
+        fresh = self._folder / f"{_PLACES}.new"
+        fresh.write_text(json.dumps(self._aside))
+        fresh.replace(self._folder / _PLACES)
+
+    def put(self, files: Mapping[Path, Path]) -> None:
+        """Put files in these places, each by one rename, and restore all other replaced places."""
+        self.hold(files)
+        for place in self._replaced - set(files):
+            self._put_back(place, self._aside[str(place)])
+        for place, file in files.items():
+            _put(place, file, _second_name)
+        self._replaced = set(files)
+
+    def reset(self) -> None:
+        """Restore all originals, and keep their copies."""
+        for place, name in self._aside.items():
+            self._put_back(Path(place), name)
+        self._replaced = set()
+
+    def restore(self) -> None:
+        """Restore all originals, also those of a killed process, and delete their copies.
+
+        Does nothing if another live process holds them.
+        """
+        note = self._folder / _PLACES
+        if not note.exists():
+            return
+        with suppress(BlockingIOError):
+            self._take_lock()
+            self._aside = json.loads(note.read_bytes())
+            self.reset()
+            note.unlink()
+            for name in filter(None, self._aside.values()):
+                (self._folder / name).unlink(missing_ok=True)
+            self._aside = {}
+            self._let_go()
+
+    def _take_lock(self) -> None:
+        """Lock the folder. Raises BlockingIOError if another process has replaced files of this tree."""
+        if self._lock is None:
+            number = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                os.close(number)
+                raise BlockingIOError(error.errno, "another run has layouts there", str(self._folder)) from None
+            self._lock = number
+
+    def _let_go(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def original(self, place: Path) -> Path | None:
+        """Return the copy of a place's original file; None if there was none, or it is not held."""
+        name = self._aside.get(str(place))
+        return self._folder / name if name else None
+
+    def _put_back(self, place: Path, name: str) -> None:
+        if not name:
+            place.unlink(missing_ok=True)
+        elif place.parent.is_dir():  # else the tree was removed
+            # A copy, because writes to the tree's file must not change the held original.
+            _put(place, self._folder / name, shutil.copy2)
+
+
+def restore(folder: Path) -> None:
+    """Restore the originals that a killed process left in this folder. Raises UserError if that fails."""
+    try:
+        InPlace(folder).restore()
+    except OSError as error:
+        text = f"cannot restore {error.filename or folder}: {error.strerror}"
+        raise UserError.of(text, "a killed run left another code layout in its place; rebuild the program") from error
+
+
+def _put(place: Path, file: Path, name_it: Callable[[Path, Path], object]) -> None:
+    fresh = place.with_name(f".{place.name}.perfflow")
+    fresh.unlink(missing_ok=True)
+    try:
+        name_it(file, fresh)
+        fresh.replace(place)
+    finally:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+
+
+def _second_name(file: Path, place: Path) -> None:
+    """Hard-link a file, or copy it if the place is on another disk."""
+    try:
+        os.link(file, place)
+    except OSError:
+        shutil.copy2(file, place)
+
 
 PAIRS = 9
 """Most runs of one project that may have trees at the same time."""
@@ -181,18 +308,18 @@ class Slot:
         """Record the current contents of the slot as a tree, with edits and untracked files of a command."""
         return record(self._git(), self.path, self.share, what=f"record {self.path}")
 
-    def ignored_files(self) -> dict[str, ignored.State]:
+    def ignored_files(self) -> dict[str, snapshots.IgnoredFiles]:
         """Return the current ignored files, to pass to ``remove_ignored`` after a command. Raises UserError."""
-        return ignored.standing(self._git(), self.path, self.share)
+        return snapshots.ignored_files(self._git(), self.path, self.share)
 
-    def remove_ignored(self, before: Mapping[str, ignored.State]) -> list[str]:
+    def remove_ignored(self, before: Mapping[str, snapshots.IgnoredFiles]) -> list[str]:
         """Remove ignored files that are new or changed since ``before``; return those that no build makes.
 
         Files that a build makes are known from the other slot, if it was built. Raises UserError.
         """
         other = replace(self, path=self.path.with_name("b" if self.path.name == "a" else "a"))
         with writing(self.path):
-            return ignored.remove_new(self.path, before, other.ignored_files(), self.ignored_files())
+            return snapshots.remove_new(self.path, before, other.ignored_files(), self.ignored_files())
 
     def recover(self) -> None:
         """Clean up after a killed run; build outputs stay.
@@ -389,3 +516,85 @@ def _is_of_cargo(folder: Path) -> bool:
 def _lock_file(index: Path) -> Path:
     """Return the lock file of an index, which git leaves behind if it is killed."""
     return index.with_name(f"{index.name}.lock")
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folder with the trees of one project, and the time of their last use (seconds since 1970)."""
+
+    path: Path
+    project: Path | None
+    written: float
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One tree with its builds: the folder that shows it, its project, and when it was last used."""
+
+    path: Path
+    project: Path
+    used: float
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders with its files, its builds and what else belongs to it."""
+        return [path for path in (self.path, *self.path.parent.glob(f"{self.path.name}.*")) if path.is_dir()]
+
+    def forget(self) -> None:
+        """Remove the notes about it, so that nothing counts as built while its folders are removed."""
+        for file in self.path.parent.glob(f"{self.path.name}.*"):
+            if file.is_file():
+                file.unlink(missing_ok=True)
+
+
+def trees(home: Home) -> list[Tree]:
+    """Return the trees of a project that show something."""
+    project = home.project or Path()
+    return [Tree(file.with_suffix(""), project, file.stat().st_mtime) for file in sorted(home.path.glob("*/*.index"))]
+
+
+def homes(cache: Path) -> list[Home]:
+    """Return the homes of all projects, sorted by project."""
+    folder = cache / "trees"
+    found = [_home(path) for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    return sorted(found, key=lambda home: (str(home.project or ""), home.path.name))
+
+
+def _home(path: Path) -> Home:
+    try:
+        project = Path(os.fsdecode((path / "project").read_bytes()).removesuffix("\n"))
+    except OSError:
+        project = None
+    times = [0.0]
+    for file in (path / "project", *path.glob("*/*.index"), *path.glob("*/lock")):
+        with suppress(OSError):
+            times.append(file.stat().st_mtime)
+    return Home(path, project, max(times))
+
+
+@contextmanager
+def held(home: Path) -> Iterator[bool]:
+    """Lock the trees in the home of a project; yield False if a run uses them."""
+    with ExitStack() as stack:
+        for file in home.glob("*/lock"):
+            number = locked(file)
+            if number is None:
+                yield False
+                return
+            stack.callback(os.close, number)
+        yield True
+
+
+_BUILD_FOLDERS = ("target", "build", "dist", "out", "_build", "cmake-build-*")
+ENVIRONMENTS = (".venv", "venv", "node_modules")
+"""Usual names of folders with installed dependencies, which trees share."""
+
+
+def is_build_folder(path: str) -> bool:
+    """Return whether a path of the project is a build folder, or inside one."""
+    parts = PurePosixPath(path).parts
+    return bool(parts) and parts[0] not in ENVIRONMENTS and any(map(_is_one, parts))
+
+
+def _is_one(part: str) -> bool:
+    return any(fnmatchcase(part, pattern) for pattern in _BUILD_FOLDERS)

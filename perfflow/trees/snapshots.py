@@ -1,14 +1,90 @@
 """Turn a revision, or the user's current tree, into a state that slots can show, without changing the user's files.
 
 The user's index is copied, and the copy is updated from the files, so only changed files are read.
+
+Write a folder on disk as a tree: the current tracked files, and untracked files that are not ignored.
+
+Read text files of an untrusted project: only regular files of limited size inside the project.
+
+Ignored files that a command writes into a tree. Recorded trees and branches do not contain them.
+
+Existing folders that are ignored as a whole, in which build tools keep their output, are not checked.
 """
 
 from __future__ import annotations
 
-from perfflow.trees import commits, submodules
+import os
+import re
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from perfflow.trees import commits, sharing, submodules
+from perfflow.trees.git import Git, lines, names
 from perfflow.trees.repository import Repository, State, open_repository, writing
 from perfflow.trees.submodule_links import links, present
-from perfflow.trees.write_tree import Recorded, copy_index, record
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The tree that was written, and the folders that it cannot contain."""
+
+    tree: str
+    left_out: tuple[str, ...]
+
+
+def record(git: Git, worktree: Path, exclude: Iterable[str] = (), what: str = "record the tree") -> Recorded:
+    """Update the index of ``git`` from ``worktree`` and write it as a tree.
+
+    Deletions, modes, links, staged and unstaged changes and conflicts are recorded as they are on disk; paths under
+    ``exclude`` are left out. Raises UserError if a file cannot be read or the disk is full.
+    """
+    # Ignore the user's assume-unchanged bits.
+    git.attempt("update-index", "-q", "--really-refresh")
+    unseen = [path for path in _skipped(git) if os.path.lexists(worktree / path)]
+    if unseen:
+        git.run("update-index", "-z", "--no-skip-worktree", "--stdin", input=lines(unseen))
+    git.run("add", "--update", what=what)
+    untracked = _others(git, exclude)
+    files = [path for path in untracked if not path.endswith("/")]
+    if files:
+        # --remove: a file that was deleted meanwhile is left out instead of causing an error.
+        git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", input=lines(files), what=what)
+    left_out = tuple(path for path in untracked if path.endswith("/"))
+    return Recorded(git.line("write-tree", what=what), left_out)
+
+
+def _others(git: Git, exclude: Iterable[str] = ()) -> list[str]:
+    """Return untracked paths that are not ignored: files, and nested repositories with a trailing slash."""
+    options = [f"--exclude={exactly(path)}" for path in exclude]
+    return names(git.run("ls-files", "--others", "--exclude-standard", "-z", *options))
+
+
+def exactly(path: str) -> str:
+    """Return a line for .gitignore that matches only this path."""
+    return "/" + re.sub(r"([\\*?\[\] !#])", r"\\\1", path)
+
+
+def _skipped(git: Git) -> list[str]:
+    """Return the paths that git skips because of a sparse checkout or the user's settings."""
+    return [name[2:] for name in names(git.run("ls-files", "-t", "-z")) if name.startswith("S ")]
+
+
+def copy_index(source: Path, target: Path) -> None:
+    """Copy an index file with its mtime, because git rereads files that are as new as their index.
+
+    A repository without an index file gives no copy.
+    """
+    try:
+        number = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    with os.fdopen(number, "rb") as file:
+        facts = os.fstat(file.fileno())
+        target.write_bytes(file.read())
+    os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
 
 MESSAGE = "The tree as it stood"
 """Message of the commit of uncommitted changes."""
@@ -60,3 +136,95 @@ def _recorded(repository: Repository) -> Recorded:
         with writing(index):
             copy_index(repository.git_folder / "index", index)
         return record(repository.git(index), repository.root, what=f"record {repository.root}")
+
+
+LARGEST = 2**20
+"""Largest size (bytes) of a file that is read."""
+
+
+def text_of(path: Path, within: Path) -> str:
+    """Return the text of a file below ``within``.
+
+    '' for a file that does not exist, is larger than ``LARGEST``, not regular, not UTF-8, or reached through a link
+    that leads out of ``within``.
+    """
+    try:
+        place = path.resolve()
+        if not place.is_relative_to(within.resolve()) or not stat.S_ISREG(place.stat().st_mode):
+            return ""
+        with open(os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:  # noqa: PTH123
+            data = stream.read(LARGEST + 1)
+        return "" if len(data) > LARGEST else data.decode("utf-8")
+    except (OSError, RuntimeError, UnicodeDecodeError):  # RuntimeError: a loop of links, before Python 3.13
+        return ""
+
+
+IgnoredFiles = tuple[int, int, int]
+"""Size in bytes, mtime and ctime in ns. A copied file may keep the mtime of its source."""
+_BYTECODE = "__pycache__"
+
+
+def ignored_files(git: Git, folder: Path, share: Iterable[str]) -> dict[str, IgnoredFiles]:
+    """Return the ignored paths of a folder: files, and with a trailing slash folders that are ignored as a whole.
+
+    Shared paths and Python bytecode are left out. Raises UserError if git fails.
+    """
+    options = ("--others", "--ignored", "--exclude-standard", "--directory", "-z")
+    found = {}
+    for name in names(git.run("ls-files", *options)):
+        path = PurePosixPath(name)
+        if path.name == _BYTECODE or any(path.is_relative_to(shared) for shared in share):
+            continue
+        try:
+            facts = (folder / name).lstat()
+        except FileNotFoundError:
+            continue
+        found[name] = (0, 0, 0) if name.endswith("/") else (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+    return found
+
+
+def remove_new(
+    folder: Path, before: Mapping[str, IgnoredFiles], built: Collection[str], after: Mapping[str, IgnoredFiles]
+) -> list[str]:
+    """Remove ignored files that a command wrote, and return their paths without those that a build makes.
+
+    ``built``: ignored paths in a built tree. Such a file is removed but not returned, because the next build makes it
+    again; such a folder stays.
+    """
+    folders = {name for name in (*before, *built) if name.endswith("/")}
+    told = []
+    for name, state in after.items():
+        if before.get(name) == state or any(name.startswith(known) for known in folders):
+            continue
+        if name.endswith("/") and any(known.startswith(name) for known in before):
+            continue  # a folder whose files were listed one by one is now listed as a whole
+        sharing.remove(folder / name)
+        if name not in built:
+            told.append(name)
+    return told
+
+
+def tops(root: Path, paths: Iterable[str]) -> dict[str, str]:
+    """Return the paths that git ignores and does not track, each with the top folder that is ignored as a whole.
+
+    Raises UserError if git is missing.
+    """
+    above = {path: list(_above(root, path)) for path in paths}
+    asked = sorted({part for parts in above.values() for part in parts})
+    if not asked:
+        return {}
+    found = set(names(Git(root).attempt("check-ignore", "-z", "--stdin", input=lines(asked)).stdout))
+    return {path: top for path, parts in above.items() if (top := next((part for part in parts if part in found), ""))}
+
+
+def _above(root: Path, path: str) -> Iterator[str]:
+    """Yield the folders of a path from the top down, and the path itself.
+
+    Stops at a link or a nested repository, because git does not answer for paths behind them.
+    """
+    parts = PurePosixPath(path).parts
+    for number in range(1, len(parts) + 1):
+        part = str(PurePosixPath(*parts[:number]))
+        yield part
+        if (root / part).is_symlink() or (root / part / ".git").exists():
+            return

@@ -1,22 +1,28 @@
-"""Compare a candidate with the tree it builds on, and decide whether to keep it."""
+"""Compare a candidate with the tree it builds on, and decide whether to keep it.
+
+Trade-offs: regressions beyond the action threshold that the workflow accepts, with a reason, until a date.
+
+The state of the cheaper techniques when a costlier one was tried: tried, ruled out, or open.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.metrics import TIMES, Better
-from perfflow.model.result import GUARDED
+from perfflow.model.criteria import Accepted, Criteria, Thresholds
+from perfflow.model.metrics import TECHNIQUES, TIMES, Better
+from perfflow.model.result import GUARDED, Benchmark, Cheaper
 from perfflow.model.targets import matches
 from perfflow.model.units import format_change
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record
+from perfflow.store.run_facts import Try
 from perfflow.verdict.clocks import contradiction, witnesses
 from perfflow.verdict.comparison import Comparison
 from perfflow.verdict.decide import Ruling, rule
-from perfflow.verdict.gating import covers, gating_rows, guarded_rows
+from perfflow.verdict.gating import covers, gating_rows, guarded_rows, is_accepted
 
 ACCEPT = 0.10
 """Default for the least effect for which a change is kept."""
@@ -211,3 +217,94 @@ def clear(row: Comparison, thresholds: Thresholds, goal: Goal) -> bool:
         return False
     worse_low, worse_high = -effect.high, -effect.low
     return worse_high <= thresholds.concern or worse_low > thresholds.concern or half <= thresholds.concern / 2
+
+
+def worst(row: Benchmark) -> float | None:
+    """Return how much worse a row is, as a share: the estimate if that is proven, else the bad end of the interval.
+
+    None if the row is neither regressed nor unproven, or if it fails the run.
+    """
+    if row.decision not in ("regressed", "unproven") or row.level in ("action", None) or row.change is None:
+        return None
+    end = row.change.low if row.better == "higher" else row.change.high
+    found = row.change.value if row.decision == "regressed" else end
+    if found is None:
+        return None
+    return -found if row.better == "higher" else found
+
+
+def trade_off(record: Record, row: Benchmark, criteria: Criteria) -> Accepted | None:
+    """Return the trade-off that lets a row pass beyond its own action threshold; None if none does or none is needed.
+
+    If there are several, the one that allows most. The date of the run's start counts as today.
+    """
+    found = worst(row)
+    if not row.gating or found is None or found <= criteria.thresholds_of(row.name, row.metric).action:
+        return None
+    today = _today(record)
+    valid = [item for item in criteria.accepted if _is_about(item, criteria, row) and item.in_force(today)]
+    return max(valid, key=lambda item: item.change, default=None)
+
+
+def marked_tradeoffs(record: Record, row: Benchmark, criteria: Criteria) -> Benchmark:
+    """Return the row, marked with the trade-off that lets it pass, if any."""
+    item = trade_off(record, row, criteria)
+    return row.model_copy(update={"accepted": _mark(item)}) if item else row
+
+
+def lapsed_tradeoffs(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
+    """Yield the trade-offs that no longer let a failing row pass."""
+    found = row.change.value if row.change else None
+    worse = None if found is None else -found if row.better == "higher" else found
+    for item in criteria.accepted:
+        if not _is_about(item, criteria, row) or worse is None or worse > item.change:
+            continue
+        if item.spent:
+            what = f"the regression accepted until {item.until}"
+            yield f"{row.title}: the base already contains {what}: {item.why}"
+        elif _today(record) > item.until:
+            yield f"{row.title} was accepted until {item.until}, which has passed: {item.why}"
+
+
+def _is_about(item: Accepted, criteria: Criteria, row: Benchmark) -> bool:
+    return is_accepted(item, criteria, (row.name, row.metric), row.why)
+
+
+def _today(record: Record) -> str:
+    """Return the date of the run's start."""
+    return record.run.started[:10]
+
+
+def taken(row: Benchmark, criteria: Criteria) -> Accepted | None:
+    """Return the trade-off that a row is marked with, None without one."""
+    found = [item for item in criteria.accepted if row.accepted == _mark(item) and _is_about(item, criteria, row)]
+    return max(found, key=lambda item: item.change, default=None)
+
+
+def _mark(item: Accepted) -> str:
+    return f"until {item.until}: {item.why}"
+
+
+_WORDS = {"accepted": "kept", "rejected": "reverted", "skipped": "not tried"}
+
+
+def cheaper_than(found: Try, before: Sequence[Try], why_not: Mapping[str, str]) -> list[Cheaper]:
+    """Return the state of each technique that is before that of ``found`` in the hierarchy; none if it is not in it.
+
+    ``before`` are the earlier tries; ``why_not`` maps the techniques that the workflow rules out to the reasons.
+    """
+    technique = found.technique
+    if technique not in TECHNIQUES:
+        return []
+    return [_state(name, before, why_not) for name in TECHNIQUES[: TECHNIQUES.index(technique)]]
+
+
+def _state(technique: str, before: Sequence[Try], why_not: Mapping[str, str]) -> Cheaper:
+    own = [item for item in before if item.technique == technique]
+    said = ", ".join(f"{item.id} {_WORDS[item.decision]}" for item in own)
+    if any(item.decision != "skipped" for item in own):
+        return Cheaper(technique=technique, status="tried", detail=said)
+    if technique in why_not:
+        return Cheaper(technique=technique, status="ruled out", detail=why_not[technique])
+    skipped = "; ".join(f"{item.id}: {item.reason}" for item in own)
+    return Cheaper(technique=technique, status="open", detail=skipped)

@@ -1,24 +1,40 @@
-"""Compare two samples: effect, interval and warnings. Numbers only; ``decide`` interprets them."""
+"""Compare two samples: effect, interval and warnings. Numbers only; ``decide`` interprets them.
+
+Rates that are the inverse of a time. Both are one measurement, which is judged and reported once.
+
+Read how often a profiler counted a place (calls, hits, blocks, opens) from the cause that its adapter writes.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import variance
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.design import SCHEDULES, Design
-from perfflow.model.metrics import METRICS, QUANTILES, Better, Metric, default_statistic, is_exact
-from perfflow.model.readings import CAPPED, MEAN, Reading, Side, is_rate
-from perfflow.model.serial_dependence import serial_factor
-from perfflow.model.summaries import log_mean_of
-from perfflow.model.ticks import tick_of
+from perfflow.model.metrics import METRICS, QUANTILES, TIMES, Better, Metric, default_statistic, is_exact
+from perfflow.model.readings import (
+    CAPPED,
+    MEAN,
+    SCHEDULES,
+    Design,
+    Reading,
+    Side,
+    is_rate,
+    log_mean_of,
+    serial_factor,
+    tick_of,
+)
+from perfflow.model.result import Benchmark
 from perfflow.model.units import format_quantity
-from perfflow.stats.designs import CONFIRMED, FEW_MORE, blocks_of
 from perfflow.stats.paired_test import (
+    CONFIRMED,
+    FEW_MORE,
     Interval,
+    blocks_of,
     interval_of_log_means,
     look_confidence,
     mean_interval,
@@ -30,7 +46,7 @@ from perfflow.stats.paired_test import (
     quantile_interval,
     samples_for_quantile,
 )
-from perfflow.store.record import Series
+from perfflow.store.record import Record, Series
 
 VALUE_CONFIDENCE = 0.95
 """Confidence of the interval of one side's value."""
@@ -552,3 +568,56 @@ def speedup(change: Interval, better: Better) -> Interval:
         unbounded = change.low < change.high == math.inf
         low, high = -math.inf if unbounded else times(change.high), times(change.low)
     return Interval(times(change.estimate), low, high)
+
+
+RATES = ("throughput", "rate", "flops", "bandwidth")
+_CONSTANT = 1e-3
+"""Allowed relative spread of time times rate: quantiles inside a process are interpolated."""
+
+
+def source_of(record: Record, benchmark: str, metric: str) -> str:
+    """Return the time metric of which a rate is the inverse (times a constant) in all samples; '' if there is none."""
+    return next((time for time in TIMES if metric in RATES and _are_one(record, benchmark, time, metric)), "")
+
+
+def _are_one(record: Record, benchmark: str, time: str, rate: str) -> bool:
+    one, other = (record.series.get((benchmark, metric)) for metric in (time, rate))
+    if one is None or other is None or one.step != other.step:
+        return False
+    pairs = [(one.readings(side), other.readings(side)) for side in Side]
+    if any(len(times) != len(rates) for times, rates in pairs):
+        return False
+    work = [each.value * inverse.value for times, rates in pairs for each, inverse in zip(times, rates, strict=True)]
+    return bool(work) and min(work) > 0 and max(work) <= min(work) * (1 + _CONSTANT)
+
+
+def without_inverse_rates(rows: Sequence[Benchmark]) -> list[Benchmark]:
+    """Return the rows without rates whose time metric gates and has the same decision."""
+    decisions = {(row.name, row.metric): row for row in rows if row.gating}
+    return [row for row in rows if not _is_repeated(row, decisions.get((row.name, row.same_as)))]
+
+
+def _is_repeated(row: Benchmark, source: Benchmark | None) -> bool:
+    if not row.same_as or source is None or source.decision != row.decision:
+        return False
+    return row.level is not None or source.level is None
+
+
+_COUNTED = re.compile(
+    r"measured: (?:"
+    r"(?P<first>[\d,]{1,15}) (?:calls?|hits?)\b"
+    r"|(?:opened|run) (?:(?P<times>[\d,]{1,15}) times|(?P<once>once))"
+    r"|.* B in (?P<blocks>[\d,]{1,15}) blocks? at)"
+)
+
+
+def read_count(cause: str) -> int:
+    """Return the count in a cause such as ``measured: 8,000 calls, ...`` or ``measured: opened 96 times``; else 0."""
+    match = _COUNTED.match(cause)
+    if not match:
+        return 0
+    if match["once"]:
+        return 1
+    text = match["first"] or match["times"] or match["blocks"]
+    digits = text.replace(",", "")
+    return int(digits) if digits else 0

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from perfflow.model.design import SCHEDULES, Design
+from perfflow.model.readings import SCHEDULES, Design
 from perfflow.stats.paired_test import student_t_quantile
 
 POWER = 0.9

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.gpu.roof import SpeedOfLight
+from perfflow.model.gpu.devices import SpeedOfLight
 from perfflow.model.kernels import KernelFacts, by_benchmark, together
 from perfflow.model.peaks import Peaks, published_peaks
 from perfflow.model.readings import Side

@@ -12,10 +12,8 @@ from perfflow.model.criteria import criteria_from_json
 from perfflow.model.metrics import is_exact
 from perfflow.model.plain_data import from_json
 from perfflow.model.readings import NO_INNER, Reading, Side
-from perfflow.model.result import Benchmark, Expected, Result, StepResult, is_untimed
-from perfflow.model.result_kernels import measured_of
-from perfflow.model.result_samples import AsBuilt, Sample
-from perfflow.model.tree_facts import tree_of
+from perfflow.model.result import AsBuilt, Benchmark, Expected, Result, Sample, StepResult, is_untimed, measured_of
+from perfflow.model.version import tree_of
 from perfflow.store.record import Record, Series, reading_from_json
 from perfflow.store.run_facts import (
     BlindLines,

@@ -1,24 +1,66 @@
-"""Choose the rows that decide a verdict (gating rows), and the thresholds of each row."""
+"""Choose the rows that decide a verdict (gating rows), and the thresholds of each row.
+
+Compare all rows of a run. The gating rows of a benchmark share its allowance for false alarms.
+
+Memory metrics without a target or guard: detect proven growth that is large enough to matter.
+
+Check changes of synthetic benchmarks against the realistic benchmarks that ``confirm`` them.
+
+A synthetic benchmark measures one thing in isolation, and may show a change that no user notices. If it changed by more
+than the concern threshold, the realistic benchmarks that confirm it are checked. A realistic benchmark that provably
+did not change, or changed the other way, adds a warning to the synthetic row. The verdict stays the same, because each
+row is judged by its own measurements.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from perfflow.model.criteria import Accepted, Criteria, Thresholds
-from perfflow.model.design import Design
-from perfflow.model.metrics import MEMORY, METRICS, TIMES, Better
-from perfflow.model.readings import Side
-from perfflow.model.result import BESIDE_WHAT_DECIDES, GUARDED, HAS_TARGET, MEMORY_GREW, PARSED
+from perfflow.model.metrics import MEMORY, METRICS, TIMES, Better, is_exact
+from perfflow.model.readings import Design, Side
+from perfflow.model.result import BESIDE_WHAT_DECIDES, GUARDED, HAS_TARGET, MEMORY_GREW, PARSED, Benchmark
 from perfflow.model.targets import matches
-from perfflow.model.tree_facts import STORED, are_two_revisions, tree_of
-from perfflow.store.record import Record
-from perfflow.verdict import memory
-from perfflow.verdict.clocks import Clocks, timing_metric
-from perfflow.verdict.comparison import Comparison
-from perfflow.verdict.one_measurement import source_of
+from perfflow.model.units import Dimension, format_change
+from perfflow.model.version import STORED, are_two_revisions, tree_of
+from perfflow.stats.paired_test import FEW
+from perfflow.store.record import Record, Series
+from perfflow.verdict.clocks import Clocks, timing_metric, witnesses
+from perfflow.verdict.comparison import Comparison, compare, source_of
+from perfflow.verdict.decide import rule
 from perfflow.verdict.targets import names_by_metric
+
+LEAST_BYTES = 2**20
+"""Bytes of growth that matter for inexact memory metrics: allocators and libraries alone cause less than this."""
+
+
+def memory_has_grown(item: Comparison, thresholds: Thresholds) -> bool:
+    """Return whether memory is proven to have grown, exactly or by more than ``LEAST_BYTES``."""
+    if rule(item, thresholds, identical=False).decision != "regressed" or not item.baseline or not item.candidate:
+        return False
+    in_bytes = item.metric.dimension is Dimension.BYTES
+    return item.metric.exact or not in_bytes or item.candidate.value - item.baseline.value > LEAST_BYTES
+
+
+def memory_concerns(rows: Iterable[Benchmark], criteria: Criteria) -> Iterator[Benchmark]:
+    """Yield the memory rows that do not gate and are proven to have grown beyond their concern threshold."""
+    for row in rows:
+        judged = (
+            row.metric in MEMORY and not row.gating and not row.ignored and criteria.memory_of(row.name) is not None
+        )
+        if judged and row.decision == "regressed" and row.level in ("concern", "action") and _matters(row):
+            yield row
+
+
+def _matters(row: Benchmark) -> bool:
+    values = [side.value for side in (row.baseline, row.candidate) if side]
+    before, after = values if len(values) == 2 else (None, None)
+    in_bytes = row.unit == Dimension.BYTES.base_unit
+    return is_exact(row.statistic) or not in_bytes or (after or 0.0) - (before or 0.0) > LEAST_BYTES
+
 
 Key = tuple[str, str]
 """Benchmark and metric."""
@@ -128,7 +170,7 @@ def memory_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
         and criteria.memory_of(key[0]) is not None
         and not record.plan_of(item.step).in_one_tree
         and not any(reading.at_most for reading in record.series[key].readings(Side.CANDIDATE))
-        and memory.has_grown(item, criteria.thresholds_of(*key))
+        and memory_has_grown(item, criteria.thresholds_of(*key))
     ]
 
 
@@ -228,3 +270,128 @@ def is_accepted(item: Accepted, criteria: Criteria, key: Key, why: str | None) -
     if item.metric:
         return item.metric == metric or {item.metric, metric} <= set(TIMES)
     return why is not None and why not in BESIDE_WHAT_DECIDES
+
+
+def compared(record: Record, criteria: Criteria, measured: Mapping[Key, Series] | None = None) -> dict[Key, Comparison]:
+    """Compare all series with readings, or those of ``measured``. The rows of a benchmark share its false alarms."""
+    series = {
+        key: item
+        for key, item in (record.series if measured is None else measured).items()
+        if any(map(item.readings, Side))
+    }
+    rows = {key: compare(item, criteria) for key, item in series.items()}
+    shares = _shares(record, rows, criteria)
+    return rows | {key: compare(series[key], criteria, share) for key, share in shares.items() if share < 1}
+
+
+_OF_CHOSEN, _OF_WITNESSES = 8, 2
+
+
+def _shares(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria) -> dict[Key, float]:
+    """Return the part of a benchmark's false alarms that each of its rows may raise.
+
+    The rows that always gate get most of it. Clocks and memory that gate only if they prove a regression share the
+    rest. They can raise an alarm on one side only, so the interval of each may have twice the error. The smallest
+    number of runs in random order needs the whole allowance to prove a change, so there the chosen row keeps it.
+    """
+    weights: dict[str, dict[Key, float]] = defaultdict(dict)
+    shares: dict[Key, float] = {}
+    # Without the other clocks, because the shares must not depend on what these clocks prove.
+    gating = gating_rows(record, rows, criteria, witnessed=False)
+    for key, why in gating.items():
+        if not rows[key].metric.exact and why != MEMORY_GREW:
+            weights[key[0]][key] = _OF_CHOSEN
+    for name, own in weights.items():
+        chosen = next((metric for _, metric in own if metric in TIMES and _is_chosen(gating[name, metric])), "")
+        others = [*(_others(rows, name, chosen) if chosen else []), *_watched_memory(record, rows, criteria, name)]
+        fewest = bool(chosen) and record.series[name, chosen].design == Design.FEW and rows[name, chosen].pairs <= FEW
+        one_sided = [key for key in others if key not in own] if len(own) > 1 or not fewest else []
+        whole = sum(own.values()) + (_OF_WITNESSES if one_sided else 0)
+        each = 2 * _OF_WITNESSES / max(1, len(one_sided))
+        shares |= {key: weight / whole for key, weight in {**own, **dict.fromkeys(one_sided, each)}.items()}
+    return shares
+
+
+def _is_chosen(why: str) -> bool:
+    """Return whether a clock gates because it was chosen automatically."""
+    return why not in (ASKED, HAS_TARGET, GUARDED)
+
+
+def _others(rows: Mapping[Key, Comparison], name: str, chosen: str) -> list[Key]:
+    by_metric = {metric: rows[name, metric] for metric in TIMES if (name, metric) in rows}
+    return [(name, item.metric.name) for item in witnesses(by_metric, chosen)]
+
+
+def _watched_memory(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, name: str) -> list[Key]:
+    """Return the noisy memory rows, which gate if they grow."""
+    if criteria.memory_of(name) is None or not two_trees(record):
+        return []
+    known = [(name, metric) for metric in MEMORY if (name, metric) in rows]
+    return [key for key in known if rows[key].pairs and not rows[key].metric.exact]
+
+
+_OPPOSITE = {"improved": "regressed", "regressed": "improved"}
+
+
+def confirmed_scenarios(record: Record, rows: Sequence[Benchmark]) -> tuple[list[Benchmark], list[dict[str, Any]]]:
+    """Return the rows, with notes on changed synthetic benchmarks, and an entry for each confirming benchmark.
+
+    An entry has ``benchmark``, ``metric`` and ``decision`` of the synthetic row, ``by`` and ``by_decision`` of the
+    realistic one, and ``agrees``: true, false, or null if that is not known.
+    """
+    confirming = {name: step.confirms for name, step in record.planned.items() if step.confirms}
+    if not confirming:
+        return list(rows), []
+    found: list[Benchmark] = []
+    entries: list[dict[str, Any]] = []
+    for row in rows:
+        own = list(_entries(row, rows, confirming)) if _changed(row, record) else []
+        notes = [note for _, note in own if note]
+        found.append(row.model_copy(update={"warnings": [*row.warnings, *notes]}) if notes else row)
+        entries += [entry for entry, _ in own]
+    return found, entries
+
+
+def _changed(row: Benchmark, record: Record) -> bool:
+    """Return whether a row of a benchmark that is not realistic changed by more than the concern threshold."""
+    if not row.gating or row.decision not in _OPPOSITE or record.plan_of(row.step).scenario == "realistic":
+        return False
+    value = row.change.value if row.change else None
+    return value is None or abs(value) > record.criteria.thresholds_of(row.name, row.metric).concern
+
+
+def _entries(
+    row: Benchmark, rows: Iterable[Benchmark], confirming: dict[str, tuple[str, ...]]
+) -> Iterator[tuple[dict[str, Any], str]]:
+    for other in rows:
+        globs = confirming.get(other.step, ())
+        if not other.gating or other.step == row.step or not any(matches(glob, row.name) for glob in globs):
+            continue
+        if other.metric != row.metric and not {row.metric, other.metric} <= set(TIMES):
+            continue
+        agrees = _agrees(row, other)
+        entry: dict[str, Any] = {"benchmark": row.name, "metric": row.metric, "decision": row.decision}
+        entry |= {"by": other.name, "by_decision": other.decision, "agrees": agrees}
+        yield entry, _note(other, agrees)
+
+
+def _agrees(row: Benchmark, other: Benchmark) -> bool | None:
+    if other.decision == row.decision:
+        return True
+    return False if other.decision in ("same", _OPPOSITE[str(row.decision)]) else None
+
+
+def _note(other: Benchmark, agrees: bool | None) -> str:
+    if agrees is None:
+        return f"{other.name} neither confirms nor refutes this: {other.decision or 'not compared'}"
+    return f"{'confirmed' if agrees else 'not confirmed'} by {other.name}: {other.decision}{_by(other)}"
+
+
+def _by(row: Benchmark) -> str:
+    """Return `` +12.0%``, or `` ±1.2%`` if the decision is ``same``."""
+    change = row.change
+    if change is None or change.value is None:
+        return ""
+    if row.decision != "same" or change.low is None or change.high is None:
+        return f" {format_change(change.value)}"
+    return f" ±{max(abs(change.low), abs(change.high)):.1%}"

@@ -1,62 +1,279 @@
-"""Judge a record by criteria: decisions, targets, verdict, gate and evidence, from stored samples alone."""
+"""Judge a record by criteria: decisions, targets, verdict, gate and evidence, from stored samples alone.
+
+Parts of a result that few runs have. Their modules are imported only for runs that have them, to start faster.
+
+This module decides nothing. Each function calls the module of its part.
+
+The other machines that measured parts of a run, each with its jobs.
+
+Compare a row with the calibration of this machine: the smallest detectable change, and the noise.
+
+The rows of the optimization ledger: each try, its decision at the time, and its final outcome.
+
+Warnings that do not fail a run: concerns, accepted regressions, allowed failures, a run without measurements.
+
+Each begins with one of ``result.WARNED``, so that a report can separate it from the reasons of the verdict.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.design import Design
 from perfflow.model.metrics import MEMORY, Better
+from perfflow.model.peaks import Peaks
 from perfflow.model.plain_data import to_json
-from perfflow.model.readings import HOTSPOT, Side
+from perfflow.model.readings import HOTSPOT, Design, Side
 from perfflow.model.result import (
+    ACCEPTED,
+    ALLOWED,
+    CONCERN,
     SCHEMA,
+    AsBuilt,
+    Attribution,
     Benchmark,
     Blind,
+    Bounds,
+    ConfirmationOf,
     Expected,
     Gate,
+    Growth,
     HotspotResult,
+    JobResult,
+    KernelResult,
+    LayoutsOf,
+    MemoryResult,
+    NodeResult,
+    OnGpu,
+    Optimization,
     ProfileResult,
+    Recommendation,
     Result,
+    RooflinePoint,
     RunInfo,
+    Sample,
     StepResult,
     TargetResult,
     Verification,
 )
-from perfflow.model.result_samples import AsBuilt, Bounds, ConfirmationOf, LayoutsOf, MemoryResult, Sample
 from perfflow.model.targets import Names
-from perfflow.model.units import format_threshold
-from perfflow.stats.paired_test import Interval
-from perfflow.store.record import TWICE, Record, Series, reading_to_json
-from perfflow.store.run_facts import PlannedStep, StepRecord
+from perfflow.model.units import Dimension, format_change, format_quantity, format_threshold
+from perfflow.stats.paired_test import Interval, pair_spread
+from perfflow.store.record import TWICE, GroupJob, Record, Series, reading_to_json
+from perfflow.store.run_facts import PlannedStep, StepRecord, Try
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
-from perfflow.verdict import (
-    evidence,
-    expectation,
-    optional_parts,
-    out_of_time,
-    roofs,
-    row_text,
-    scenarios,
-    targets,
-    tradeoffs,
-    untimed,
+from perfflow.verdict import acceptance, evidence, gating, out_of_time, row_text, targets, untimed
+from perfflow.verdict.acceptance import cheaper_than, trade_off, worst
+from perfflow.verdict.comparison import Comparison, Confirmation, Summary, speedup, without_inverse_rates
+from perfflow.verdict.decide import (
+    IDENTICAL_FLOOR,
+    Ruling,
+    after_rebuild,
+    by_cpu,
+    not_settled,
+    remaining,
+    rule,
+    rule_unconfirmed,
+    together,
 )
-from perfflow.verdict.comparison import Comparison, Confirmation, Summary, speedup
-from perfflow.verdict.decide import Ruling, after_rebuild, rule, rule_unconfirmed
 from perfflow.verdict.device import known_peaks
 from perfflow.verdict.findings import Findings
-from perfflow.verdict.gating import Choice, choose_rows, is_custom, thresholds_for, two_stored
-from perfflow.verdict.one_measurement import without_inverse_rates
-from perfflow.verdict.remaining import by_cpu, not_settled, remaining, together
-from perfflow.verdict.routing import routes_taken
-from perfflow.verdict.row_text import unit_of_row
-from perfflow.verdict.sharing import compared
-from perfflow.verdict.warnings import warned
+from perfflow.verdict.gating import Choice, choose_rows, compared, is_custom, thresholds_for, two_stored
+from perfflow.verdict.growth import concerns, grown
+from perfflow.verdict.kernels import judged_kernels, on_each_gpu, peak_results, roof_points, without_decisions
+from perfflow.verdict.routing import advice_of_tools, recommendations, routes_taken
+from perfflow.verdict.row_text import judged, unit_of_row
+
+
+def nodes(record: Record) -> Iterator[NodeResult]:
+    """Yield the machines, sorted by name."""
+    by_name: dict[str, list[GroupJob]] = defaultdict(list)
+    for job in record.jobs.values():
+        by_name[job.node].append(job)
+    for name, jobs in sorted(by_name.items()):
+        machine = next((job.machine for job in jobs if job.machine), {})
+        yield NodeResult(
+            name=name,
+            identity=str(machine.get("identity", "")),
+            machine=dict(machine),
+            jobs=[_job(job) for job in jobs],
+        )
+
+
+def _job(job: GroupJob) -> JobResult:
+    return JobResult(
+        group=job.group, id=job.job, attempt=job.attempt, state=job.state, seconds=job.seconds, lost=job.lost
+    )
+
+
+_OTHER = "another alternative is better"
+_LOST = "the run ended before it was kept"
+
+
+def ledger(record: Record) -> Iterator[Optimization]:
+    """Yield the tries in the order of the plan. A try that was accepted but not kept is reported as rejected."""
+    kept_steps = {name.partition("[")[0] for name in record.kept}
+    before: list[Try] = []
+    for found in record.tried():
+        decision, reason, name = found.decision, found.reason, found.id
+        if decision == "accepted" and name not in record.kept:
+            lost = name.partition("[")[0] in kept_steps
+            decision, reason = "rejected", f"{_OTHER if lost else _LOST}: {reason}"
+        revision = record.kept.get(name) if decision == "accepted" else None
+        cheaper = cheaper_than(found, before, record.run.ruled_out or {})
+        before.append(replace(found, decision=decision, reason=reason))
+        yield Optimization(**to_json(before[-1]), revision=revision, cheaper=cheaper)
+    if not record.ledger:
+        yield from _untried(record)
+
+
+def _untried(record: Record) -> Iterator[Optimization]:
+    """Yield the candidates whose step was skipped, such as by `if`. The ledger lists all candidates."""
+    for step_id, planned in record.planned.items():
+        step = record.steps.get(step_id)
+        if planned.role == "candidate" and step is not None and not step.optimizations:
+            technique, why = planned.technique or "", planned.why or ""
+            yield Optimization(id=step_id, decision="skipped", reason=step.reason, technique=technique, why=why)
+
+
+def on_one_gpu(record: Record, rows: Sequence[Benchmark]) -> list[Benchmark]:
+    """Return the rows, without decisions for rows whose sides ran on different GPUs."""
+    if not rows:
+        return []
+
+    return list(without_decisions(record, rows))
+
+
+def node_results(record: Record) -> list[NodeResult]:
+    """Return the other machines that measured parts of the run."""
+    if not record.jobs:
+        return []
+
+    return list(nodes(record))
+
+
+def growth(record: Record, rows: Sequence[Benchmark], criteria: Criteria) -> tuple[list[Growth], list[str]]:
+    """Return the growth of benchmarks with several sizes, and warnings for those that grow faster than before."""
+    if not record.series:
+        return [], []
+
+    found = list(grown(record, rows, criteria))
+    return found, list(concerns(found))
+
+
+def attributions(record: Record, rows: Sequence[Benchmark]) -> list[Attribution]:
+    """Return the functions that made benchmarks slower."""
+    if not any(row.decision == "regressed" for row in rows):
+        return []
+    from perfflow.verdict.attribution import attributions
+
+    return list(attributions(record, rows))
+
+
+def kernel_results(record: Record, points: Sequence[RooflinePoint], peaks: Peaks) -> list[KernelResult]:
+    """Return the GPU kernels that steps profiled."""
+    if not any(step.kernels for _, step in record.ended_steps()):
+        return []
+
+    return list(judged_kernels(record, points, peaks))
+
+
+def across_gpus(
+    found: Sequence[KernelResult], rows: Sequence[Benchmark], points: Sequence[RooflinePoint], peaks: Peaks
+) -> list[OnGpu]:
+    """Return a line for each side of the kernels that ran on two GPUs."""
+    if not found:
+        return []
+
+    return list(on_each_gpu(found, rows, points, peaks))
+
+
+def advice(found: Findings) -> list[Recommendation]:
+    """Return the advice of perfflow's rules, followed by the tools' own advice on kernels."""
+    if not (found.rows or found.hotspots or found.kernels):
+        return []
+
+    return [*recommendations(found), *advice_of_tools(found.kernels)]
+
+
+def optimizations(record: Record) -> list[Optimization]:
+    """Return the candidates of the optimize stage."""
+    if not record.ledger and not any(planned.role == "candidate" for planned in record.planned.values()):
+        return []
+
+    return list(ledger(record))
+
+
+NOISIER = 2.0
+"""Factor on the calibrated noise above which a run counts as noisier."""
+FEWEST_PAIRS = 10
+"""Number of pairs below which their spread is too uncertain to compare."""
+
+
+def detectable_change(expected: Expected | None) -> str:
+    """Return ``on this machine changes of 3% or more are detected within 20 s``; '' without a calibration."""
+    if expected is None or expected.within is None:
+        return ""
+    time = format_quantity(expected.within, Dimension.TIME)
+    if expected.smallest_change is None:
+        return f"in the calibration of this machine, no change up to 100% was detected within {time}"
+    return f"on this machine changes of {percent(expected.smallest_change)} or more are detected within {time}"
+
+
+def noisier_than_expected(row: Comparison, expected: Expected | None) -> str:
+    """Return ``noisier than when calibrated: ±4% against ±1%``; '' if it is not noisier or that is not known."""
+    if expected is None or expected.noise is None or row.baseline is None or row.candidate is None:
+        return ""
+    sides = row.baseline.samples, row.candidate.samples
+    if len(sides[0]) != len(sides[1]) or len(sides[0]) < FEWEST_PAIRS or min(*sides[0], *sides[1]) <= 0:
+        return ""
+    spread = pair_spread(*sides)
+    # Noise below the smallest change that is ever reported does not matter.
+    if spread <= max(NOISIER * expected.noise, IDENTICAL_FLOOR):
+        return ""
+    shown = (f"±{percent(math.expm1(value))}" for value in (spread, expected.noise))
+    return f"noisier than when calibrated: {' against '.join(shown)}"
+
+
+def percent(share: float) -> str:
+    """Return a share with two significant digits, such as 3% or 0.25%."""
+    if share < 0.0005:
+        return "<0.1%"
+    return f"{share * 100:.2g}%" if share < 1 else f"{share:.0%}"
+
+
+def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterator[str]:
+    """Yield every warning of a run, in the order of its benchmarks and steps."""
+    for row in rows:
+        if row.gating:
+            yield from _regression(record, row, criteria)
+    yield from (f"{CONCERN}{row.title} {judged(row, criteria)}" for row in gating.memory_concerns(rows, criteria))
+    for step_id, step in record.ended_steps():
+        planned = record.planned[step_id]
+        if planned.allowed and step.status in ("failed", "timeout"):
+            detail = step.detail if planned.role == "check" else ""
+            yield f"{ALLOWED}{step_id}: {detail or step.reason}"
+
+
+def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
+    """Yield the warning of a regression that passes: below the action threshold, or accepted above it."""
+    found = worst(row)
+    if found is None:
+        return
+    item = trade_off(record, row, criteria)
+    if item:
+        up_to = "" if row.decision == "regressed" else "unproven, up to "
+        change = format_change(-found if row.better == "higher" else found)
+        yield f"{ACCEPTED}{item.until}: {row.title} {up_to}{change}: {item.why}"
+    elif row.decision == "regressed" and row.level == "concern":
+        action = format_threshold(criteria.thresholds_of(row.name, row.metric).action)
+        yield f"{CONCERN}{row.title} {judged(row, criteria)} (action threshold {action})"
+
 
 NOTHING = "nothing was measured"
 """Reason of a run without figures."""
@@ -81,23 +298,26 @@ def judge(record: Record, criteria: Criteria) -> Result:
     choice = choose_rows(record, comparisons, criteria)
     plain = (_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons)
     plain = (untimed.audited(record, row, criteria) for row in plain)
-    rows = [_ignored(row) if criteria.ignores(row.name) else tradeoffs.marked(record, row, criteria) for row in plain]
-    rows = optional_parts.on_one_gpu(record, rows)
-    rows, confirmed = scenarios.confirmed(record, rows)
-    grown, concerns = optional_parts.growth(record, rows, criteria)
+    rows = [
+        _ignored(row) if criteria.ignores(row.name) else acceptance.marked_tradeoffs(record, row, criteria)
+        for row in plain
+    ]
+    rows = on_one_gpu(record, rows)
+    rows, confirmed = gating.confirmed_scenarios(record, rows)
+    grown, concerns = growth(record, rows, criteria)
     verification = list(_verification(record))
     lost = list(out_of_time.unmeasured(record, criteria))
     measured, rows = rows, [*rows, *untimed.rows(record, criteria), *lost]
     once = without_inverse_rates(rows)
     verdict, reasons = _verdict(record, once, judged, verification, criteria)
     stored = two_stored(record)
-    blamed = optional_parts.attributions(record, once)
+    blamed = attributions(record, once)
     peaks = known_peaks(record, criteria)
-    points = list(roofs.points(record, measured, peaks))
-    kernels = optional_parts.kernels(record, points, peaks)
+    points = list(roof_points(record, measured, peaks))
+    kernels = kernel_results(record, points, peaks)
     found = Findings(record, criteria, verdict, once, judged, verification, blamed, list(_hotspots(record)))
     found = replace(found, kernels=kernels)
-    found = replace(found, advice=optional_parts.advice(found))
+    found = replace(found, advice=advice(found))
     # All parts are validated already, and building a validator for the whole result takes time.
     return Result.model_construct(
         schema_=SCHEMA,
@@ -107,20 +327,20 @@ def judge(record: Record, criteria: Criteria) -> Result:
         evidence=list(_evidence(rows, criteria)),
         reasons=[*reasons, *concerns],
         machine=record.machine,
-        nodes=optional_parts.nodes(record),
+        nodes=node_results(record),
         trees={**record.trees, "candidate": _kept_tree(record) or record.trees.get("candidate")},
         steps=[_step(record, step_id) for step_id in record.planned],
         benchmarks=rows,
         targets=judged,
         growth=grown,
-        peaks=list(roofs.peak_results(record, criteria, peaks)),
+        peaks=list(peak_results(record, criteria, peaks)),
         roofline=points,
         kernels=kernels,
-        across_gpus=optional_parts.across_gpus(kernels, rows, points, peaks),
+        across_gpus=across_gpus(kernels, rows, points, peaks),
         profiles=list(_profiles(record)),
         hotspots=list(found.hotspots),
         memory=list(_memory(record)),
-        optimizations=optional_parts.optimizations(record),
+        optimizations=optimizations(record),
         verification=verification,
         attributions=blamed,
         blind=Blind(**to_json(record.blind)) if record.blind else None,
@@ -166,7 +386,7 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
     expected = Expected(**vars(record.expected[key])) if key in record.expected else None
     # Rows that do not gate, such as wall time beside CPU time, get no note about noise.
     note = ruling.note if item.layouts is None or key in choice.gating else ""
-    noisier = expectation.noisier(item, expected) if key in choice.gating and series.paired else ""
+    noisier = noisier_than_expected(item, expected) if key in choice.gating and series.paired else ""
     return Benchmark(
         name=item.benchmark,
         step=item.step,
@@ -417,7 +637,7 @@ def _failures(
     for row in rows:
         if row.gating and row.decision == "regressed" and row.level == "action":
             yield row_text.failure(row, criteria)
-            yield from tradeoffs.lapsed(record, row, criteria)
+            yield from acceptance.lapsed_tradeoffs(record, row, criteria)
     for check in checks:
         step = record.outcome_of(check.id)
         if check.status == "failed" and not record.planned[check.id].allowed and not _could_not_check(step):
@@ -519,7 +739,7 @@ def _unproven(record: Record, rows: list[Benchmark], judged: list[TargetResult])
         (row,) = alike
         # First, because a terminal cuts the end of a long line.
         spent = f"{_SPENT[stopped]}; " if stopped in _SPENT else ""
-        hints = filter(None, (remaining(row), by_cpu(row, rows), expectation.detectable_change(row.expected)))
+        hints = filter(None, (remaining(row), by_cpu(row, rows), detectable_change(row.expected)))
         yield f"unproven: {row.title}: {spent}{'; '.join([not_settled(row), *hints])}"
 
 

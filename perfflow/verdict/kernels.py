@@ -1,22 +1,45 @@
-"""Analyse each GPU kernel: its occupancy by the model, what bounds it, and why its warps waited."""
+"""Analyse each GPU kernel: its occupancy by the model, what bounds it, and why its warps waited.
+
+The evidence of GPU kernels for one condition of a rule, as text.
+
+Kernels of two sides that ran on different GPUs: compare how well each uses its GPU. This never is a regression.
+
+The position of benchmarks under the roof, if both their arithmetic and their memory traffic are known.
+
+The rate of arithmetic divided by the rate of bytes is the intensity. The rates come from declared ``work``, from a
+suite that reports both, or from a profiler that counts them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from perfflow.model.criteria import Criteria
 from perfflow.model.errors import UserError
-from perfflow.model.gpu.limits import Limits, limits_of
-from perfflow.model.gpu.occupancy import Launch, Occupancy, occupancy
-from perfflow.model.gpu.occupancy_advice import lifts
-from perfflow.model.gpu.roof import Bound, bound_under, bound_without_roof
+from perfflow.model.gpu.devices import Bound, OnDevice, SpeedOfLight, bound_under, bound_without_roof
+from perfflow.model.gpu.devices import rows as lined_up
+from perfflow.model.gpu.occupancy import Launch, Limits, Occupancy, lifts, limits_of, occupancy
 from perfflow.model.gpu.stalls import pressing, ranked
 from perfflow.model.kernels import KernelFacts, KernelOf, by_benchmark
-from perfflow.model.peaks import Peaks
-from perfflow.model.result import RooflinePoint
-from perfflow.model.result_kernels import KernelResult, Modelled, Stall, ToolAdvice
+from perfflow.model.peaks import Peaks, key_of
+from perfflow.model.readings import Side
+from perfflow.model.result import (
+    Benchmark,
+    Bounds,
+    KernelResult,
+    Modelled,
+    OnGpu,
+    PeakResult,
+    RooflinePoint,
+    Sample,
+    Stall,
+    ToolAdvice,
+)
 from perfflow.model.roofline import Roof
 from perfflow.store.record import Record
-from perfflow.verdict.device import evidence_of
+from perfflow.verdict.device import RanOn, evidence_of
 
 TOLERANCE = 0.02
 """Difference between the model's occupancy and the tool's, as a share of the tool's, above which a warning is given."""
@@ -127,3 +150,199 @@ def _stalls(facts: KernelFacts) -> Iterator[Stall]:
             lowers=row.stall.lowers,
             pressing=row in urgent,
         )
+
+
+@dataclass(frozen=True)
+class LowOccupancy:
+    """A kernel whose theoretical occupancy by the model is under a share because of a limited resource.
+
+    Neither the SMs nor memory may reach ``busy`` of their peak, because more warps bring nothing then. ``time`` is the
+    least share of all kernels' time, here and below.
+    """
+
+    limiter: tuple[str, ...]
+    occupancy: float
+    busy: float
+    time: float
+
+
+@dataclass(frozen=True)
+class Wasted:
+    """A kernel with more than a share of needless global memory sectors, due to its access pattern."""
+
+    uncoalesced: float
+    time: float
+
+
+@dataclass(frozen=True)
+class Stalled:
+    """A kernel whose warps wait for one of the reasons for more than a share of their time."""
+
+    stalls: tuple[str, ...]
+    waiting: float
+    time: float
+
+
+KernelCondition = LowOccupancy | Wasted | Stalled
+
+
+def current_kernels(kernels: Iterable[KernelResult]) -> list[KernelResult]:
+    """Return the latest kernels: for a kernel on both sides, that of the candidate."""
+    found: dict[tuple[str, str, str], KernelResult] = {}
+    for item in kernels:
+        key = (item.step, item.benchmark, item.name)
+        if key not in found or item.tree == "candidate":
+            found[key] = item
+    return list(found.values())
+
+
+def of_kernel(condition: KernelCondition, item: KernelResult) -> Iterator[str]:
+    """Yield the evidence of one kernel; nothing if the condition does not hold or its data is missing."""
+    if item.share is None or item.share < condition.time:
+        return
+    match condition:
+        case LowOccupancy():
+            yield from _low(condition, item)
+        case Wasted():
+            if item.uncoalesced is not None and item.uncoalesced > condition.uncoalesced:
+                wasted = f"{item.uncoalesced:.0%} of the global memory sectors it moves are not needed for its data"
+                yield f"{_whose(item)}: {wasted}"
+        case Stalled():
+            for stall in item.stalls:
+                if stall.reason in condition.stalls and stall.pressing and stall.share > condition.waiting:
+                    issued = f", schedulers issue in {item.issued:.0%} of cycles" if item.issued is not None else ""
+                    yield f"{_whose(item)}: {stall.share:.0%} of its warps' time is spent in {stall.reason}{issued}"
+
+
+def _low(condition: LowOccupancy, item: KernelResult) -> Iterator[str]:
+    model = item.model
+    if model is None or item.sm_share is None or item.memory_share is None:
+        return
+    busy = max(item.sm_share, item.memory_share) >= condition.busy
+    if not busy and model.occupancy < condition.occupancy and set(model.limiters) & set(condition.limiter):
+        achieved = f", {item.occupancy:.0%} achieved" if item.occupancy is not None else ""
+        lift = f"; {model.lifts[0]}" if model.lifts else ""
+        possible = f"{model.occupancy:.0%} occupancy possible, limited by {' and '.join(model.limiters)}{achieved}"
+        yield f"{_whose(item)}: {possible}, SM {item.sm_share:.0%} and memory {item.memory_share:.0%} busy{lift}"
+
+
+def _whose(item: KernelResult) -> str:
+    return f"{item.source}: {item.name} ({item.share or 0.0:.0%} of device time)"
+
+
+MARK = "across GPUs: "
+"""Prefix of the note on a row whose sides ran on different GPUs."""
+
+
+def without_decisions(record: Record, rows: Sequence[Benchmark]) -> Iterator[Benchmark]:
+    """Yield the rows. A row whose sides ran on different GPUs gets no decision and does not gate."""
+    ran = RanOn(record)
+    for row in rows:
+        series = record.series[row.name, row.metric]
+        first, second = (ran.device(series, side) for side in Side)
+        if not (first and second and first != second and row.baseline and row.candidate):
+            yield row
+            continue
+        note = f"{MARK}{first} and {second}, so there is no decision"
+        undecided = {"decision": None, "level": "ok", "more": None, "gating": False, "leading": False, "accepted": ""}
+        yield row.model_copy(update=undecided | {"warnings": [*row.warnings, note]})
+
+
+def on_each_gpu(
+    kernels: Sequence[KernelResult], rows: Sequence[Benchmark], points: Sequence[RooflinePoint], peaks: Peaks
+) -> Iterator[OnGpu]:
+    """Yield a line for each side of the kernels that ran on two GPUs, the best use of a GPU first."""
+    by_name: dict[tuple[str, str], list[KernelResult]] = {}
+    for item in kernels:
+        by_name.setdefault((item.benchmark, item.name), []).append(item)
+    shares = {(point.benchmark, point.tree): point.share for point in points}
+    moved = {row.name: row for row in rows if row.metric == "bandwidth"}
+    measured = []
+    for group in by_name.values():
+        if len({item.device for item in group if item.seconds}) > 1 and len({item.tree for item in group}) > 1:
+            for item in (item for item in group if item.seconds):
+                share = shares.get((item.benchmark, item.tree))
+                share = _of_bandwidth(item, moved.get(item.benchmark), peaks) if share is None else share
+                measured.append(OnDevice(item.name, item.device, item.seconds or 0.0, share))
+    for line in lined_up(measured):
+        yield OnGpu(
+            kernel=line.kernel,
+            device=line.device,
+            seconds=line.seconds,
+            share=line.share,
+            slower=line.slower,
+            of_best=line.of_best,
+        )
+
+
+def _of_bandwidth(item: KernelResult, row: Benchmark | None, peaks: Peaks) -> float | None:
+    """Return the share of the peak bandwidth, which is the roof of a kernel without arithmetic, such as a copy."""
+    sample = (row.candidate if item.tree == "candidate" else row.baseline) if row else None
+    peak = peaks.of("bandwidth", "", item.device)
+    return sample.value / peak.peak.value if sample and sample.value and peak else None
+
+
+_TRAFFIC = ("bandwidth", "throughput")
+"""Metrics in bytes per second; measured memory traffic takes precedence over bytes that the program processed."""
+
+
+def peak_results(record: Record, criteria: Criteria, peaks: Peaks) -> Iterator[PeakResult]:
+    """Yield the peaks that steps measured, that the workflow declares, and that are published for the GPUs."""
+    for step, peak in record.peaks():
+        unit = criteria.metric(peak.metric).dimension.base_unit
+        yield PeakResult(**vars(peak), unit=unit, step=step)
+    for known in peaks:
+        if not known.step:
+            unit = criteria.metric(known.peak.metric).dimension.base_unit
+            yield PeakResult(**vars(known.peak), unit=unit)
+
+
+def roof_points(record: Record, rows: Sequence[Benchmark], peaks: Peaks) -> Iterator[RooflinePoint]:
+    """Yield a point for each side of every benchmark with both rates, in the order of the rows."""
+    by_key, ran = {(row.name, row.metric): row for row in rows}, RanOn(record)
+    for row in rows:
+        if row.metric != "flops":
+            continue
+        traffic = next((by_key[row.name, metric] for metric in _TRAFFIC if (row.name, metric) in by_key), None)
+        series = record.series[row.name, row.metric]
+        for tree in ("baseline", "candidate") if traffic else ():
+            flops: Sample | None = getattr(row, tree)
+            moved: Sample | None = getattr(traffic, tree)
+            if flops and moved and flops.value and moved.value:
+                side = Side(tree)
+                point = RooflinePoint(
+                    benchmark=row.name,
+                    tree=side.value,
+                    precision=ran.precision(series, side),
+                    device=ran.device(series, side),
+                    intensity=flops.value / moved.value,
+                    attained=Bounds(value=flops.value, low=flops.low, high=flops.high),
+                )
+                kernel = ran.kernel(series, side) if point.device else None
+                evidence = evidence_of(kernel) if kernel else None
+                yield point.model_copy(update=_under_the_roof(flops.value, point, peaks, evidence))
+
+
+def _under_the_roof(
+    attained: float, point: RooflinePoint, peaks: Peaks, evidence: SpeedOfLight | None
+) -> dict[str, Any]:
+    """Return the fields of a point that depend on the peaks, or a note about the missing peak."""
+    memory, arithmetic = peaks.of("bandwidth", "", point.device), peaks.of("flops", point.precision, point.device)
+    if memory is None or arithmetic is None:
+        missing = ("bandwidth", "") if memory is None else ("flops", point.precision)
+        return {"note": f"no peak is known for {key_of(*missing, point.device)}"}
+    roof = Roof(memory.peak.value, arithmetic.peak.value)
+    attainable = roof.attainable(point.intensity)
+    bound, because = bound_under(roof, point.intensity, evidence)
+    notes = [because] if bound == "latency" else []
+    if attained > attainable:
+        # The bandwidth of the memory does not limit data that stays in a cache.
+        notes.append("above the roof: its data stays in a cache, or the measured peak is too low")
+    if not point.precision and arithmetic.peak.precision:
+        notes.append(f"the precision is not known, so the highest peak is the roof: {arithmetic.peak.precision}")
+    return {
+        "attainable": attainable,
+        "share": attained / attainable,
+        "bound": bound,
+        "note": "; ".join(notes),
+    }

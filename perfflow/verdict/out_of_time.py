@@ -12,7 +12,7 @@ from perfflow.model.result import Benchmark
 from perfflow.model.units import brief_duration
 from perfflow.store.record import Record
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
-from perfflow.verdict.remaining import MOST_NAMED
+from perfflow.verdict.decide import MOST_NAMED
 from perfflow.workflow.roles import AUTO
 
 _WORK = {Role.WORK: "builds", Role.MEASURE: "measuring", Role.CHECK: "checks", Role.PROFILE: "profiles"}

@@ -1,19 +1,273 @@
-"""The route of a run: the first rule that matches, with a brief for the next step."""
+"""The route of a run: the first rule that matches, with a brief for the next step.
+
+The evidence of a run for one condition of a rule, as text: hotspots, slower functions, metrics.
+
+The built-in rules, YAML files that are read when they are first used.
+
+The facts of a run that the rules under ``routes`` use; ``workflow.route_facts`` defines their meanings.
+
+The brief of a route: what regressed, by which thresholds, where, and the commands that reproduce it.
+
+Advice from the rules in ``rules/recommendations.yaml``, each with its evidence from this run.
+
+A profiler's own advice on GPU kernels, verbatim, in addition to the advice of perfflow's rules.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from perfflow.model.criteria import Route
-from perfflow.model.result_routes import RouteTaken
-from perfflow.verdict.brief import brief_of
-from perfflow.verdict.facts import facts_of
-from perfflow.verdict.findings import Findings
-from perfflow.verdict.gating import two_trees
+import yaml
+
+from perfflow.model.criteria import Criteria, Route, read_share
+from perfflow.model.metrics import statistic_dimension
+from perfflow.model.readings import FEW_SAMPLES, Side
+from perfflow.model.result import (
+    Attribution,
+    Benchmark,
+    Brief,
+    HotspotResult,
+    KernelResult,
+    Recommendation,
+    RouteTaken,
+    TargetResult,
+    ToolAdvice,
+)
+from perfflow.model.targets import matches
+from perfflow.model.units import (
+    Dimension,
+    format_change,
+    format_quantity,
+    format_threshold,
+    format_together,
+    significant,
+)
+from perfflow.model.version import tree_of
+from perfflow.tools import python_command
+from perfflow.tools.linux.costly_calls import parse_cause
+from perfflow.verdict.attribution import current, leading, localized_in, loss_share_text
+from perfflow.verdict.comparison import read_count
+from perfflow.verdict.findings import Findings, worse_by
+from perfflow.verdict.gating import is_accepted, thresholds_for, two_trees
+from perfflow.verdict.kernels import LowOccupancy, Stalled, Wasted, current_kernels, of_kernel
 from perfflow.verdict.next_step import NextStep, next_step
-from perfflow.verdict.rule_files import read
+from perfflow.verdict.row_text import judged
+from perfflow.workflow.criteria_checks import FoundNames, context, holds
 from perfflow.workflow.expression_text import ExpressionError
-from perfflow.workflow.route_checks import holds
+
+FOLDER = Path(__file__).parent / "rules"
+
+
+@cache
+def read_rules(name: str) -> list[dict[str, Any]]:
+    """Return the list in ``rules/NAME.yaml``, whose only key is NAME."""
+    text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+    data: dict[str, list[dict[str, Any]]] = yaml.load(text, Loader=yaml.CSafeLoader)
+    return data[name]
+
+
+_SHORT = 12
+
+
+def facts_of(found: Findings) -> dict[str, Any]:
+    """Return every fact of a run, nested as expressions read them."""
+    gating = [row for row in found.rows if row.gating]
+    failed_checks = [item.id for item in found.checks if item.status == "failed"]
+    values: dict[str, Any] = {
+        "verdict": found.verdict,
+        "gate": "pass" if found.verdict == "pass" else "fail",
+        "workflow": found.record.run.workflow,
+        "component": found.record.run.component,
+        "benchmarks": _benchmarks(found.rows),
+        "regressions": _benchmarks(found.regressed()),
+        "regressions.action": _benchmarks(found.regressed("action")),
+        "regressions.concern": _benchmarks(found.regressed("concern")),
+        "regressions.worst": max((worse_by(row) or 0.0 for row in found.regressed()), default=0.0),
+        "improvements": _benchmarks(row for row in gating if row.decision == "improved"),
+        "unproven": _benchmarks(found.undecided()),
+        "new": _benchmarks(row for row in found.rows if row.decision == "new"),
+        "removed": _benchmarks(row for row in found.rows if row.decision == "removed"),
+        "baseline.missing": bool(found.rows) and all(row.decision in (None, "new") for row in found.rows),
+        "accepted.used": _benchmarks(row for row in found.rows if row.accepted),
+        "accepted.expired": FoundNames(_accepted_expired(found)),
+        "correctness.failed": FoundNames(failed_checks),
+        "errors": FoundNames(_errors(found, failed_checks)),
+        "recommendations": FoundNames(item.rule for item in found.advice if not item.source),
+        "commits": FoundNames(commit.revision[:_SHORT] for item in found.blamed for commit in item.commits),
+    }
+    for status in ("met", "not met", "unproven", "not measured"):
+        names = FoundNames(target.benchmark for target in found.targets if target.status == status)
+        values[f"targets.{status.replace(' ', '_')}"] = names
+    return context(values | _hotspots(found))
+
+
+def _benchmarks(rows: Iterable[Benchmark]) -> FoundNames:
+    return FoundNames(row.name for row in rows)
+
+
+def _hotspots(found: Findings) -> dict[str, Any]:
+    place, top = localized_in(found), leading(found)
+    lost = [item.function for item in found.blamed]
+    blamed = top if isinstance(top, Attribution) else None
+    name = "" if top is None else top.function if isinstance(top, Attribution) else top.location
+    return {
+        "hotspots": FoundNames(lost or (spot.location for spot in current(found.hotspots))),
+        "hotspots.localized": bool(place),
+        "hotspots.localized_in": place,
+        "hotspots.top": name,
+        "hotspots.file": top.file if top else "",
+        "hotspots.crate": blamed.crate if blamed else "",
+        "hotspots.region": blamed.region if blamed else "",
+        "hotspots.share": (top.share or 0.0) if top else 0.0,
+        "hotspots.files": FoundNames(item.file for item in found.blamed if item.file),
+        "hotspots.crates": FoundNames(item.crate for item in found.blamed if item.crate),
+        "hotspots.regions": FoundNames(item.region for item in found.blamed if item.region),
+    }
+
+
+def _accepted_expired(found: Findings) -> list[str]:
+    today = found.record.run.started[:10]
+    over = [item for item in found.criteria.accepted if not item.in_force(today)]
+    return [
+        row.name
+        for row in found.regressed()
+        if any(is_accepted(item, found.criteria, (row.name, row.metric), row.why) for item in over)
+    ]
+
+
+def _errors(found: Findings, failed_checks: list[str]) -> list[str]:
+    return [
+        step_id
+        for step_id, step in found.record.ended_steps()
+        if step.status in ("failed", "timeout")
+        and not found.record.planned[step_id].allowed
+        and step_id not in failed_checks
+    ]
+
+
+_MOST_HOTSPOTS = 5
+
+
+def brief_of(found: Findings) -> Brief:
+    """Return the brief of a run. Lists without findings are empty."""
+    regressed = found.regressed()
+    undecided = [*found.undecided(), *(row for row in found.rows if row.decision == "removed")]
+    rows = [*regressed, *undecided]
+    missed = [target for target in found.targets if target.status in ("not met", "unproven", "not measured")]
+    return Brief(
+        regressed=[_told(row, found.criteria) for row in regressed],
+        undecided=[_told(row, found.criteria) for row in undecided],
+        thresholds=[
+            *dict.fromkeys(_thresholds(row, found) for row in rows if row.decision != "removed"),
+            *(target_text(target, found.criteria) for target in missed),
+        ],
+        hotspots=[_hotspot(item, found.criteria) for item in found.blamed[:_MOST_HOTSPOTS]],
+        commands=list(dict.fromkeys(_commands(found, rows, missed))),
+    )
+
+
+def _told(row: Benchmark, criteria: Criteria) -> str:
+    what = "no longer measured" if row.decision == "removed" else judged(row, criteria)
+    return f"{row.name} {row.metric}: {what}"
+
+
+def _thresholds(row: Benchmark, found: Findings) -> str:
+    own = found.criteria.thresholds_of(row.name, row.metric)
+    _, accepted = thresholds_for(found.record, found.criteria, (row.name, row.metric), row.why)
+    name = row.name if own == found.criteria.thresholds_of(row.name) else f"{row.name} {row.metric}"
+    limits = {"concern": own.concern, "action": own.action, "floor": own.floor}
+    text = ", ".join(f"{limit} {format_threshold(share)}" for limit, share in limits.items())
+    return "; ".join([f"{name}: {text}", *accepted])
+
+
+def target_text(target: TargetResult, criteria: Criteria) -> str:
+    """Return a target with its requirement, its status and the measured value: ``a time p50 <1ms not met: 2.00 ms``."""
+    figure = f"{target.metric} {target.statistic}".removesuffix(" value")
+    measured = ""
+    if target.measured is not None:
+        dimension = statistic_dimension(criteria.metric(target.metric), target.statistic)
+        measured = f": {format_quantity(target.measured, dimension)}"
+    return f"{target.benchmark} {figure} {target.requirement} {target.status}{measured}"
+
+
+def _hotspot(item: Attribution, criteria: Criteria) -> str:
+    place = f" ({item.file}:{item.line})" if item.file and item.line else f" ({item.file})" if item.file else ""
+    parts = []
+    if item.share is not None:
+        parts.append(f"{loss_share_text(item.share)} of the regression of {item.benchmark} {item.metric}")
+    if item.baseline is not None and item.candidate is not None:
+        dimension = criteria.metric(item.metric).dimension
+        if item.unit == dimension.base_unit:
+            parts.append(" → ".join(format_together([item.baseline, item.candidate], dimension)))
+    for commit in item.commits[:1]:
+        by = f" by {commit.author}" if commit.author else ""
+        parts.append(f"last touched in {commit.revision[:_SHORT]}{by}: {commit.subject}")
+    parts += [item.note] if item.note else []
+    return f"{item.function}{place}" + (f": {'; '.join(parts)}" if parts else "")
+
+
+def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]) -> Iterator[str]:
+    """Yield shell commands, for the root of the project, that measure again, profile, and find the commit.
+
+    They select the building steps as well. A comparison of stored results or of two commands is repeated as typed.
+    """
+    run, two = found.record.run, two_trees(found.record)
+    if run.command and not two:
+        yield shlex.join(run.command)
+        return
+    if not run.file:
+        return
+    params = [word for name, value in run.params.items() for word in ("--set", f"{name}={_setting(value)}")]
+    params += [word for glob in run.chosen for word in ("--benchmark", glob)]
+    measured = {(row.name, row.metric): row.step for row in found.rows}
+    steps = [row.step for row in rows] + [measured.get((item.benchmark, item.metric), "") for item in missed]
+    base, head = (tree_of(found.record.trees, side) for side in Side)
+    if two:
+        at = [f"--overlay={path}" for path in base.overlay]
+        at += [] if head.kind == "working tree" else ["--head", str(head.revision)]
+        selected = _only(found, dict.fromkeys(filter(None, steps)))
+        yield shlex.join(["perfflow", "gate", run.file, "--base", str(base.revision), *at, *params, *selected])
+    else:
+        yield shlex.join(["perfflow", "run", run.file, *params, *_only(found, dict.fromkeys(filter(None, steps)))])
+    profilers = _profilers(found, {row.name for row in rows})
+    if profilers:
+        yield shlex.join(["perfflow", "run", run.file, *params, *_only(found, profilers)])
+    if two and not head.dirty:
+        ends = ["--good", str(base.revision), "--bad", str(head.revision)]
+        for step in dict.fromkeys(row.step for row in found.regressed()):
+            yield shlex.join(["perfflow", "bisect", run.file, *ends, *params, "--only", step])
+
+
+def _only(found: Findings, steps: Iterable[str]) -> list[str]:
+    """Return the options that select steps and the steps that build for them; none for no steps."""
+    names = list(steps)
+    builds = [step_id for step_id, _ in found.record.ended_steps() if found.record.planned[step_id].role == "work"]
+    return [word for name in [*(builds if names else []), *names] for word in ("--only", name)]
+
+
+def _profilers(found: Findings, names: set[str]) -> list[str]:
+    """Return the steps of the workflow that profiled the benchmarks of the brief."""
+    planned = found.record.planned
+    return [
+        step_id
+        for step_id, step in found.record.ended_steps()
+        if planned[step_id].role == "profile"
+        and not planned[step_id].automatic
+        and step.status in ("done", "cached")
+        and any(matches(planned[step_id].benchmark or "**", name) for name in names)
+    ]
+
+
+def _setting(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
 
 OWN = "routes: "
 """Prefix of the condition of a workflow's own rule, which has no name as built-in rules do."""
@@ -46,5 +300,321 @@ def routes_taken(found: Findings) -> Iterator[RouteTaken]:
 
 def built_in() -> Iterator[tuple[str, Route]]:
     """Yield the built-in rules in order, each with its name."""
-    for item in read("routes"):
+    for item in read_rules("routes"):
         yield item["id"], Route(item["if"], item["to"], item["why"])
+
+
+_NAMED = 3
+"""Number of places named per profile."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Functions, and calls of a kind below other functions, with together at least ``share`` of a profile of ``of``.
+
+    All functions of files that match ``files`` count.
+    """
+
+    share: float
+    of: tuple[str, ...]
+    functions: tuple[str, ...] = ()
+    calls: str = ""
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """One hotspot that alone has at least ``share`` of a profile of ``of`` by one of the profilers in ``by``.
+
+    It must match one of ``functions``, if given. Its source must show all of ``code`` and one of ``any_code``, and its
+    profiler must have counted it at least ``count`` times (calls, hits, blocks or opens).
+    """
+
+    share: float
+    of: tuple[str, ...]
+    by: tuple[str, ...]
+    functions: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+    any_code: tuple[str, ...] = ()
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A metric that is proven worse than on the baseline by at least a share."""
+
+    metric: tuple[str, ...]
+    grew: float
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A metric of the latest side, divided by the metric ``per`` if given, that is over a number.
+
+    The metric itself must be at least ``least``, because the rate of a tiny count means nothing.
+    """
+
+    metric: tuple[str, ...]
+    over: float
+    per: str = ""
+    least: float = 0.0
+
+
+@dataclass(frozen=True)
+class Low:
+    """A metric of the latest side that is under a number.
+
+    For GPU kernels, these must have at least ``time``, a share of all kernels' time.
+    """
+
+    metric: tuple[str, ...]
+    under: float
+    time: float = 0.0
+
+
+Condition = Calls | Place | Growth | Rate | Low | LowOccupancy | Wasted | Stalled
+
+
+def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[str]:
+    """Yield the evidence for one benchmark, a text per profile or metric; nothing if the condition does not hold."""
+    match condition:
+        case Calls():
+            yield from _in_profiles(condition, found, benchmark)
+            yield from _in_losses(condition, found, benchmark)
+        case Place():
+            yield from _in_places(condition, found, benchmark)
+        case Growth():
+            yield from _grown(condition, found, benchmark)
+        case Rate():
+            yield from _rates(condition, found, benchmark)
+        case Low():
+            yield from _low(condition, found, benchmark)
+        case LowOccupancy() | Wasted() | Stalled():
+            for item in current_kernels(found.kernels):
+                if item.benchmark == benchmark:
+                    yield from of_kernel(condition, item)
+
+
+def _in_profiles(condition: Calls, found: Findings, benchmark: str) -> Iterator[str]:
+    """Yield the total share per profile: shares are of disjoint parts. Profiles with few samples are skipped."""
+    profiles: dict[tuple[str, str, str], list[tuple[float, str]]] = defaultdict(list)
+    for spot in current(found.hotspots):
+        if spot.benchmark == benchmark and spot.unit in condition.of and not _is_thin(found, spot.step):
+            part = _part(condition, spot)
+            if part:
+                profiles[spot.step, spot.source, spot.unit].append(part)
+    for (_, source, unit), parts in profiles.items():
+        whole = sum(share for share, _ in parts)
+        if whole >= condition.share:
+            first = sorted(parts, key=lambda part: (-part[0], part[1]))[:_NAMED]
+            yield f"{source}: {whole:.0%} of {unit} ({'; '.join(text for _, text in first)})"
+
+
+def _is_thin(found: Findings, step: str) -> bool:
+    """Return whether the profiler warned that it took too few samples for reliable shares."""
+    said = [*found.record.outcome_of(step).warnings, *found.record.warnings.get(step, [])]
+    return any(FEW_SAMPLES in warning for warning in said)
+
+
+def _part(condition: Calls, spot: HotspotResult) -> tuple[float, str] | None:
+    """Return the share that a hotspot adds: all of it if its own name matches, else the measured part below it."""
+    place = f" ({spot.file}:{spot.line})" if spot.file and spot.line else ""
+    of_file = condition.files and _pattern(condition.files).fullmatch(spot.file)
+    if of_file or _named(condition.functions, spot.location, spot.file):
+        return spot.share, f"{spot.location}{place} {spot.share:.0%}"
+    told = parse_cause(spot.cause)
+    if told and told.kind == condition.calls:
+        share = spot.share * told.share
+        return share, f"{spot.location}{place} {spot.share:.0%}, {told.share:.0%} of it {told.kind}, by {told.through}"
+    return None
+
+
+def _in_places(condition: Place, found: Findings, benchmark: str) -> Iterator[str]:
+    """Yield each hotspot that matches, the largest of each profile first."""
+    for spot in current(found.hotspots):
+        if spot.benchmark != benchmark or spot.unit not in condition.of or spot.source not in condition.by:
+            continue
+        count = read_count(spot.cause)
+        if spot.share < condition.share or count < condition.count or _is_thin(found, spot.step):
+            continue
+        if condition.functions and not _named(condition.functions, spot.location, spot.file):
+            continue
+        shown = [use for use in (*condition.code, *condition.any_code) if use in spot.uses]
+        if set(condition.code) <= set(shown) and (not condition.any_code or set(condition.any_code) & set(shown)):
+            place = f" ({spot.file}:{spot.line})" if spot.file and spot.line else ""
+            counted = [f"{count:,} times"] if count else []
+            said = "; ".join([f"{spot.share:.0%} of {spot.unit}", *counted, *shown])
+            yield f"{spot.source}: {spot.location}{place}: {said}"
+
+
+def _in_losses(condition: Calls, found: Findings, benchmark: str) -> Iterator[str]:
+    for item in found.blamed:
+        lost = item.benchmark == benchmark and item.share is not None and item.share >= condition.share
+        if lost and _named(condition.functions, item.function, item.file):
+            held = loss_share_text(item.share or 0.0)
+            yield f"{item.tool}: {item.function} accounts for {held} of the regression of {benchmark} {item.metric}"
+
+
+@cache
+def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern for globs in which brackets and slashes are ordinary characters: ``sync.(*Mutex).Lock``."""
+    texts = ("".join({"*": ".*", "?": "."}.get(letter) or re.escape(letter) for letter in glob) for glob in globs)
+    return re.compile("|".join(f"(?:{text})" for text in texts), re.DOTALL)
+
+
+_BARE = re.compile(r"\w+")
+_OF_PYTHON = re.compile(r".*/(?:lib/python\d|site-packages/|dist-packages/|Python-\d)")
+
+
+def _named(globs: tuple[str, ...], name: str, file: str) -> bool:
+    """Return whether a glob matches a name, also without its parameters, its version or its library.
+
+    A bare name in the project's own code never matches: debug information shortens methods to names such as `write`,
+    which is not the system call.
+    """
+    if _BARE.fullmatch(name) and python_command.is_own(file) and not _OF_PYTHON.match(file):
+        return False
+    forms = (name, re.sub(r" \([^()]*\)$", "", name), name.partition("@")[0], name.partition("(")[0])
+    return any(_pattern(globs).fullmatch(form) for form in forms)
+
+
+def _grown(condition: Growth, found: Findings, benchmark: str) -> Iterator[str]:
+    for row in found.rows:
+        if row.name != benchmark or row.metric not in condition.metric or row.decision != "regressed":
+            continue
+        worse = worse_by(row)
+        if worse is not None and worse < condition.grew:
+            continue
+        dimension = found.criteria.metric(row.metric).dimension
+        known = [side.value for side in (row.baseline, row.candidate) if side and side.value is not None]
+        values = format_together(known, dimension)
+        yield f"{row.metric}: {' → '.join(values)}" + (f" ({format_change(worse)})" if worse is not None else "")
+
+
+def _rates(condition: Rate, found: Findings, benchmark: str) -> Iterator[str]:
+    values = {row.metric: value for row in found.rows if row.name == benchmark and (value := _value(row)) is not None}
+    for metric in condition.metric:
+        value, other = values.get(metric), values.get(condition.per)
+        if value is None or (condition.per and other is None) or value < condition.least:
+            continue
+        if not condition.per:
+            if value > condition.over:
+                yield f"{metric}: {_plain(metric, value, found)} (over {_plain(metric, condition.over, found)})"
+        elif other is not None and value > condition.over * other:
+            figures = f"{_figure(metric, value, found.criteria)} to {_figure(condition.per, other, found.criteria)}"
+            yield f"{metric}: {figures} {condition.per}"
+
+
+def _low(condition: Low, found: Findings, benchmark: str) -> Iterator[str]:
+    shares = [item.share or 0.0 for item in current_kernels(found.kernels) if item.benchmark == benchmark]
+    if shares and sum(shares) < condition.time:
+        return
+    for row in found.rows:
+        value = _value(row) if row.name == benchmark and row.metric in condition.metric else None
+        if value is not None and value < condition.under:
+            least = _plain(row.metric, condition.under, found)
+            yield f"{row.metric}: {_plain(row.metric, value, found)} (under {least})"
+
+
+def _figure(metric: str, value: float, criteria: Criteria) -> str:
+    return format_quantity(value, criteria.metric(metric).dimension)
+
+
+def _plain(metric: str, value: float, found: Findings) -> str:
+    """Return a ratio as a percentage, and any other value with its unit."""
+    is_ratio = found.criteria.metric(metric).dimension is Dimension.RATIO
+    return f"{significant(value * 100)}%" if is_ratio else _figure(metric, value, found.criteria)
+
+
+def _value(row: Benchmark) -> float | None:
+    """Return the current value: that of the candidate, or of the baseline if only that was measured."""
+    side = row.candidate or row.baseline
+    return side.value if side else None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule; ``reason`` explains the thresholds of its conditions."""
+
+    id: str
+    finding: str
+    conditions: tuple[Condition, ...]
+    advice: str
+    reason: str
+
+
+def recommendations(found: Findings) -> Iterator[Recommendation]:
+    """Yield the advice of each rule with evidence, in the order of the rules, then of the benchmarks."""
+    every: list[Sequence[Benchmark | HotspotResult | KernelResult]] = [found.rows, found.hotspots, found.kernels]
+    names = dict.fromkeys(
+        item.name if isinstance(item, Benchmark) else item.benchmark for part in every for item in part
+    )
+    for rule in rules():
+        for name in names:
+            shown = [text for condition in rule.conditions for text in evidence(condition, found, name)]
+            if shown:
+                yield Recommendation(
+                    finding=rule.finding,
+                    advice=rule.advice,
+                    evidence="; ".join(dict.fromkeys(shown)),
+                    rule=rule.id,
+                    benchmark=name,
+                )
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Return all built-in rules in the order of their file."""
+    return tuple(
+        Rule(
+            item["id"],
+            item["finding"],
+            tuple(_condition(written) for written in item["when"]),
+            " ".join(item["advice"].split()),
+            " ".join(item["reason"].split()),
+        )
+        for item in read_rules("recommendations")
+    )
+
+
+def _condition(written: dict[str, Any]) -> Condition:
+    """Read one condition. Raises TypeError for an unknown key."""
+    keys: dict[str, Any] = {**written}
+    for key in _LISTS & keys.keys():
+        keys[key] = (keys[key],) if isinstance(keys[key], str) else tuple(keys[key])
+    for key in _NUMBERS & keys.keys():
+        keys[key] = keys[key] if isinstance(keys[key], int | float) else read_share(keys[key])
+    told: dict[str, type[Condition]] = {"by": Place, "share": Calls, "grew": Growth, "under": Low}
+    told |= {"occupancy": LowOccupancy, "uncoalesced": Wasted, "stalls": Stalled}
+    return next((kind for key, kind in told.items() if key in keys), Rate)(**keys)
+
+
+_LISTS = {"functions", "files", "of", "by", "code", "any_code", "metric", "limiter", "stalls"}
+_NUMBERS = {"share", "grew", "over", "under", "least", "occupancy", "busy", "uncoalesced", "waiting", "time"}
+
+
+MOST = 3
+"""Maximum number of pieces of advice per kernel."""
+LEAST_TIME = 0.05
+"""Share of all kernels' time below which a kernel gets no advice."""
+
+
+def advice_of_tools(kernels: Sequence[KernelResult]) -> Iterator[Recommendation]:
+    """Yield the advice on each kernel that takes enough time, the largest expected gain first, then in tool order."""
+    for item in current_kernels(kernels):
+        if item.share is not None and item.share < LEAST_TIME:
+            continue
+        for found in sorted(item.advice, key=_gain, reverse=True)[:MOST]:
+            yield Recommendation(
+                finding=f"{item.source} advises on {item.name}",
+                advice=found.text,
+                evidence="",
+                rule=found.rule,
+                benchmark=item.benchmark,
+                source=item.source,
+                gain=found.gain,
+            )
+
+
+def _gain(found: ToolAdvice) -> float:
+    return -1.0 if found.gain is None else found.gain

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from perfflow.model.criteria import Accepted, Criteria
-from perfflow.model.result import Benchmark
-from perfflow.model.result_samples import Sample
+from perfflow.model.result import Benchmark, Sample
 from perfflow.model.targets import matches
 from perfflow.model.units import common_unit, format_change, format_interval, format_threshold, format_together
 

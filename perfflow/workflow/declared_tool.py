@@ -1,24 +1,49 @@
-"""Tools defined by YAML files: the model of a tool file, and the adapter that runs the tool."""
+"""Tools defined by YAML files: the model of a tool file, and the adapter that runs the tool.
+
+Read a tool file and check its keys.
+
+Load the tool files that steps name (``uses: ./tools/mytool.yaml``); each file is read and checked once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, WrapValidator, create_model
 
-from perfflow.model.errors import ToolOutputError
+from perfflow.model.errors import Place, Problem, ToolOutputError, UserError
 from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, StackCounts, Usage
+from perfflow.model.similar import did_you_mean
 from perfflow.model.stacks import Frame, hotspots_of, read_folded
-from perfflow.tools import tool_files
+from perfflow.tools import registry, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Options, Program, Role
-from perfflow.tools.pattern_search import search, time_left
-from perfflow.workflow.expression_text import ExpressionError, as_text
+from perfflow.tools.parsed_output import search, time_left
+from perfflow.workflow import step_checks
+from perfflow.workflow.checks import each_step
+from perfflow.workflow.expression_text import OPEN, ExpressionError, as_text
 from perfflow.workflow.expressions import Expression, literals_of, render, render_words, split
-from perfflow.workflow.model import Env, Identifier, Param, Parse, Requirement, StepId, Text, WorkflowPart
+from perfflow.workflow.load import Draft
+from perfflow.workflow.model import (
+    Env,
+    Identifier,
+    Param,
+    Parse,
+    Requirement,
+    Step,
+    StepId,
+    Text,
+    Workflow,
+    WorkflowPart,
+)
 from perfflow.workflow.roles import figures_in, metrics_of_parse
+from perfflow.workflow.shape import read_shape
 from perfflow.workflow.written_numbers import keep
+from perfflow.workflow.yaml_text import Readable, read_file
 
 STDOUT, STDERR = "stdout", "stderr"
 COMMAND, FOLDER, PROGRAM, ONLY, WITH = "command", "folder", "program", "only", "with"
@@ -219,3 +244,168 @@ def texts_of(source: ToolFile) -> list[tuple[tuple[str | int, ...], str]]:
     found = [((*loc, index), text) for loc, words in lists.items() for index, text in enumerate(words)]
     found += [(("env", name), text) for name, text in source.env.items()]
     return [(loc, text) for loc, text in found if list(literals_of(text))]
+
+
+_TAKEN = {"shell", *CommandOptions.model_fields}
+
+
+def read_tool(path: Path, readable: Readable) -> tuple[DeclaredTool | None, tuple[Problem, ...]]:
+    """Read one tool file inside ``readable``. Return its tool, or None if there are errors, and its problems."""
+    try:
+        document = read_file(path, readable)
+        data = document.data()
+    except UserError as error:
+        return None, error.problems
+    draft = Draft(path, document, Workflow.model_construct(perfflow=1, stages={}), readable)
+    draft.add(document.problems, document.wrong)
+    shaped = read_shape(document, ToolFile, data, (), draft.wrong)
+    draft.add(shaped.problems, shaped.wrong)
+    source = shaped.model
+    if source is not None:
+        name = source.name or path.stem
+        _check(draft, source, name)
+    if source is None or draft.errors:
+        return None, tuple(draft.problems)
+    digest = hashlib.sha256("\n".join(document.lines[document.file]).encode()).hexdigest()
+    return DeclaredTool(source, name, digest), tuple(draft.problems)
+
+
+def _check(draft: Draft, source: ToolFile, name: str) -> None:
+    if name in registry.MODULES:
+        draft.complain(("name",), f"`{name}` is the name of a built-in tool", "choose another `name`")
+    if not source.argv and not draft.wrong_keys(("argv",)) and "argv" not in draft.wrong_keys(()):
+        draft.complain(("argv",), "`argv` is empty", 'name the program: argv: [wc, -c, "${{ with.file }}"]')
+    if source.program and not source.install and "install" not in draft.wrong_keys(()):
+        hint = "install: apt-get install " + source.program
+        draft.complain(("program",), "`program` needs `install`, the command that installs it", hint, key=True)
+    if source.version and not source.program:
+        draft.complain(("version",), "`version` needs `program`", "add `program`, whose version is asked for", key=True)
+    _check_options(draft, source)
+    _check_outputs(draft, source)
+    _check_role(draft, source)
+    for loc, text in texts_of(source):
+        _check_text(draft, source, loc, text)
+    for key in ("finished", "failed"):
+        _check_pattern(draft, key, getattr(source, key))
+    pseudo = Step.model_construct(parse=source.parse, assert_=source.assert_)
+    step_checks.check_parse(draft, "", pseudo, ())
+
+
+def _check_options(draft: Draft, source: ToolFile) -> None:
+    for name, param in source.with_.items():
+        loc = ("with", name)
+        if name in _TAKEN:
+            hint = "write ${{ command }} in `argv`; the keys `command` and `shell` are then added automatically"
+            draft.complain(loc, f"`{name}` is a reserved key of `with`", hint, key=True)
+        wrong = step_checks.default_mistake(param)
+        if wrong:
+            message = f"the default of `{name}` is {param.default!r}, {wrong}"
+            draft.complain((*loc, "default"), message, "change one of them")
+
+
+def _check_outputs(draft: Draft, source: ToolFile) -> None:
+    for index, name in enumerate(source.outputs):
+        if name in (STDOUT, STDERR):
+            draft.complain(("outputs", index), f"`{name}` is always kept", "remove it; `parse` reads stdout by default")
+    named = {("parse", "file"): source.parse.file if source.parse else "", ("stacks",): source.stacks}
+    for loc, name in named.items():
+        if name and name not in (*source.outputs, *((STDERR,) if loc[0] == "parse" else ())):
+            hint = did_you_mean(name, source.outputs) or f"outputs: [{name}]"
+            draft.complain(loc, f"`{name}` is not one of the `outputs`", hint)
+
+
+def _check_role(draft: Draft, source: ToolFile) -> None:
+    if draft.wrong & {("role",), ("parse",), ("assert",), ("outputs",)}:
+        return
+    if source.role == "measure" and source.parse is None:
+        hint = "parse: {regex: 'took (?P<time>[0-9.]+) ms', units: {time: ms}}"
+        draft.complain(("role",), "a tool that measures needs `parse`, which reads its figures", hint)
+    if source.role == "profile" and not source.outputs:
+        message = "a tool that profiles needs `outputs`, the profiles that it writes"
+        draft.complain(("role",), message, "outputs: [cpu.prof]")
+    if source.role == "check" and source.parse and not source.assert_:
+        hint = "add the required value of each metric: assert: {METRIC: 0}"
+        draft.complain(("parse",), "a check with `parse` needs `assert`", hint, key=True)
+    if source.role != "check" and source.assert_:
+        draft.complain(("assert",), "`assert` needs the role check", "role: check", key=True)
+    if source.role != "measure" and source.suite:
+        draft.complain(("suite",), "`suite` needs the role measure", "role: measure", key=True)
+
+
+def _check_text(draft: Draft, source: ToolFile, loc: tuple[str | int, ...], text: str) -> None:
+    """Report an expression that does not parse, or uses an unknown name."""
+    try:
+        paths = [path for part in split(text) if isinstance(part, Expression) for path in part.names()]
+    except ExpressionError as error:
+        draft.complain(loc, str(error), error.hint, find=error.near or OPEN)
+        return
+    for path in paths:
+        if path[0] not in NAMES:
+            hint = did_you_mean(path[0], NAMES, "known names")
+            draft.complain(loc, f"unknown name `{path[0]}`", hint, find=path[0])
+        elif path[0] == ONLY and loc[:2] != ("suite", "only"):
+            message = "`only` is defined only in `suite: {only: ...}`"
+            draft.complain(loc, message, "move the expression there", find=ONLY)
+        elif path[0] == WITH and (len(path) < 2 or path[1] not in source.with_):
+            wanted = path[1] if len(path) > 1 else ""
+            hint = did_you_mean(wanted, source.with_, "keys of `with`")
+            draft.complain(loc, f"`with` has no key `{wanted}`", hint, find=wanted or WITH)
+
+
+def _check_pattern(draft: Draft, key: str, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        draft.complain((key,), f"invalid regular expression: {error}", "use the syntax of Python's re module")
+
+
+SUFFIXES = (".yaml", ".yml")
+FindTool = Callable[[str, str], Path]
+"""Converts a value of ``uses`` and the name of its file to a path."""
+
+
+def is_tool_file(name: str) -> bool:
+    """Return whether ``uses`` names a file, including files of packages and repositories, and not a tool."""
+    elsewhere = name.startswith(("pkg:", "git+")) or ("@" in name and name.count("/") >= 2)
+    return elsewhere or name.endswith(SUFFIXES)
+
+
+def attach_tools(draft: Draft, find: FindTool) -> None:
+    """Load the tool of each step that uses a tool file, and add the problems of the files to the draft."""
+    read: dict[tuple[str, str], tuple[DeclaredTool | None, tuple[Problem, ...]]] = {}
+    for _, step, loc in each_step(draft):
+        if step.uses and is_tool_file(step.uses):
+            place = draft.document.place((*loc, "uses"))
+            said = (step.uses, place.file)
+            if said not in read:
+                read[said] = _load(find, *said, draft.readable)
+            tool, problems = read[said]
+            # Report a problem without a place, such as a missing file, where the file is named.
+            draft.add([_placed(problem, place) for problem in problems], [(*loc, "uses")] if tool is None else [])
+            step.adopt(tool)
+
+
+def _load(find: FindTool, text: str, file: str, readable: Readable) -> tuple[DeclaredTool | None, tuple[Problem, ...]]:
+    try:
+        path = find(text, file)
+    except UserError as error:
+        return None, error.problems
+    return load_tools(_shown(path), readable)
+
+
+def _shown(path: Path) -> Path:
+    """Return the path relative to the working directory if it is below it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _placed(problem: Problem, place: Place) -> Problem:
+    return problem if problem.place else replace(problem, place=place)
+
+
+def load_tools(path: Path, readable: Readable | None = None) -> tuple[DeclaredTool | None, tuple[Problem, ...]]:
+    """Read one tool file. Return its tool, or None if there are errors, and its problems.
+
+    readable: folders that may be read; by default the folder of the file, so that a link out of it is refused.
+    """
+    return read_tool(path, readable or Readable.of(path.parent))

@@ -3,19 +3,371 @@
 Expressions run in a sandbox, and undefined names are errors. Only ``${{`` starts an expression, so ``${#a[@]}`` and
 ``{#`` in shell text are left alone. A value is one argument, or is shell-quoted in ``run`` text, so output of tools is
 never executed.
+
+Parse expressions with Jinja2, list the names they use, and evaluate them in a sandbox.
+
+Separate from ``expressions``, because a workflow without ``${{`` does not need Jinja2, which is slow to import.
+
+Evaluate a parsed expression node by node, with limits on the size of each value and on the total work.
+
+``env`` in expressions: access to single variables only, because the environment may contain secrets.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from itertools import islice
+from typing import Any, ClassVar, NoReturn
 
-from perfflow.workflow import evaluation, shell_syntax
-from perfflow.workflow.expression_text import CLOSE, OPEN, ExpressionError, Raw, as_text
+from jinja2 import TemplateError, Undefined, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.parser import Parser
+from jinja2.runtime import Context
+
+from perfflow.model.similar import nearest
+from perfflow.workflow import sandbox, shell_text
+from perfflow.workflow.expression_text import CLOSE, LONGEST_EXPRESSION, OPEN, QUOTED, ExpressionError, Raw, as_text
+from perfflow.workflow.sandbox import LONGEST, Sandbox, weight
 from perfflow.workflow.shell_text import ShellText, UnquotableError
+
+_WORK = 20 * LONGEST
+"""Most characters and items that one expression may create in total."""
+_OPERATORS = {
+    nodes.Add: "+",
+    nodes.Sub: "-",
+    nodes.Mul: "*",
+    nodes.Div: "/",
+    nodes.FloorDiv: "//",
+    nodes.Mod: "%",
+    nodes.Pow: "**",
+}
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "gt": operator.gt,
+    "gteq": operator.ge,
+    "lt": operator.lt,
+    "lteq": operator.le,
+    "in": lambda one, other: one in other,
+    "notin": lambda one, other: one not in other,
+}
+_PASSED_THROUGH = (nodes.Name, nodes.Const, nodes.Getattr, nodes.CondExpr, nodes.And, nodes.Or)
+"""Nodes that create no new value, so they do not count as work."""
+
+
+class Evaluation:
+    """Evaluates one expression; the sandbox decides which attributes, calls, filters and tests are allowed."""
+
+    def __init__(self, sandbox: Sandbox, names: Mapping[str, Any]) -> None:
+        self._sandbox, self._names = sandbox, names
+        self._context = Context(sandbox, {}, None, {})
+        self._left = _WORK
+
+    def value(self, node: nodes.Expr) -> Any:
+        """Return the value of a node. Raises SecurityError if a limit is exceeded, and the errors of the operation."""
+        found = self._kinds[type(node)](self, node)
+        if isinstance(node, _PASSED_THROUGH):
+            return found
+        if isinstance(found, Iterator):
+            # Some filters are lazy.
+            found = list(islice(found, LONGEST + 1))
+        size = weight(found)
+        self._left -= size
+        if size > LONGEST or self._left < 0:
+            raise SecurityError(f"the value is too long: more than {LONGEST:,} characters")
+        return found
+
+    def _all(self, parts: list[nodes.Expr]) -> list[Any]:
+        return [self.value(part) for part in parts]
+
+    def _name(self, node: nodes.Name) -> Any:
+        return self._names[node.name] if node.name in self._names else self._sandbox.undefined(name=node.name)
+
+    def _attribute(self, node: nodes.Getattr) -> Any:
+        return self._sandbox.getattr(self.value(node.node), node.attr)
+
+    def _item(self, node: nodes.Getitem) -> Any:
+        whole = self.value(node.node)
+        if isinstance(node.arg, nodes.Slice):
+            ends = (node.arg.start, node.arg.stop, node.arg.step)
+            return whole[slice(*(None if end is None else self.value(end) for end in ends))]
+        return self._sandbox.getitem(whole, self.value(node.arg))
+
+    def _binary(self, node: nodes.BinExpr) -> Any:
+        left, right = self.value(node.left), self.value(node.right)
+        return self._sandbox.call_binop(self._context, _OPERATORS[type(node)], left, right)
+
+    def _compared(self, node: nodes.Compare) -> Any:
+        found: Any = True
+        left = self.value(node.expr)
+        for operand in node.ops:
+            right = self.value(operand.expr)
+            found = _COMPARISONS[operand.op](left, right)
+            if not found:
+                break
+            left = right
+        return found
+
+    def _either(self, node: nodes.CondExpr) -> Any:
+        if self.value(node.test):
+            return self.value(node.expr1)
+        return self._sandbox.undefined("the `if` has no `else`") if node.expr2 is None else self.value(node.expr2)
+
+    def _joined(self, node: nodes.Concat) -> str:
+        words = self._all(node.nodes)
+        if sum(weight(word) for word in words) > LONGEST:
+            raise SecurityError("the joined text is too long")
+        return "".join(map(str, words))
+
+    def _called(self, node: nodes.Call) -> Any:
+        args, kwargs = self._arguments(node)
+        return self._sandbox.call(self._context, self.value(node.node), *args, **kwargs)
+
+    def _filtered(self, node: nodes.Filter) -> Any:
+        args, kwargs = self._arguments(node)
+        return self._sandbox.call_filter(node.name, node.node and self.value(node.node), args, kwargs, self._context)
+
+    def _tested(self, node: nodes.Test) -> Any:
+        args, kwargs = self._arguments(node)
+        return self._sandbox.call_test(node.name, self.value(node.node), args, kwargs, self._context)
+
+    def _arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> tuple[list[Any], dict[str, Any]]:
+        args = self._all(node.args)
+        kwargs = {str(pair.key): self.value(pair.value) for pair in node.kwargs}
+        if node.dyn_args is not None:
+            args += self.value(node.dyn_args)
+        if node.dyn_kwargs is not None:
+            kwargs |= self.value(node.dyn_kwargs)
+        return args, kwargs
+
+    _kinds: ClassVar[Mapping[type[nodes.Node], Callable[[Evaluation, Any], Any]]] = {
+        **dict.fromkeys(_OPERATORS, _binary),
+        nodes.Name: _name,
+        nodes.Const: lambda _, node: node.value,
+        nodes.Getattr: _attribute,
+        nodes.Getitem: _item,
+        nodes.List: lambda self, node: self._all(node.items),
+        nodes.Tuple: lambda self, node: tuple(self._all(node.items)),
+        nodes.Dict: lambda self, node: {self.value(pair.key): self.value(pair.value) for pair in node.items},
+        nodes.Neg: lambda self, node: -self.value(node.node),
+        nodes.Pos: lambda self, node: +self.value(node.node),
+        nodes.Not: lambda self, node: not self.value(node.node),
+        nodes.And: lambda self, node: self.value(node.left) and self.value(node.right),
+        nodes.Or: lambda self, node: self.value(node.left) or self.value(node.right),
+        nodes.Compare: _compared,
+        nodes.CondExpr: _either,
+        nodes.Concat: _joined,
+        nodes.Call: _called,
+        nodes.Filter: _filtered,
+        nodes.Test: _tested,
+    }
+
+
+WHOLE = "`env` as a whole cannot be used, because it may contain secrets"
+NAME_ONE = "use a single variable, such as ${{ env.HOME }}"
+
+
+class WholeEnvironmentError(ValueError):
+    """An expression uses the whole environment."""
+
+    def __init__(self) -> None:
+        super().__init__(WHOLE)
+
+
+class Variables:
+    """Variables by name. Operations on all of them, or on their names, raise WholeEnvironmentError."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> str:
+        if not isinstance(name, str):
+            raise WholeEnvironmentError
+        return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the value of a variable, or ``default`` if it is not set."""
+        return self._values.get(name, default)
+
+    def _refuse(self, *_others: object) -> NoReturn:
+        raise WholeEnvironmentError
+
+    __iter__ = __len__ = __bool__ = __str__ = __repr__ = __format__ = __eq__ = __add__ = __radd__ = _refuse
+    items = keys = values = _refuse
+
+
+def guarded_values(context: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the context of an expression with ``env`` replaced by Variables."""
+    env = context.get("env")
+    return {**context, "env": Variables(env)} if isinstance(env, Mapping) else context
+
+
+def require_no_environment(value: Any) -> None:
+    """Raise WholeEnvironmentError if a value is or contains the whole of ``env``."""
+    if isinstance(value, Variables):
+        raise WholeEnvironmentError
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        require_no_environment(item)
+
+
+_DASHED_STEP = re.compile(
+    r"\bsteps\.(?P<id>[A-Za-z0-9_][\w.-]*?(?:\[[^\]'\"]*\])?)\.outputs\b(?:\.(?P<key>[A-Za-z_][\w-]*))?"
+)
+
+
+def names_in(source: str, shown: str) -> Iterator[tuple[str, ...]]:
+    """Yield each dotted name that the expression uses, such as ``("params", "crate")``. Raises ExpressionError."""
+    seen: set[int] = set()
+    for node in _walk(parse_expression(source, shown)):
+        if isinstance(node, nodes.Getattr | nodes.Getitem | nodes.Name) and id(node) not in seen:
+            path = _path(node, seen)
+            if path:
+                yield path
+
+
+def value_of(source: str, shown: str, context: Mapping[str, Any]) -> Any:
+    """Return the value of the expression, with its type. Raises ExpressionError."""
+    tree = parse_expression(source, shown)
+    try:
+        return _plain(Evaluation(sandbox.environment(_as_raw), guarded_values(context)).value(tree))
+    except WholeEnvironmentError as error:
+        raise ExpressionError(f"{shown}: {error}", source.strip(), NAME_ONE) from error
+    except _FAILURES as error:
+        raise ExpressionError(f"{shown}: {_reason(error)}", source.strip()) from error
+
+
+def ends_in_raw(source: str, shown: str) -> bool:
+    """Return whether the last filter is ``raw``. Raises ExpressionError."""
+    tree = parse_expression(source, shown)
+    return isinstance(tree, nodes.Filter) and tree.name == "raw"
+
+
+_FAILURES = (
+    *(TemplateError, ArithmeticError, TypeError, ValueError, AttributeError, LookupError),
+    *(RecursionError, MemoryError, SyntaxError),
+)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the message of an error, without names of internal classes of Jinja2 and Python."""
+    if isinstance(error, RecursionError | MemoryError | SyntaxError):
+        return "the expression is nested too deeply"
+    return re.sub(r"'(?:dict|perfflow\.\S+|\S*Unknown) object' has no attribute", "there is no", str(error))
+
+
+def _plain(value: Any) -> Any:
+    """Return the value as plain data; an undefined value fails here, since it would be printed as an empty string."""
+    if isinstance(value, Undefined):
+        return str(value)
+    require_no_environment(value)
+    if callable(value):
+        raise TypeError("a function is not a value; call it with ()")
+    if isinstance(value, Mapping):
+        return value if isinstance(value, dict) else dict(value)
+    return value if isinstance(value, str | int | float | list | None) else list(value)
+
+
+def _as_raw(value: Any) -> Raw:
+    return Raw(as_text(value))
+
+
+def _walk(tree: nodes.Node) -> Iterator[nodes.Node]:
+    """Yield all nodes from the top down, without recursion."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(list(node.iter_child_nodes()))
+
+
+def _path(node: nodes.Node, seen: set[int]) -> tuple[str, ...]:
+    """Return the constant dotted path of a node, or () if the path is computed."""
+    parts: list[str] = []
+    while isinstance(node, nodes.Getattr | nodes.Getitem):
+        seen.add(id(node))
+        if isinstance(node, nodes.Getattr):
+            parts.append(node.attr)
+        elif isinstance(node.arg, nodes.Const):
+            parts.append(str(node.arg.value))
+        else:
+            parts.clear()
+        node = node.node
+    if not isinstance(node, nodes.Name):
+        return ()
+    seen.add(id(node))
+    return (node.name, *reversed(parts))
+
+
+def _rewrite(source: str) -> str:
+    """Quote ids, which may contain ``-`` and ``[k=v]``: ``steps.a-b.outputs.c`` -> ``steps["a-b"].outputs["c"]``."""
+
+    def quoted(match: re.Match[str]) -> str:
+        key = f'["{match["key"]}"]' if match["key"] else ""
+        return f'steps["{match["id"]}"].outputs{key}'
+
+    parts = QUOTED.split(source)
+    return "".join(part if number % 2 else _DASHED_STEP.sub(quoted, part) for number, part in enumerate(parts)).strip()
+
+
+@lru_cache(maxsize=512)
+def parse_expression(source: str, shown: str) -> nodes.Expr:
+    """Return the syntax tree of one expression; ``shown`` is its text in error messages.
+
+    Raises ExpressionError, also for unknown filters and tests.
+    """
+    if not source.strip():
+        raise ExpressionError("empty expression", OPEN, "write a name, such as ${{ params.size }}")
+    if len(source) > LONGEST_EXPRESSION:
+        message = f"the expression has more than {LONGEST_EXPRESSION} characters"
+        raise ExpressionError(message, source.strip()[:40])
+    try:
+        parser = Parser(sandbox.environment(_as_raw), _rewrite(source), state="variable")
+        tree = parser.parse_expression()
+        if not parser.stream.eos:
+            raise ExpressionError(f"{shown}: unexpected `{parser.stream.current.value}`", source.strip())
+    except TemplateError as error:
+        said = re.sub(r" at \d+$", "", str(error.message))
+        message = "the expression is incomplete" if "end of template" in said else said
+        raise ExpressionError(f"{shown}: {message}", source.strip()) from error
+    except RecursionError as error:
+        raise ExpressionError("the expression is nested too deeply", source.strip()[:40]) from error
+    _require_known(tree, shown)
+    if any(isinstance(node, nodes.Name) and node.name == "env" for node in _values(tree)):
+        raise ExpressionError(f"{shown}: {WHOLE}", "env", NAME_ONE)
+    return tree
+
+
+def _values(tree: nodes.Node) -> Iterator[nodes.Node]:
+    """Yield all nodes whose value is used itself: not the map of ``map.key``, nor the right operand of ``in``."""
+    containers: set[int] = set()
+    for node in _walk(tree):
+        if isinstance(node, nodes.Getattr | nodes.Getitem):
+            containers.add(id(node.node))
+        elif isinstance(node, nodes.Compare):
+            containers.update(id(item.expr) for item in node.ops if item.op in ("in", "notin"))
+        if id(node) not in containers:
+            yield node
+
+
+def _require_known(tree: nodes.Node, shown: str) -> None:
+    for kind, known in ((nodes.Filter, (*sandbox.FILTERS, "raw", "basename")), (nodes.Test, sandbox.TESTS)):
+        for node in _walk(tree):
+            if isinstance(node, kind) and node.name not in known:
+                word = "filter" if kind is nodes.Filter else "test"
+                near = nearest(node.name, known)
+                hint = f"did you mean `{near}`?" if near else f"known {word}s: {', '.join(known)}"
+                raise ExpressionError(f"{shown}: unknown {word} `{node.name}`", node.name, hint)
+
 
 ROOTS = ("params", "env", "steps", "matrix", "ops", "run", "machine", "git", "layout")
 """Names with which an expression can start."""
@@ -35,20 +387,20 @@ class Expression:
 
     def names(self) -> Iterator[tuple[str, ...]]:
         """Yield each dotted name that the expression uses, such as ``("params", "crate")``. Raises ExpressionError."""
-        return evaluation.names(self.source, str(self))
+        return names_in(self.source, str(self))
 
     def value(self, context: Mapping[str, Any]) -> Any:
         """Return the value of the expression, with its type. Raises ExpressionError."""
-        return evaluation.value(self.source, str(self), context)
+        return value_of(self.source, str(self), context)
 
     def require_sound(self) -> None:
         """Raise ExpressionError if the expression does not parse, or uses an unknown filter or test."""
-        evaluation.parse(self.source, str(self))
+        parse_expression(self.source, str(self))
 
     @property
     def opts_out(self) -> bool:
         """Whether the value is inserted into shell text without quoting. Raises ExpressionError."""
-        return evaluation.ends_in_raw(self.source, str(self))
+        return ends_in_raw(self.source, str(self))
 
     def __str__(self) -> str:
         source = self.source.strip()
@@ -219,7 +571,7 @@ def _split_words(text: str, remedy: str) -> list[str]:
         words = shlex.split(text)
     except ValueError as error:
         raise ExpressionError(f"{text.strip()!r}: {error}") from error
-    found = shell_syntax.first(text)
+    found = shell_text.first_word(text)
     if found and not found.is_pattern:
         hint = remedy or found.hint()
         raise ExpressionError(f"{text.strip()!r}: {found.message}; {hint}", found.text, hint)
@@ -233,7 +585,7 @@ def needs_shell(text: str) -> bool:
     """
     parts = split(text) if OPEN in text else [text]
     raw = any(isinstance(part, Expression) and part.opts_out for part in parts)
-    return raw or shell_syntax.needs_shell("".join(part if isinstance(part, str) else "x" for part in parts))
+    return raw or shell_text.needs_shell("".join(part if isinstance(part, str) else "x" for part in parts))
 
 
 def masked(text: str) -> str:

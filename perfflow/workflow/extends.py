@@ -17,8 +17,7 @@ from perfflow.model.errors import Place, Problem, Severity, UserError
 from perfflow.model.similar import nearest
 from perfflow.workflow.document import MAX_DEPTH, Document, Loc
 from perfflow.workflow.model import DOING, STAGES
-from perfflow.workflow.readable import Readable
-from perfflow.workflow.yaml_text import read_file, read_text
+from perfflow.workflow.yaml_text import Readable, read_file, read_text
 
 MAX_EXTENDS = 10
 """Most files in one chain of ``extends``."""

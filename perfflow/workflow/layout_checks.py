@@ -6,9 +6,9 @@ from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Step
-from perfflow.workflow.roles import role_of
+from perfflow.workflow.roles import AUTO, role_of
 
-AUTO, OFF = "auto", "off"
+OFF = "off"
 LEAST = 5
 """Fewest layouts of each side with which a change can be proven at 1%."""
 MOST = 64

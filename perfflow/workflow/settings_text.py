@@ -18,8 +18,7 @@ from ruamel.yaml import YAML
 from perfflow.model.errors import Place, Problem, UserError
 from perfflow.workflow.document import Loc
 from perfflow.workflow.roles import CANDIDATES_STAGE
-from perfflow.workflow.yaml_scalar import scalar
-from perfflow.workflow.yaml_text import read_text
+from perfflow.workflow.yaml_text import read_text, scalar
 
 _ALIAS = re.compile(r"\s*:\s+(\*[^\s,\[\]{}]+)")
 UNTOUCHED = ("setup", CANDIDATES_STAGE)

@@ -2,23 +2,93 @@
 
 PyYAML's C loader with the scalars of the YAML 1.2 core schema (no ``on``/``no`` booleans, no sexagesimals, no dates),
 and limits that keep a hostile file from exhausting the memory or the stack.
+
+Write one value as YAML.
+
+Limit the files that perfflow reads for a workflow: regular files of at most 1 MiB in allowed folders.
+
+A workflow may come from somebody else, and error messages show lines of the files that it names. So perfflow reads
+such files only inside the allowed folders, and follows no link out of them.
 """
 
 from __future__ import annotations
 
 import io
+import json
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from perfflow.model.errors import Place, Problem, UserError
+from perfflow.tools import regular_files
 from perfflow.tools.regular_files import NotRegularError, TooLargeError
 from perfflow.workflow import yaml_hints
 from perfflow.workflow.document import MAX_DEPTH, MAX_NODES, Document
-from perfflow.workflow.readable import Readable
+from perfflow.workflow.written_numbers import WrittenFloat, WrittenInt
+
+LARGEST = 2**20
+"""Most bytes of a file."""
+_ALLOWED_HINT = "perfflow reads only the project, its own library, and the folder of a workflow that you name"
+
+
+@dataclass(frozen=True)
+class Readable:
+    """Folders that may be read, with everything below them, as real paths.
+
+    ``further`` has the folders that were added while the workflow was read, ``fixed`` the files whose bytes are known.
+    """
+
+    folders: tuple[str, ...]
+    further: set[str] = field(default_factory=set, compare=False)
+    fixed: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, *folders: Path) -> Readable:
+        """Create it from these folders; links in their paths are resolved."""
+        return cls(tuple(dict.fromkeys(os.path.realpath(folder) for folder in folders)))
+
+    def allow(self, folder: Path) -> None:
+        """Allow one more folder."""
+        self.further.add(os.path.realpath(folder))
+
+    def fix(self, contents: Mapping[Path, bytes]) -> None:
+        """Allow files, and take their bytes from ``contents`` instead of the disk."""
+        self.fixed.update((os.path.abspath(path), raw) for path, raw in contents.items())  # noqa: PTH100 (no links)
+
+    def bytes_of(self, path: Path, largest: int = LARGEST) -> bytes:
+        """Return the bytes of a file of at most ``largest`` bytes.
+
+        Raises UserError if the file is outside the folders, without showing its contents; OSError if it is not a
+        regular file, is too large or cannot be read; ValueError for a NUL in the path.
+        """
+        raw = self.fixed.get(os.path.abspath(path)) if self.fixed else None  # noqa: PTH100 (links may have changed)
+        return regular_files.read(self._real(path), largest) if raw is None else raw
+
+    def holds(self, path: Path) -> bool:
+        """Return whether a file is inside the folders after links are resolved."""
+        if os.path.abspath(path) in self.fixed:  # noqa: PTH100 (links may have changed)
+            return True
+        real = Path(os.path.realpath(path))
+        return any(real.is_relative_to(folder) for folder in (*self.folders, *self.further))
+
+    def _real(self, path: Path) -> str:
+        real = os.path.realpath(path)
+        if self.holds(path):
+            return real
+        is_linked = real != os.path.abspath(path)  # noqa: PTH100 (resolve() would follow the link)
+        hint = (
+            "a symbolic link leads there; name the file itself, or copy it into the project"
+            if is_linked
+            else _ALLOWED_HINT
+        )
+        raise UserError.of(f"{path} lies outside the project", hint)
+
 
 TOO_DEEP = f"the file has more than {MAX_DEPTH} levels of nesting"
 TOO_MANY, TOO_MANY_HINT = f"the file has more than {MAX_NODES:,} values", "check that this is a workflow file"
@@ -189,3 +259,35 @@ def _problem_at(line: int, column: int, name: str, lines: list[str], message: st
     while line > 0 and (line >= len(lines) or not lines[line].strip()):
         line, column = line - 1, len(lines[line - 1]) if line - 1 < len(lines) else 0
     return Problem(message, hint, Place(name, line + 1, column + 1, lines[line]))
+
+
+_PLAIN = re.compile(r"[\w./+=-][\w ./+=%-]*(?<! )")
+
+
+def scalar(value: Any, old: str = "") -> str:
+    """Return a value as YAML, in the same quotes as ``old``; other scalars are written as JSON, which is valid YAML."""
+    if isinstance(value, WrittenInt | WrittenFloat):
+        return value.text
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if old.startswith("'") and value.isprintable():
+        return "'" + value.replace("'", "''") + "'"
+    quoted = json.dumps(value, ensure_ascii=False)
+    return quoted if old.startswith('"') or not _is_plain(value) else value
+
+
+def flow(value: Any) -> str:
+    """Return nested data as YAML in one line, such as ``{action: 5%, for: {"core/**": {concern: 2%}}}``."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{scalar(str(key))}: {flow(item)}" for key, item in value.items()) + "}"
+    return "[" + ", ".join(map(flow, value)) + "]" if isinstance(value, list) else scalar(value)
+
+
+def _is_plain(value: str) -> bool:
+    """Return whether a string needs no quotes: it is no number, no reserved word, and has no YAML syntax."""
+    if not _PLAIN.fullmatch(value):
+        return False
+    try:
+        return bool(read_text(f"k: {value}", "").data() == {"k": value})
+    except UserError:
+        return False

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.cli import kept_settings
-from perfflow.jobs.optimize import write_settings
+from perfflow.cli import run_command
+from perfflow.jobs.optimize import apply_change
 from perfflow.model.errors import UserError
 from perfflow.model.result import Optimization
 from perfflow.session.open_workflow import open_workflow
@@ -82,7 +82,7 @@ def test_kept_settings_are_told_and_with_apply_written(project: Path) -> None:
 def refused(name: str) -> tuple[str, str]:
     opened = open_workflow(name)
     with pytest.raises(UserError) as caught:
-        write_settings.require_appliable(opened, {item.id for item in opened.plan.steps})
+        apply_change.require_appliable(opened, {item.id for item in opened.plan.steps})
     (problem,) = caught.value.problems
     return problem.message, problem.hint
 
@@ -116,7 +116,7 @@ def test_candidates_of_another_file_do_not_matter_where_the_values_are_the_own(p
     (project / "parent.yaml").write_text(f"perfflow: 1\nstages:\n  optimize:{own}  verify:{verify}")
     (project / "child.yaml").write_text(f"perfflow: 1\nextends: parent.yaml\nparams: {{nap: 0.02}}\n{before}")
     opened = open_workflow("child.yaml")
-    write_settings.require_appliable(opened, {item.id for item in opened.plan.steps})
+    apply_change.require_appliable(opened, {item.id for item in opened.plan.steps})
 
 
 def test_without_candidates_there_is_nothing_to_apply(project: Path) -> None:
@@ -128,21 +128,21 @@ def test_without_candidates_there_is_nothing_to_apply(project: Path) -> None:
 def test_a_link_stays_a_link_and_its_file_is_written(project: Path) -> None:
     (project / "flow.yaml").rename(project / "real.yaml")
     (project / "flow.yaml").symlink_to("real.yaml")
-    file = write_settings.target(open_workflow("flow.yaml"))
-    write_settings.apply(file, {"nap": "1"}, {})
+    file = apply_change.target(open_workflow("flow.yaml"))
+    apply_change.apply_settings(file, {"nap": "1"}, {})
     assert (project / "flow.yaml").is_symlink()
     assert (project / "real.yaml").read_text() == FLOW.replace("'0.02'", "'1'")
 
 
 def test_a_file_that_was_changed_meanwhile_is_left_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = write_settings.target(open_workflow("flow.yaml"))
+    file = apply_change.target(open_workflow("flow.yaml"))
     (project / "flow.yaml").write_text("perfflow: 1\n")
     with pytest.raises(UserError, match=r"flow.yaml was changed by another program, so it is not written"):
-        write_settings.apply(file, {"nap": "1"}, {})
+        apply_change.apply_settings(file, {"nap": "1"}, {})
     assert (project / "flow.yaml").read_text() == "perfflow: 1\n"
     result = optimized().model_copy(update={"optimizations": [_entry({"nap": "1"})]})
-    assert kept_settings.report_settings(result, file, apply=True) == 2
-    assert kept_settings.report_settings(result, file, apply=False) == 0
+    assert run_command.report_settings(result, file, apply=True) == 2
+    assert run_command.report_settings(result, file, apply=False) == 0
     assert "flow.yaml:3: params.nap: '0.02' → '1'" in capsys.readouterr().err
 
 
@@ -154,11 +154,11 @@ def _entry(params: dict[str, object]) -> Optimization:
 def test_nothing_is_written_where_nothing_was_kept_or_a_check_failed(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = write_settings.target(open_workflow("flow.yaml"))
-    assert kept_settings.report_settings(nothing_kept(), file, apply=True) == 0
+    file = apply_change.target(open_workflow("flow.yaml"))
+    assert run_command.report_settings(nothing_kept(), file, apply=True) == 0
     assert capsys.readouterr().err == "--apply: no settings were accepted, so nothing is written\n"
     checks = [item.model_copy(update={"status": "failed"}) for item in optimized().verification]
     result = optimized().model_copy(update={"verification": checks, "optimizations": [_entry({"nap": "1"})]})
-    assert kept_settings.report_settings(result, file, apply=True) == 0
+    assert run_command.report_settings(result, file, apply=True) == 0
     assert "--apply: nothing is written: tests failed on the kept changes" in capsys.readouterr().err
     assert (project / "flow.yaml").read_text() == FLOW

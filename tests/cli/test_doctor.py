@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.cli import doctor_command
-from perfflow.machine import tuning
+from perfflow.machine import settings
 from perfflow.machine.noise import NoiseClass, SelfTest, classify, examine, quick_check, self_test
 from perfflow.machine.noise_findings import Finding, State
 from perfflow.machine.settings import timer_step
@@ -107,18 +107,18 @@ def test_fix_and_restore_put_back_exactly_what_was_there(tmp_path: Path) -> None
     )
     governors = [root / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor" for core in (0, 1)]
     state = tmp_path / "state" / "tuning.json"
-    changed = tuning.wanted(root)
-    tuning.fix(changed, state)
+    changed = settings.wanted(root)
+    settings.fix(changed, state)
     assert [path.name for path, _, _ in changed] == ["scaling_governor", "perf_event_paranoid"]
     assert governors[0].read_text() == "performance"
     # A crash, then another --fix: --restore still restores the original.
     governors[0].write_text("ondemand")
-    tuning.fix(tuning.wanted(root), state)
-    restored = dict(tuning.restore(state))
+    settings.fix(settings.wanted(root), state)
+    restored = dict(settings.restore(state))
     assert restored[governors[0]] == governors[0].read_text() == "powersave"
     assert governors[1].read_text() == "performance\n"
     assert not state.exists()
-    assert tuning.restore(state) == []
+    assert settings.restore(state) == []
 
 
 def test_a_fix_is_shown_and_confirmed(
@@ -131,7 +131,7 @@ def test_a_fix_is_shown_and_confirmed(
         stdin = io.StringIO(text)
         stdin.isatty = lambda: terminal  # type: ignore[method-assign]
         monkeypatch.setattr("sys.stdin", stdin)
-        doctor_command.fix(tuning.wanted(root), yes=yes, state=state)
+        doctor_command.fix(settings.wanted(root), yes=yes, state=state)
         return capsys.readouterr().err
 
     with pytest.raises(UserError, match="nothing was changed: there is no terminal") as refused:
@@ -149,9 +149,9 @@ def test_a_fix_is_shown_and_confirmed(
 
 
 def test_without_a_terminal_no_setting_is_changed(tmp_path: Path) -> None:
-    before = tuning.wanted()
+    before = settings.wanted()
     done = perfflow("doctor", "--fix", cwd=tmp_path)
-    assert tuning.wanted() == before
+    assert settings.wanted() == before
     assert (done.returncode, "nothing was changed" in done.stderr) == ((2, True) if before else (0, False))
     assert perfflow("doctor", "--yes", cwd=tmp_path).returncode == 2
 
@@ -160,7 +160,7 @@ def test_a_damaged_memory_is_refused(tmp_path: Path) -> None:
     state = tmp_path / "tuning.json"
     state.write_text("{")
     with pytest.raises(UserError, match="damaged"):
-        tuning.restore(state)
+        settings.restore(state)
 
 
 VIRTUAL = {"proc__cpuinfo": "flags\t: fpu hypervisor lm\n"}
@@ -315,10 +315,10 @@ def test_fix_sets_huge_pages_and_leaves_what_is_fine(tmp_path: Path) -> None:
     )
     state = tmp_path / "tuning.json"
     pages = root / "sys/kernel/mm/transparent_hugepage/enabled"
-    changes = tuning.wanted(root)
+    changes = settings.wanted(root)
     assert changes == [(pages, "always", "madvise")]
-    tuning.fix(changes, state)
-    assert tuning.restore(state) == [(pages, "always")]
+    settings.fix(changes, state)
+    assert settings.restore(state) == [(pages, "always")]
     assert pages.read_text() == "always"
 
 
@@ -329,15 +329,15 @@ def test_what_could_not_be_put_back_stays_remembered(tmp_path: Path) -> None:
         proc__sys__kernel__randomize_va_space="0\n",
     )
     state = tmp_path / "tuning.json"
-    tuning.fix(tuning.wanted(root), state)
+    settings.fix(settings.wanted(root), state)
     gone = root / "proc/sys/kernel/perf_event_paranoid"
     gone.unlink()
     gone.mkdir()
     with pytest.raises(UserError, match="perf_event_paranoid"):
-        tuning.restore(state)
+        settings.restore(state)
     assert (root / "proc/sys/kernel/randomize_va_space").read_text() == "0"
     gone.rmdir()
-    assert tuning.restore(state) == [(gone, "4")]
+    assert settings.restore(state) == [(gone, "4")]
     assert not state.exists()
 
 
@@ -346,5 +346,5 @@ def test_a_memory_that_is_no_memory_is_neither_used_nor_removed(tmp_path: Path, 
     state = tmp_path / "tuning.json"
     state.write_text(text)
     with pytest.raises(UserError, match="damaged"):
-        tuning.restore(state)
+        settings.restore(state)
     assert state.read_text() == text

@@ -11,7 +11,7 @@ import pytest
 
 from perfflow.model.stacks import read_folded
 from perfflow.store import result_file
-from perfflow.store.stack_profiles import stack_profiles
+from perfflow.store.result_file import stack_profiles
 from tests.cli.shell import perfflow, write
 
 FLOW = f"""

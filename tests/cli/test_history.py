@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.store.history.places import checked
+from perfflow.store.history.stored import checked
 from tests.cli.shell import perfflow
 from tests.imports.harness import DATA, GOLDEN, source
 from tests.repositories import git

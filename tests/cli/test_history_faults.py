@@ -14,7 +14,7 @@ import pytest
 
 from perfflow.jobs.history import collect
 from perfflow.report.sanitize import csv_cell
-from perfflow.store import run_lock
+from perfflow.store import run_folder
 from perfflow.store.history.connections import SqliteConnection
 from tests.cli.namespace import script
 from tests.cli.shell import perfflow
@@ -116,7 +116,7 @@ def test_imports_at_once_send_what_waits(tmp_path: Path) -> None:
 
 def test_runs_that_another_process_sent_while_this_one_waited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     imported(tmp_path, data_js(1), AWAY)
-    waiting, real = tmp_path / ".perfflow" / collect.UNSENT, run_lock.only_writer
+    waiting, real = tmp_path / ".perfflow" / collect.UNSENT, run_folder.only_writer
 
     def late(folder: Path) -> object:
         waiting.unlink()  # as another process does while this one waits for the lock

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.machine.facts import facts
-from perfflow.store import run_calibration
+from perfflow.store import result_file
 from tests.cli.shell import perfflow, start, write
 from tests.execute.test_child import DEADLINE, wait_until
 
@@ -61,7 +61,7 @@ def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: s
         assert not is_left(nap), f"after kill {number}"
         if (out / "events.jsonl").is_file() and (out / "events.jsonl").stat().st_size:
             assert perfflow("report", str(out), cwd=tmp_path).returncode in (0, 1, 3, 4)
-        assert run_calibration.load(tmp_path, facts()["identity"]) == []
+        assert result_file.load_calibrations(tmp_path, facts()["identity"]) == []
     assert ran, "no kill came while a program ran"
 
 

@@ -101,4 +101,5 @@ def test_a_program_that_prints_100_mb_and_fails_shows_its_end_and_fills_no_memor
     assert status in (1, 3)
     assert "the reason" in done.stderr
     assert len(done.stderr) < 10_000
-    assert kibibytes * 1024 < 100_000_000
+    # perfflow alone takes about 115 MB, and the output would come on top.
+    assert kibibytes * 1024 < 200_000_000

@@ -12,16 +12,24 @@ from typing import Any
 
 import pytest
 
-from perfflow.cli.console import Lines, SignsOfLife, Silence
+from perfflow.cli.console import (
+    OFF,
+    Lines,
+    Live,
+    Pulse,
+    Screen,
+    ShownRun,
+    SignsOfLife,
+    Silence,
+    View,
+    block_lines,
+    mode_of,
+    rows_of,
+)
 from perfflow.cli.failure_block import failure_block
-from perfflow.cli.live import Live, Screen, ShownRun
-from perfflow.cli.live_block import View, block_lines, rows_of
-from perfflow.cli.progress import OFF, mode_of
-from perfflow.cli.pulse import Pulse
 from perfflow.cli.step_text import LONGEST_PAUSE, Running, clock_text
 from perfflow.cli.style import Style
-from perfflow.execute.schedule import StepRun
-from perfflow.execute.states import StepStatus
+from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.machine.lock import Queue
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected

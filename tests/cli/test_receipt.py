@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.store.json_text import json_lines
 from perfflow.store.receipts import manifest
+from perfflow.store.run_folder import json_lines
 from tests.cli.shell import perfflow, write
 
 FLOW = """\

@@ -35,14 +35,6 @@ def test_help_and_version_import_little(option: str) -> None:
     assert "perfflow.cli.run_command" not in loaded
 
 
-def test_nobody_looks_for_plugins_of_pydantic(tmp_path: Path) -> None:
-    file = tmp_path / "one.yaml"
-    file.write_text("perfflow: 1\nstages: {setup: [{argv: ['true']}]}\n")
-    loaded = modules_of("validate", str(file))
-    assert "pydantic" in loaded
-    assert not loaded & {"importlib.metadata", "zipfile", "email"}
-
-
 def modules_of(*words: str) -> set[str]:
     """Return the names of the modules that a command has loaded when it ends."""
     probe = _PROBE.format(words=words)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.store.run_lock import is_held, lock
+from perfflow.store.run_folder import is_held, lock
 from tests.cli.shell import perfflow, start, write
 
 # Measures one benchmark, then waits for a file in its second step.

@@ -7,8 +7,8 @@ import multiprocessing
 import subprocess
 from pathlib import Path
 
-from perfflow.store import run_calibration
-from perfflow.store.run_calibration import Entry, Finding
+from perfflow.store import result_file
+from perfflow.store.result_file import Entry, Finding
 from tests.cli.shell import perfflow, start, write
 
 AT_ONCE = 4
@@ -74,7 +74,7 @@ def _store(root: Path, name: str) -> None:
     for number in range(20):
         finding = Finding(f"step{number}", "bench", "time", noise=0.01)
         entry = Entry(name, {}, "2026-01-01T00:00:00Z", 1, "0", "quiet", finding)
-        run_calibration.store(root, "machine", [entry], whole=False)
+        result_file.store_calibration(root, "machine", [entry], whole=False)
 
 
 def test_calibrations_stored_at_once_are_all_kept(tmp_path: Path) -> None:
@@ -84,5 +84,5 @@ def test_calibrations_stored_at_once_are_all_kept(tmp_path: Path) -> None:
         worker.start()
     for worker in workers:
         worker.join()
-    found = {(entry.workflow, entry.finding.step) for entry in run_calibration.load(tmp_path, "machine")}
+    found = {(entry.workflow, entry.finding.step) for entry in result_file.load_calibrations(tmp_path, "machine")}
     assert found == {(f"flow{name}", f"step{number}") for name in range(AT_ONCE) for number in range(20)}

@@ -12,7 +12,7 @@ import pytest
 
 from perfflow.cli.main import COMMANDS, app
 from perfflow.library import search_path
-from perfflow.model.techniques import OUTSIDE, TECHNIQUES
+from perfflow.model.metrics import OUTSIDE, TECHNIQUES
 from perfflow.workflow.declared_tool import ToolFile
 from perfflow.workflow.model import Stage, Step, Workflow
 from scripts import reference_tables

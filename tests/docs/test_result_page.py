@@ -10,9 +10,9 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from perfflow.model import result, result_kernels, result_nodes, result_routes, result_samples
-from perfflow.model.design import Design
+from perfflow.model import result
 from perfflow.model.errors import Exit
+from perfflow.model.readings import Design
 from perfflow.sampling.stop_rule import Stop
 from perfflow.tools.adapter import Role
 
@@ -24,26 +24,26 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "gate": result.Gate,
     "steps": result.StepResult,
     "benchmarks": result.Benchmark,
-    "nodes": result_nodes.NodeResult,
-    "jobs": result_nodes.JobResult,
-    "sample": result_samples.Sample,
-    "bounds": result_samples.Bounds,
-    "confirmation": result_samples.ConfirmationOf,
-    "layouts": result_samples.LayoutsOf,
-    "built": result_samples.AsBuilt,
+    "nodes": result.NodeResult,
+    "jobs": result.JobResult,
+    "sample": result.Sample,
+    "bounds": result.Bounds,
+    "confirmation": result.ConfirmationOf,
+    "layouts": result.LayoutsOf,
+    "built": result.AsBuilt,
     "expected": result.Expected,
     "targets": result.TargetResult,
     "peaks": result.PeakResult,
     "roofline": result.RooflinePoint,
-    "kernels": result_kernels.KernelResult,
-    "across_gpus": result_kernels.OnGpu,
-    "model": result_kernels.Modelled,
-    "stalls": result_kernels.Stall,
-    "advice": result_kernels.ToolAdvice,
+    "kernels": result.KernelResult,
+    "across_gpus": result.OnGpu,
+    "model": result.Modelled,
+    "stalls": result.Stall,
+    "advice": result.ToolAdvice,
     "growth": result.Growth,
     "grown": result.Grown,
-    "points": result_samples.SizePoint,
-    "memory": result_samples.MemoryResult,
+    "points": result.SizePoint,
+    "memory": result.MemoryResult,
     "profiles": result.ProfileResult,
     "stacks": result.StacksResult,
     "hotspots": result.HotspotResult,
@@ -54,8 +54,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "cheaper": result.Cheaper,
     "verification": result.Verification,
     "recommendations": result.Recommendation,
-    "routes": result_routes.RouteTaken,
-    "brief": result_routes.Brief,
+    "routes": result.RouteTaken,
+    "brief": result.Brief,
 }
 # Words of fields that are plain texts in the model.
 WORDS: dict[tuple[str, str], set[str]] = {
@@ -103,12 +103,10 @@ def test_a_field_with_a_list_of_words_has_them_all(section: str) -> None:
 
 
 def test_every_part_of_the_model_has_a_section() -> None:
-    modules = (result, result_kernels, result_nodes, result_routes, result_samples)
+    modules = (result, result, result, result, result)
     named = [value for module in modules for value in vars(module).values()]
     parts = {part for part in named if isinstance(part, type) and issubclass(part, BaseModel)}
-    assert parts - {BaseModel, result.ResultPart, result_kernels.KernelPart, result_samples.SamplesPart} == set(
-        SECTIONS.values()
-    )
+    assert parts - {BaseModel, result.ResultPart, result.KernelPart, result.SamplesPart} == set(SECTIONS.values())
 
 
 def test_exit_codes_are_those_of_the_command() -> None:

@@ -6,13 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from perfflow.model.source_place import Use
+from perfflow.model.targets import Use
 from perfflow.model.units import significant
-from perfflow.verdict.kernel_evidence import LowOccupancy, Stalled, Wasted
-from perfflow.verdict.recommendations import Rule, rules
-from perfflow.verdict.routing import built_in
-from perfflow.verdict.rule_evidence import Calls, Condition, Growth, Low, Place, Rate
-from perfflow.workflow.route_facts import FACTS
+from perfflow.verdict.kernels import LowOccupancy, Stalled, Wasted
+from perfflow.verdict.routing import Calls, Condition, Growth, Low, Place, Rate, Rule, built_in, rules
+from perfflow.workflow.criteria_checks import FACTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import cluster_noise
-from perfflow.jobs.cluster.site import Site
+from perfflow.jobs.cluster.slurm import Site
 from tests.docs.console import blocks
 from tests.jobs.cluster.a_cluster import Cluster, Project
 from tests.jobs.cluster.conftest import _cluster, cluster, project

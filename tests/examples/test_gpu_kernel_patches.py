@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.execute import programs
+from perfflow.execute import prepare
 from tests.cli.shell import ROOT
 from tests.tools.harness import tool
 
@@ -54,7 +54,7 @@ def test_what_a_candidate_computes(count: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", range(len(IN_ORDER) + 1))
 def test_nvcc_builds_it(count: int, tmp_path: Path) -> None:
-    program = programs.located(tool("nvcc").program, os.environ["PATH"])
+    program = prepare.located(tool("nvcc").program, os.environ["PATH"])
     if program is None:
         pytest.skip(f"nvcc is not installed: {tool('nvcc').program.install}")
     source = _patched(tmp_path, *IN_ORDER[:count])

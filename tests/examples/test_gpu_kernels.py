@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.execute import gpus, programs
+from perfflow.execute import gpus, prepare
 from tests.cli.shell import ROOT
 from tests.tools.harness import tool
 
@@ -95,7 +95,7 @@ def test_a_flag_that_will_not_do(on_cpu: Path, words: list[str], said: str) -> N
 @pytest.fixture(scope="module")
 def on_gpu(example: Path) -> Path:
     """The CUDA program, which is built without a GPU, too."""
-    program = programs.located(tool("nvcc").program, os.environ["PATH"])
+    program = prepare.located(tool("nvcc").program, os.environ["PATH"])
     if program is None:
         pytest.skip(f"nvcc is not installed: {tool('nvcc').program.install}")
     done = _run("make", "-s", f"NVCC={program}", cwd=example)

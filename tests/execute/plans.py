@@ -6,8 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from perfflow.execute.schedule import Schedule, StepRun
-from perfflow.execute.states import StepStatus
+from perfflow.execute.schedule import Schedule, StepRun, StepStatus
 from perfflow.model.criteria import Criteria
 from perfflow.plan.plan import Plan, Planned
 from perfflow.tools.adapter import Role

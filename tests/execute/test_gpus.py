@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.execute import gpus, programs
+from perfflow.execute import gpus, prepare
 from perfflow.tools import registry
 from perfflow.workflow.model import Requires
 
@@ -96,10 +96,10 @@ def test_nvidia_smi_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_requirements(tmp_path: Path) -> None:
     path = _smi(tmp_path, TWO)
-    assert programs.unmet(Requires(gpu=2), path) == ""
-    assert programs.unmet(Requires(gpu=3), path) == "needs 3 GPUs, 2 found"
+    assert prepare.unmet(Requires(gpu=2), path) == ""
+    assert prepare.unmet(Requires(gpu=3), path) == "needs 3 GPUs, 2 found"
     why = "nvidia-smi, which comes with NVIDIA's driver, is not on PATH"
-    assert programs.unmet(Requires(gpu=1), str(tmp_path / "none")) == f"needs 1 GPU, none found: {why}"
+    assert prepare.unmet(Requires(gpu=1), str(tmp_path / "none")) == f"needs 1 GPU, none found: {why}"
 
 
 def test_a_program_apart_from_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,9 +112,9 @@ def test_a_program_apart_from_path(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert nvcc is not None
     apart = replace(nvcc, program=replace(nvcc.program, places=(f"{tmp_path}/cuda-*/bin",)))
     monkeypatch.setattr(registry, "find", lambda name: apart if name == "nvcc" else None)
-    assert programs.located(apart.program, "/nowhere") == str(tmp_path / "cuda-12.0/bin/nvcc")
-    assert programs.located(apart.program, str(tmp_path / "cuda-9.2/bin")) == str(tmp_path / "cuda-9.2/bin/nvcc")
-    assert programs.unmet(Requires(tool="nvcc>=12"), "/nowhere") == ""
-    assert programs.unmet(Requires(tool="nvcc>=13"), "/nowhere") == "needs nvcc>=13, found 12.0"
+    assert prepare.located(apart.program, "/nowhere") == str(tmp_path / "cuda-12.0/bin/nvcc")
+    assert prepare.located(apart.program, str(tmp_path / "cuda-9.2/bin")) == str(tmp_path / "cuda-9.2/bin/nvcc")
+    assert prepare.unmet(Requires(tool="nvcc>=12"), "/nowhere") == ""
+    assert prepare.unmet(Requires(tool="nvcc>=13"), "/nowhere") == "needs nvcc>=13, found 12.0"
     nowhere = replace(nvcc.program, places=("$NO_SUCH_VARIABLE/bin",))
-    assert programs.located(nowhere, "/nowhere") is None
+    assert prepare.located(nowhere, "/nowhere") is None

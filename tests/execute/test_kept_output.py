@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.execute import kept_output
-from perfflow.execute.kept_output import KEPT, trim_and_mask
+from perfflow.execute import invoke
+from perfflow.execute.invoke import KEPT, trim_and_mask
 from perfflow.model.secrets import Secrets, secrets_in
 
 SECRET = "correct-horse-battery"  # noqa: S105 (of these tests)
@@ -18,8 +18,8 @@ SECRETS = secrets_in({"TOKEN": SECRET})
 
 
 def test_a_secret_is_masked_wherever_it_stands_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_output, "_CHUNK", 64)
-    monkeypatch.setattr(kept_output, "_OVERLAP", 32)
+    monkeypatch.setattr(invoke, "_CHUNK", 64)
+    monkeypatch.setattr(invoke, "_OVERLAP", 32)
     chance = random.Random(1)
     path = tmp_path / "stdout"
     for number in range(200):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.execute import readiness
-from perfflow.execute.readiness import Address, MatchedLine
+from perfflow.execute import service
+from perfflow.execute.service import Address, MatchedLine
 from tests.cli.test_publish import raw_server
 
 
@@ -30,13 +30,13 @@ def test_the_status_tells(answer: bytes, *, holds: bool) -> None:
 
 @pytest.mark.parametrize(("endless", "pause"), [(b"x", 0.05), (b"x" * 2**16, 0.0)])
 def test_an_answer_without_end_is_none(monkeypatch: pytest.MonkeyPatch, endless: bytes, pause: float) -> None:
-    monkeypatch.setattr(readiness, "_ANSWER", 0.3)
+    monkeypatch.setattr(service, "_ANSWER", 0.3)
     with raw_server(endless=endless, pause=pause) as url:
         assert Address(url).holds() is False
 
 
 def test_output_is_read_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "_READ_AT_ONCE", 100)
+    monkeypatch.setattr(service, "_READ_AT_ONCE", 100)
     path = tmp_path / "stdout"
     path.write_text("x" * 950 + "\nlistening on 80\n")
     said = MatchedLine(r"listening on (?P<port>\d+)", (path, tmp_path / "none"))

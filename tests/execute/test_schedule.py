@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.execute.schedule import Schedule, StepRun
-from perfflow.execute.states import StepStatus
+from perfflow.execute.schedule import Schedule, StepRun, StepStatus
 from perfflow.plan.plan import Planned
 from perfflow.tools.adapter import Role
 from perfflow.workflow.expression_text import ExpressionError

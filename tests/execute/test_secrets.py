@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.model.secret_names import is_harmless, is_secret
-from perfflow.model.secrets import MASK, Secrets, masked, secrets_in
+from perfflow.model.secrets import MASK, Secrets, is_harmless, is_secret, masked, secrets_in
 from perfflow.store.run_facts import StepFindings, Try
 
 SECRET = re.findall(

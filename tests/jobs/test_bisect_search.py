@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.jobs.bisect.search import Search
-from perfflow.jobs.bisect.trials import Trials
+from perfflow.jobs.bisect.bisect import Search, Trials
 from perfflow.model.criteria import Criteria
 from perfflow.store import run_folder
-from perfflow.trees.bisection import Candidate, described
+from perfflow.trees.line_history import Candidate, described
 from perfflow.trees.repository import open_repository
-from perfflow.verdict.bisect_result import Tried
-from perfflow.verdict.bisection import Holds
+from perfflow.verdict.bisection import Holds, Tried
 from tests.repositories import git
 
 

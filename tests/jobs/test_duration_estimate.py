@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perfflow.cli.step_text import taken_text
-from perfflow.jobs.catalog.duration_estimate import expected, in_all
+from perfflow.jobs.catalog.descriptions import expected_durations, in_all
 from perfflow.machine.facts import facts
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
@@ -45,7 +45,7 @@ stages:
 
 def told(opened: Opened, *only: str, budget: float | None = None) -> dict[str, str]:
     ids = only or tuple(item.id for item in opened.plan.steps)
-    return {name: item.text() for name, item in expected(opened, ids, budget=budget).items() if item}
+    return {name: item.text() for name, item in expected_durations(opened, ids, budget=budget).items() if item}
 
 
 def test_before_a_first_run_the_limits_are_told_and_what_is_not_known_is_left_out(project: Project) -> None:
@@ -61,7 +61,7 @@ def test_before_a_first_run_the_limits_are_told_and_what_is_not_known_is_left_ou
         "cells[n=2]": "at most 20 s",
     }
     ids = ["make", "usual", "asked"]
-    said = in_all(opened.plan, expected(opened, ids))
+    said = in_all(opened.plan, expected_durations(opened, ids))
     assert said.text() == "at most 25 s, for usual, asked; unknown until the first run: make"
     assert said.to_json()["seconds"] == 25
 
@@ -71,20 +71,20 @@ def test_earlier_runs_of_the_same_workflow_tell_how_long_it_takes(project: Proje
     flow += "    - {id: nap, uses: command, runs: 3, with: {command: sleep 0.5}}\n"
     first = step(project.run(flow), "nap").seconds
     opened = project.open(flow)
-    known = expected(opened, ["nap"])["nap"]
+    known = expected_durations(opened, ["nap"])["nap"]
     assert known == Expected(first, runs=1, benchmarks=1)
     assert told(opened)["nap"] == f"about {span(first)}, from the last run"
     second = step(project.run(flow), "nap").seconds
-    known = expected(opened, ["nap"])["nap"]
+    known = expected_durations(opened, ["nap"])["nap"]
     assert known
     assert known == Expected(known.seconds, runs=2, benchmarks=1)
     assert known.seconds == pytest.approx((first + second) / 2)
-    in_turn = in_all(opened.plan, expected(opened, ["make", "nap"]))
+    in_turn = in_all(opened.plan, expected_durations(opened, ["make", "nap"]))
     assert in_turn.seconds > (first + second) / 2
     assert in_turn.text() == f"about {span(in_turn.seconds)}, from the last 2 runs"
     assert told(project.open(flow, "n=2")) == {}, "of other parameters nothing is known"
     shutil.rmtree(project.folder / HOME / "runs")
-    assert expected(opened, ["nap"])["nap"] == known, "a clone that has only a history knows it as well"
+    assert expected_durations(opened, ["nap"])["nap"] == known, "a clone that has only a history knows it as well"
     with_budget = told(opened, budget=60.0)
     assert with_budget["nap"].endswith(", from the last 2 runs with another budget")
     assert with_budget["make"].endswith(", from the last 2 runs"), "builds take as long with any budget"
@@ -181,7 +181,7 @@ def test_the_history_tells_the_noise_and_how_many_pairs_it_takes(project: Projec
     _stored(opened, 0.3, machine="another")
     assert told(opened)["nap"] == "at most 20 s", "of another machine nothing follows"
     _stored(opened, 0.097)
-    known = expected(opened, ["nap"])["nap"]
+    known = expected_durations(opened, ["nap"])["nap"]
     assert known
     # Two medians of 25 samples differ by ±9.7% * sqrt(2); 7.53 times as many samples reduce this to 5%.
     assert known.noise

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.library import lock_file
-from perfflow.library.lock_file import Pin
+from perfflow.library import pinned
+from perfflow.library.pinned import Pin
 from perfflow.model.errors import UserError
 
 NAME = "git+https://example.org/acme/perf@v1#a.yaml"
@@ -16,26 +16,26 @@ FILES = {"a.yaml": hashlib.sha256(b"a").hexdigest(), "b/c d.yaml": hashlib.sha25
 
 
 def pin(commit: str = "1" * 40, *, vendored: bool = False) -> Pin:
-    sha256 = lock_file.digest(FILES)
+    sha256 = pinned.digest_of(FILES)
     return Pin(commit=commit, kind="tag", path="a.yaml", sha256=sha256, vendored=vendored, files=FILES)
 
 
 def test_a_lock_is_read_as_it_was_written(tmp_path: Path) -> None:
     lock = {NAME: pin(), NAME.replace("@v1", "@0"): pin("0e1" + "2" * 37, vendored=True)}
-    lock_file.write(tmp_path, lock)
-    assert lock_file.read(tmp_path) == lock
-    text = (tmp_path / lock_file.NAME).read_text()
-    lock_file.write(tmp_path, dict(reversed(list(lock.items()))))
-    assert (tmp_path / lock_file.NAME).read_text() == text
-    assert [path.name for path in tmp_path.iterdir()] == [lock_file.NAME]
-    lock_file.write(tmp_path, {})
-    assert lock_file.read(tmp_path) == {}
+    pinned.write_lock(tmp_path, lock)
+    assert pinned.read_lock(tmp_path) == lock
+    text = (tmp_path / pinned.LOCK_FILE).read_text()
+    pinned.write_lock(tmp_path, dict(reversed(list(lock.items()))))
+    assert (tmp_path / pinned.LOCK_FILE).read_text() == text
+    assert [path.name for path in tmp_path.iterdir()] == [pinned.LOCK_FILE]
+    pinned.write_lock(tmp_path, {})
+    assert pinned.read_lock(tmp_path) == {}
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_sum_of_several_files_is_that_of_sha256sum() -> None:
     listed = f"{FILES['a.yaml']}  a.yaml\n{FILES['b/c d.yaml']}  b/c d.yaml\n"
-    assert lock_file.digest(FILES) == hashlib.sha256(listed.encode()).hexdigest()
+    assert pinned.digest_of(FILES) == hashlib.sha256(listed.encode()).hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,13 @@ def test_the_sum_of_several_files_is_that_of_sha256sum() -> None:
     ],
 )
 def test_a_damaged_lock_is_refused(old: str, new: str, said: str, tmp_path: Path) -> None:
-    lock_file.write(tmp_path, {NAME: pin()})
-    path = tmp_path / lock_file.NAME
+    pinned.write_lock(tmp_path, {NAME: pin()})
+    path = tmp_path / pinned.LOCK_FILE
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(UserError) as raised:
-        lock_file.read(tmp_path)
+        pinned.read_lock(tmp_path)
     assert said in str(raised.value)
     assert raised.value.problems[-1].hint
     assert raised.value.exit == 2
@@ -72,7 +72,7 @@ def test_a_damaged_lock_is_refused(old: str, new: str, said: str, tmp_path: Path
 def test_a_lock_that_is_no_file_of_the_project_is_refused(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "secret").write_text("token\n")
-    (tmp_path / "root" / lock_file.NAME).symlink_to(tmp_path / "secret")
+    (tmp_path / "root" / pinned.LOCK_FILE).symlink_to(tmp_path / "secret")
     with pytest.raises(UserError) as raised:
-        lock_file.read(tmp_path / "root")
+        pinned.read_lock(tmp_path / "root")
     assert "token" not in str(raised.value)

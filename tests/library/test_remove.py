@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.library import lock_file
+from perfflow.library import pinned
 from tests.library.team import Team
 
 USES_TOOL = """\
@@ -43,7 +43,7 @@ def test_what_a_copy_shares_with_another_item_stays(team: Team) -> None:
     assert team.run("library", "vendor", cwd=root).returncode == 0
     assert team.run("library", "remove", team.reference(), cwd=root).returncode == 0
     assert [path.name for path in root.glob("workflows/vendor/**/*.yaml")] == ["limits.yaml"]
-    assert set(lock_file.read(root)) == {limits}
+    assert set(pinned.read_lock(root)) == {limits}
     assert team.run("library", "verify", cwd=root).returncode == 0
 
 
@@ -71,14 +71,14 @@ def test_an_item_that_another_extends_goes_only_with_it(team: Team) -> None:
     root = team.project("one")
     (root / "workflows/own.yaml").unlink()
     assert team.run("library", "add", second, cwd=root).returncode == 0
-    assert set(lock_file.read(root)) == {base, second}
+    assert set(pinned.read_lock(root)) == {base, second}
     refused = team.run("library", "remove", base, cwd=root)
     assert refused.returncode == 2
     assert f"hint: remove that too: perfflow library remove {base} {second}" in refused.stderr
     done = team.run("library", "remove", second, cwd=root)
     assert done.returncode == 0
     assert f"{base} stays pinned; nothing here uses it. Remove it: perfflow library remove {base}\n" in done.stdout
-    assert set(lock_file.read(root)) == {base}
+    assert set(pinned.read_lock(root)) == {base}
 
 
 def test_both_go_together(team: Team) -> None:

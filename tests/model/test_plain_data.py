@@ -10,7 +10,7 @@ import pytest
 from perfflow.model.kernels import Advice, KernelFacts, KernelOf
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import Hotspot, Peak, Side
-from perfflow.model.source_place import SourcePlace, Use
+from perfflow.model.targets import SourcePlace, Use
 from perfflow.store.run_facts import (
     BenchmarkCosts,
     Effect,

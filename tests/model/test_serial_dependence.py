@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from perfflow.model.serial_dependence import serial_factor
+from perfflow.model.readings import serial_factor
 from perfflow.stats.paired_test import mean_interval, quantile, quantile_interval
 
 Process = Callable[[int, random.Random], list[float]]

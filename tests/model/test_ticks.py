@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.metrics import METRICS
-from perfflow.model.readings import Reading, Side
-from perfflow.model.ticks import tick_of
+from perfflow.model.readings import Reading, Side, tick_of
 from perfflow.model.units import Dimension
 from perfflow.store.record import Series
 from perfflow.verdict.comparison import Comparison, compare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfflow.plan.cell_globs import confirmed_by, expected_of
+from perfflow.plan.plan import confirmed_by, expected_of
 from tests.workflow.drafts import opened, said
 
 TEXT = """\

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.plan.matrix import cells, rendered, shared, suffix
+from perfflow.plan.plan import cells, rendered_cell, shared_cells, suffix
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.model import MAX_CELLS, Matrix
 
@@ -101,13 +101,13 @@ def test_a_cell_is_shown_by_its_keys(cell: dict[str, Any], text: str) -> None:
 
 
 def test_cells_agree_on_the_keys_both_have() -> None:
-    assert shared({"a": 1, "b": 2}, {"a": 1, "c": 3})
-    assert shared({}, {"a": 1})
-    assert not shared({"a": 1}, {"a": 2})
+    assert shared_cells({"a": 1, "b": 2}, {"a": 1, "c": 3})
+    assert shared_cells({}, {"a": 1})
+    assert not shared_cells({"a": 1}, {"a": 2})
 
 
 def _rendered(params: dict[str, Any], **keys: Any) -> list[dict[str, Any]]:
-    return [dict(cell) for cell in cells(rendered(Matrix.model_validate(keys), params))]
+    return [dict(cell) for cell in cells(rendered_cell(Matrix.model_validate(keys), params))]
 
 
 def test_an_expression_that_is_a_list_stands_for_its_items() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.plan.parameters import values
+from perfflow.plan.plan import parameter_values
 from perfflow.workflow.model import Param
 
 
@@ -38,7 +38,7 @@ def params(**written: Any) -> dict[str, Param]:
     ],
 )
 def test_a_setting_has_the_type_of_its_parameter(param: object, text: str, value: object) -> None:
-    found, problems = values(params(p=param), [f"p={text}"])
+    found, problems = parameter_values(params(p=param), [f"p={text}"])
     assert problems == []
     assert found == {"p": value}
     assert isinstance(found["p"], type(value))
@@ -59,28 +59,28 @@ def test_a_setting_has_the_type_of_its_parameter(param: object, text: str, value
     ],
 )
 def test_a_setting_of_another_type_is_refused(param: object, text: str, message: str) -> None:
-    _, problems = values(params(p=param), [f"p={text}"])
+    _, problems = parameter_values(params(p=param), [f"p={text}"])
     assert [problem.message.endswith(message) for problem in problems] == [True]
 
 
 def test_defaults_hold_where_nothing_is_set_and_the_last_setting_wins() -> None:
-    assert values(params(a=1, b="x"), ["a=2", "a=3"]) == ({"a": 3, "b": "x"}, [])
+    assert parameter_values(params(a=1, b="x"), ["a=2", "a=3"]) == ({"a": 3, "b": "x"}, [])
 
 
 def test_unknown_and_incomplete_settings_are_named_with_a_remedy() -> None:
-    _, problems = values(params(size=1), ["sise=2", "size", "=3", "zebra=1"])
+    _, problems = parameter_values(params(size=1), ["sise=2", "size", "=3", "zebra=1"])
     assert [(problem.message, problem.hint) for problem in problems] == [
         ("--set sise=2: the workflow has no parameter 'sise'", "did you mean `size`?"),
         ("--set size is not of the form NAME=VALUE", "write --set NAME=VALUE"),
         ("--set =3: the workflow has no parameter ''", "parameters: size"),
         ("--set zebra=1: the workflow has no parameter 'zebra'", "parameters: size"),
     ]
-    _, problems = values({}, ["a=1"])
+    _, problems = parameter_values({}, ["a=1"])
     assert problems[0].hint == "parameters: none"
 
 
 def test_a_parameter_without_a_default_must_be_set() -> None:
-    found, problems = values(params(p={"help": "x"}), [])
+    found, problems = parameter_values(params(p={"help": "x"}), [])
     assert [problem.message for problem in problems] == ["parameter 'p' has no value"]
     assert found == {"p": "<params.p>"}
-    assert values(params(p={"help": "x"}), ["p=a"]) == ({"p": "a"}, [])
+    assert parameter_values(params(p={"help": "x"}), ["p=a"]) == ({"p": "a"}, [])

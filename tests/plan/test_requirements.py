@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.plan.requirements import requires_of
+from perfflow.plan.coverage import requires_of
 from tests.workflow.drafts import opened, said
 
 TEXT = """\

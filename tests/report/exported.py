@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perfflow.model.result import Attribution, Benchmark, CommitInfo, Result, TargetResult
-from perfflow.model.result_routes import Brief, RouteTaken
+from perfflow.model.result import Attribution, Benchmark, Brief, CommitInfo, Result, RouteTaken, TargetResult
 from tests.report.results import everything, hostile
 from tests.verdict.records import row
 

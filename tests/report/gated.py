@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perfflow.model.criteria import Accepted
-from perfflow.model.result import Attribution, CommitInfo, Recommendation, Result
-from perfflow.model.result_routes import Brief, RouteTaken
+from perfflow.model.result import Attribution, Brief, CommitInfo, Recommendation, Result, RouteTaken
 from tests.report.results import wave
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
 

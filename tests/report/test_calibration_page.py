@@ -6,7 +6,7 @@ import pytest
 
 from perfflow.report.calibration_page import render
 from perfflow.report.sanitize import cells
-from perfflow.store.run_calibration import Finding
+from perfflow.store.result_file import Finding
 from tests.report.results import HOSTILE
 
 FULL = {

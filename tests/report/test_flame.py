@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 
 from benchmarks.profile_pair import CHANGED, PER_OPERATION, large_pair
 from perfflow.model.result import Result
-from perfflow.model.stack_profile import StackProfile
-from perfflow.model.stacks import Stack, read_folded
+from perfflow.model.stacks import Stack, StackProfile, read_folded
 from perfflow.report.html import document, flame
 from perfflow.report.html.flame_costs import SHARE, costs_of
 from perfflow.report.html.flame_tree import DIGITS, MOST_NODES, ROOT, SMALLER, Tree, tree_of, written
-from perfflow.verdict.function_changes import Trend
+from perfflow.verdict.attribution import Trend
 from tests.report.browser import Browser, browser
 from tests.report.results import HOSTILE, JOINED_OR_EACH, everything
 from tests.report.test_html import NOWHERE, Parsed, page

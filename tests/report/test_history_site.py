@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from perfflow.jobs.history import parallel, site
+from perfflow.jobs.history import site
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import HistoryFilter
 from perfflow.model.errors import UserError
@@ -84,10 +84,10 @@ def test_a_folder_is_written_again_and_another_is_left_alone(tmp_path: Path) -> 
 
 def test_many_pages_made_by_several_processes_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path, _silent) as history:
-        history.add(summary(number, 1.0 + number, benchmarks=2 * parallel.FEWEST) for number in range(3))
+        history.add(summary(number, 1.0 + number, benchmarks=2 * site.FEWEST) for number in range(3))
     for name, processors in (("one", {0}), ("two", {0, 1})):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, processors=processors: processors)
-        assert site.build(tmp_path, tmp_path / name, HistoryFilter(), _silent) == 2 * parallel.FEWEST + 1
+        assert site.build(tmp_path, tmp_path / name, HistoryFilter(), _silent) == 2 * site.FEWEST + 1
     one, two = (sorted((tmp_path / name).rglob("*.html")) for name in ("one", "two"))
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
 
@@ -95,8 +95,8 @@ def test_many_pages_made_by_several_processes_are_the_same(tmp_path: Path, monke
 def test_a_page_that_another_process_cannot_write_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     with opened(tmp_path, _silent) as history:
-        history.add([summary(0, benchmarks=2 * parallel.FEWEST)])
-    assert site.build(tmp_path, tmp_path / "site", HistoryFilter(), _silent) == 2 * parallel.FEWEST + 1
+        history.add([summary(0, benchmarks=2 * site.FEWEST)])
+    assert site.build(tmp_path, tmp_path / "site", HistoryFilter(), _silent) == 2 * site.FEWEST + 1
     page = next((tmp_path / "site" / "benchmarks").iterdir())
     page.unlink()
     page.mkdir()

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.result import Result
-from perfflow.model.stack_profile import StackProfile
+from perfflow.model.stacks import StackProfile
 from perfflow.report import markdown, terminal
 from perfflow.report.blocks import quoted
 from perfflow.report.html import charts, document, elements

@@ -16,11 +16,10 @@ import pytest
 from perfflow.report.html import document
 from perfflow.report.html.history_site import render_benchmark, render_index
 from perfflow.stats.paired_test import Interval
-from perfflow.store.run_calibration import Entry
+from perfflow.store.result_file import Entry
 from perfflow.store.sample_order import TakingOrder
-from perfflow.trees.bisection import Described
-from perfflow.verdict.bisect_result import Bisected, Outcome, Tried
-from perfflow.verdict.bisection import Holds, Regression
+from perfflow.trees.line_history import Described
+from perfflow.verdict.bisection import Bisected, Holds, Outcome, Regression, Tried
 from tests.report.browser import Browser
 from tests.report.exported import large
 from tests.report.gated import gated

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from perfflow.model.criteria import criteria_from_json
 from perfflow.model.memory_curve import MOST, memory_curve
-from perfflow.model.result import Result
-from perfflow.model.result_samples import Bounds
+from perfflow.model.result import Bounds, Result
 from perfflow.report.growth_table import growth_lines
 from perfflow.report.html import charts, document
 from perfflow.report.html.growth_chart import growth_figure, log_ticks

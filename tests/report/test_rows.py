@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.model.result import Benchmark, Result
-from perfflow.model.result_samples import Bounds
+from perfflow.model.result import Benchmark, Bounds, Result
 from perfflow.report import summary, terminal
 from perfflow.report.footer import notes
 from perfflow.report.payloads.comment import comment

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfflow.model.stack_profile import StackProfile
-from perfflow.model.stacks import Stack, read_folded
+from perfflow.model.stacks import Stack, StackProfile, read_folded
 from perfflow.report.sanitize import visible
 from perfflow.report.stack_files.files import FORMATS, files_of
 

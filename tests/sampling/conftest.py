@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from perfflow.jobs.compare.compare_commands import Question, workflow_of
+from perfflow.jobs.compare.compare_stored import Question, workflow_of
 from perfflow.plan.plan import Plan
 from perfflow.session.open_workflow import open_workflow
 

@@ -12,7 +12,7 @@ from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import BenchmarkToSample, Request
 from perfflow.sampling.sampling import MOST_ALONE
-from perfflow.stats.designs import ENOUGH
+from perfflow.stats.paired_test import ENOUGH
 from tests.sampling.test_sampling import BOTH, made
 
 

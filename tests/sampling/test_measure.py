@@ -24,7 +24,7 @@ from perfflow.sampling.pairs import (
     coin,
 )
 from perfflow.sampling.sampling import EXPENSIVE, FIRST_ANALYSIS
-from perfflow.stats.designs import FEW, MANY
+from perfflow.stats.paired_test import FEW, MANY
 
 BASELINE, CANDIDATE = Side.BASELINE, Side.CANDIDATE
 

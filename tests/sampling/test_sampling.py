@@ -16,15 +16,14 @@ import pytest
 
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.model.criteria import Criteria
-from perfflow.model.design import Design
-from perfflow.model.readings import Reading, Side
+from perfflow.model.readings import Design, Reading, Side
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import BenchmarkToSample, LostError, PairScheduler, Request, SamplingProgress, coin
 from perfflow.sampling.sampling import EXPENSIVE, FIRST_ANALYSIS, Sampling
 from perfflow.sampling.stop_rule import Stop, StopRule
 from perfflow.session.steps import over_layouts
 from perfflow.session.steps.over_layouts import _Deciding
-from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE
+from perfflow.stats.paired_test import CONFIRMING, FEW, FEW_MORE
 from perfflow.verdict.comparison import compare
 from perfflow.verdict.decide import rule
 

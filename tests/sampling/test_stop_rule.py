@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.design import Design
-from perfflow.model.readings import Reading, Side
+from perfflow.model.readings import Design, Reading, Side
 from perfflow.plan.plan import Plan
 from perfflow.sampling import pairs, sampling
 from perfflow.sampling.pairs import IDLE, BenchmarkToSample, PairScheduler, Request, Turn, coin
 from perfflow.sampling.stop_rule import ALONE, Stop, StopRule
-from perfflow.stats.designs import ENOUGH, FEW, FEW_MORE, MANY
+from perfflow.stats.paired_test import ENOUGH, FEW, FEW_MORE, MANY
 from perfflow.verdict import comparison
 from perfflow.verdict.acceptance import Goal
 from tests.sampling.test_sampling import BOTH, START, made

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from perfflow.model.criteria import Criteria, MemoryThresholds
-from perfflow.model.design import SCHEDULES, Design
+from perfflow.model.readings import SCHEDULES, Design
 from perfflow.plan.plan import Plan
 from perfflow.sampling.stop_rule import Stop, StopRule
 from perfflow.stats.paired_test import Looks

@@ -12,12 +12,11 @@ import pytest
 from perfflow.jobs.merge.merge import merge
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.jobs.run.run import RunPart
-from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.errors import UserError
+from perfflow.model.readings import SCHEDULES, Design
 from perfflow.model.result import Benchmark
 from perfflow.plan.groups import Benchmarks, Shard
-from perfflow.stats.designs import FEW, blocks_of
-from perfflow.stats.paired_test import Looks, look_confidence
+from perfflow.stats.paired_test import FEW, Looks, blocks_of, look_confidence
 from perfflow.store.result_file import to_text
 from tests.session.project import Project, row
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from perfflow.model.readings import Reading, reading_of_process
-from perfflow.session.benchmark_durations import Paces
+from perfflow.session.bench import Paces
 from perfflow.store.record import reading_to_json
-from perfflow.tools.pacing import Pace, samples
+from perfflow.tools.adapter import Pace, samples_of_pace
 
 FAST, SLOW = (reading_of_process("time", [seconds] * 10, "b") for seconds in (0.01, 0.1))
 
@@ -28,6 +28,6 @@ def test_a_resumed_run_takes_the_pace_from_its_first_samples() -> None:
 
 
 def test_samples_fit_into_half_a_second() -> None:
-    found = [samples(Pace(seconds, 0.0), 10, 100) for seconds in (1e-6, 0.005, 0.01, 0.1, 3.0)]
+    found = [samples_of_pace(Pace(seconds, 0.0), 10, 100) for seconds in (1e-6, 0.005, 0.01, 0.1, 3.0)]
     assert found == [100, 100, 50, 10, 10]
-    assert samples(None, 3, 20) == 3
+    assert samples_of_pace(None, 3, 20) == 3

@@ -16,7 +16,7 @@ import pytest
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.machine.lock import machine_alone
 from perfflow.model.errors import UserError
-from perfflow.session.wait_times import Waits
+from perfflow.session.progress import Waits
 from perfflow.store.history.durations import RunKind, step_durations
 from tests.session.project import Project, row, step
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.jobs.compare.compare_commands import Question, workflow_of
+from perfflow.jobs.compare.compare_stored import Question, workflow_of
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.result import Gate
-from perfflow.session.conclude import result_of_events
+from perfflow.session.perform import result_of_events
 from perfflow.store.result_file import read, to_text
 from tests.session.project import Project, row, samples, step
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.jobs.compare.compare_commands import Question, as_run
+from perfflow.jobs.compare.compare_stored import Question, as_run
 from perfflow.jobs.run.run import RunRequest, run
 from perfflow.machine import noise
 from perfflow.machine.facts import facts
@@ -17,7 +17,7 @@ from perfflow.model.result import Result
 from perfflow.report.markdown import render
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session import bench
-from perfflow.session.conclude import result_of_events
+from perfflow.session.perform import result_of_events
 from perfflow.store.result_file import to_text
 from tests.session.project import Project, step
 

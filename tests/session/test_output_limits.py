@@ -14,9 +14,9 @@ import pytest
 
 from perfflow.execute import invoke
 from perfflow.execute.child import MARK, ChildExit, Spawner
-from perfflow.execute.invoke import STALLED
-from perfflow.execute.kept_output import KEPT
-from perfflow.session import artifacts, bench, same_outputs
+from perfflow.execute.invoke import KEPT, STALLED
+from perfflow.session import bench, perform
+from perfflow.session.steps import check
 from tests.cli.shell import perfflow, write
 from tests.execute.test_child import wait_until
 from tests.session.project import Project, samples, step
@@ -87,7 +87,7 @@ stages:
 
 
 def test_what_is_compared_is_bounded_and_regular(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(same_outputs, "MOST_COMPARED", 1000)
+    monkeypatch.setattr(check, "MOST_COMPARED", 1000)
     flow = """
 stages:
   verify:
@@ -109,7 +109,7 @@ def test_a_step_that_prints_without_end_is_ended(project: Project, monkeypatch: 
 
 
 def test_artifacts_have_a_limit(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(artifacts, "MOST_KEPT", 2**20)
+    monkeypatch.setattr(perform, "MOST_KEPT", 2**20)
     result = project.run("""
 stages:
   build:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfflow.jobs.compare.compare_commands import Question, workflow_of
+from perfflow.jobs.compare.compare_stored import Question, workflow_of
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Reading, Side
@@ -26,7 +26,7 @@ from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Request, T
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.open_workflow import open_workflow
-from perfflow.stats.designs import MANY
+from perfflow.stats.paired_test import MANY
 from perfflow.store.run_folder import find, reopen
 from tests.session.project import Project, samples, step
 

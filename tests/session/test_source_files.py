@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.readings import Hotspot
-from perfflow.session.source_files import SourceFiles
+from perfflow.session.own_code import SourceFiles
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,9 @@ from typing import Any, cast
 import pytest
 from scipy import stats
 
-from perfflow.jobs.compare.compare_commands import Question, workflow_of
+from perfflow.jobs.compare.compare_stored import Question, workflow_of
 from perfflow.model.criteria import Criteria
-from perfflow.model.design import SCHEDULES, Design
-from perfflow.model.readings import Reading, Side
+from perfflow.model.readings import SCHEDULES, Design, Reading, Side
 from perfflow.model.targets import parse_target
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Request

@@ -8,10 +8,10 @@ import pytest
 
 from perfflow.execute.deadline import Deadline
 from perfflow.jobs.rejudge.rejudge import rejudge
-from perfflow.model.design import SCHEDULES, Design
+from perfflow.model.readings import SCHEDULES, Design
 from perfflow.model.result import Benchmark, Result
-from perfflow.session.total_budget import TotalBudget
-from perfflow.stats.designs import FEW
+from perfflow.session.progress import TotalBudget
+from perfflow.stats.paired_test import FEW
 from perfflow.store.result_file import to_text
 from tests.session.project import Project, row, step
 from tests.session.test_adaptive import NOISY, PARSE, end_after, workflow

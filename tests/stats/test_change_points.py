@@ -14,9 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfflow.stats import series_noise
-from perfflow.stats.change_points import Change, changes
-from perfflow.stats.innovations import further_changes
-from perfflow.stats.newest_points import SuspicionStatus, fresh, review
+from perfflow.stats.change_points import (
+    Change,
+    SuspicionStatus,
+    changes,
+    fresh_suspicion,
+    further_changes,
+    review_suspicion,
+)
 from perfflow.stats.partition import Partition, Sums, cut, penalty
 
 ROOT = Path(__file__).parents[2]
@@ -229,12 +234,12 @@ def test_scaled_and_reversed_series_have_the_same_changes(seed: int) -> None:
 def test_few_values_say_nothing() -> None:
     for count in range(12):
         assert found([0.0] * (count // 2) + [1.0] * (count - count // 2)) == ()
-        assert fresh([float(index) for index in range(count)], [0.0] * count) is None
+        assert fresh_suspicion([float(index) for index in range(count)], [0.0] * count) is None
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e4])
 def test_what_is_no_logarithm_is_refused(bad: float) -> None:
-    for check in (changes, fresh):
+    for check in (changes, fresh_suspicion):
         with pytest.raises(ValueError, match="value 1 is"):
             check([0.0, bad], [0.0, 0.0])
         with pytest.raises(ValueError, match="standard error 0 is"):
@@ -242,17 +247,19 @@ def test_what_is_no_logarithm_is_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="2 values but 1 standard errors"):
         changes([0.0, 0.0], [0.0])
     with pytest.raises(ValueError, match="start is 3"):
-        fresh([0.0, 0.0], [0.0, 0.0], 3)
+        fresh_suspicion([0.0, 0.0], [0.0, 0.0], 3)
 
 
 def test_a_shift_at_the_end_is_suspected_and_confirmed() -> None:
     confirmed = 0
     for seed in range(10):
         values = shifted(noisy(seed, 140), 100, 0.08)
-        told = fresh(values[:108], [0.0] * 108)
+        told = fresh_suspicion(values[:108], [0.0] * 108)
         assert told is not None
         assert abs(told.at - 100) <= 5
-        confirmed += review(told, changes(values, [0.0] * 140), values, [0.0] * 140) is SuspicionStatus.CONFIRMED
+        confirmed += (
+            review_suspicion(told, changes(values, [0.0] * 140), values, [0.0] * 140) is SuspicionStatus.CONFIRMED
+        )
     assert confirmed == 10
 
 
@@ -260,14 +267,18 @@ def test_a_spike_at_the_end_is_suspected_and_withdrawn() -> None:
     withdrawn = 0
     for seed in range(10):
         values = shifted(noisy(seed, 130), 100, 0.15, 105)
-        told = fresh(values[:105], [0.0] * 105)
+        told = fresh_suspicion(values[:105], [0.0] * 105)
         assert told is not None
-        withdrawn += review(told, changes(values, [0.0] * 130), values, [0.0] * 130) is SuspicionStatus.WITHDRAWN
+        withdrawn += (
+            review_suspicion(told, changes(values, [0.0] * 130), values, [0.0] * 130) is SuspicionStatus.WITHDRAWN
+        )
     assert withdrawn >= 9
 
 
 def test_quiet_ends_are_not_suspected() -> None:
-    alarms = sum(fresh(noisy(seed, count), [0.0] * count) is not None for seed in range(100) for count in (20, 60, 200))
+    alarms = sum(
+        fresh_suspicion(noisy(seed, count), [0.0] * count) is not None for seed in range(100) for count in (20, 60, 200)
+    )
     assert alarms <= 3
 
 

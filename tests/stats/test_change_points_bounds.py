@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfflow.stats import change_points, drift, innovations, noise_level, partition, series_noise
-from perfflow.stats.change_points import FoundChanges, changes
-from perfflow.stats.drift import Fitted, Steps, drift_instead
+from perfflow.stats import change_points, partition, series_noise
+from perfflow.stats.change_points import Fitted, FoundChanges, Steps, changes, drift_instead
 from perfflow.stats.partition import Sums
 from perfflow.stats.series_noise import Noise
 from tests.stats.test_change_points import noisy, shifted
@@ -128,27 +127,27 @@ def test_moving_sums_show_what_a_cut_there_gains(points: list[tuple[float, float
 
 
 def test_the_noise_of_a_stretch_is_that_of_its_differences() -> None:
-    assert noise_level.half_squares([1.0, 2.0, 4.0, 9.0], 2) == [4.5, 24.5]
+    assert series_noise.half_squares([1.0, 2.0, 4.0, 9.0], 2) == [4.5, 24.5]
     # The largest tenth is left out, but at least one value is kept.
-    assert noise_level.trimmed_mean([2.0] * 9 + [1e9]) == pytest.approx(2 / 0.623)
-    assert noise_level.trimmed_mean([5.0]) == pytest.approx(5 / 0.623)
+    assert series_noise.trimmed_mean([2.0] * 9 + [1e9]) == pytest.approx(2 / 0.623)
+    assert series_noise.trimmed_mean([5.0]) == pytest.approx(5 / 0.623)
 
 
 def test_a_stretch_of_noise_ends_where_it_changes() -> None:
-    found = noise_level.variances(zigzag(100, 1.0) + zigzag(100, 0.01), 1e-12)
+    found = series_noise.variances(zigzag(100, 1.0) + zigzag(100, 0.01), 1e-12)
     loud, quiet = 2 / 0.623, 2e-4 / 0.623
     assert found == pytest.approx([loud] * 105 + [quiet] * 95, rel=1e-3)
-    assert noise_level.variances(zigzag(200, 0.01) + zigzag(100, 1.0), 1e-12)[194:198] == pytest.approx(
+    assert series_noise.variances(zigzag(200, 0.01) + zigzag(100, 1.0), 1e-12)[194:198] == pytest.approx(
         [quiet, quiet, loud, loud], rel=1e-3
     )
-    assert noise_level.variances(zigzag(20, 1.0) + zigzag(20, 1e-4), 1e-12) == [1.0] * 40
-    assert noise_level.variances(zigzag(20, 1.0) + zigzag(21, 1e-4), 1e-12)[-1] < 1
+    assert series_noise.variances(zigzag(20, 1.0) + zigzag(20, 1e-4), 1e-12) == [1.0] * 40
+    assert series_noise.variances(zigzag(20, 1.0) + zigzag(21, 1e-4), 1e-12)[-1] < 1
     # No stretch has less noise than the floor, or fewer than 20 points.
-    assert noise_level.variances(zigzag(100, 1.0) + [0.0] * 100, 1e-4)[-1] == 1e-4
-    assert noise_level._ends(zigzag(100, 1.0) + zigzag(20, 1e-6) + zigzag(100, 1.0), 1e-20) == [100, 120]
+    assert series_noise.variances(zigzag(100, 1.0) + [0.0] * 100, 1e-4)[-1] == 1e-4
+    assert series_noise._ends(zigzag(100, 1.0) + zigzag(20, 1e-6) + zigzag(100, 1.0), 1e-20) == [100, 120]
     # A short stretch is merged with the more similar neighbour.
-    assert noise_level._ends(zigzag(100, 1.0) + zigzag(10, 1e-3) + zigzag(100, 1e-4), 1e-20) == [100]
-    assert noise_level._ends(zigzag(100, 1e-4) + zigzag(10, 1e-3) + zigzag(100, 1.0), 1e-20) == [110]
+    assert series_noise._ends(zigzag(100, 1.0) + zigzag(10, 1e-3) + zigzag(100, 1e-4), 1e-20) == [100]
+    assert series_noise._ends(zigzag(100, 1e-4) + zigzag(10, 1e-3) + zigzag(100, 1.0), 1e-20) == [110]
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.05, 0.4, 0.8, 0.85])
@@ -244,7 +243,7 @@ def test_a_step_is_fitted_as_least_squares_do(seed: int, rho: float) -> None:
     both = np.stack([level, step], axis=1) / spread[:, None]
     before, size = np.linalg.lstsq(both, left / spread, rcond=None)[0]
     error = math.sqrt(float(np.linalg.inv(both.T @ both)[1, 1]))
-    found = innovations._Whitened.of(noise, weights).best_step(begin, end, range(at, at + 1))
+    found = change_points._Whitened.of(noise, weights).best_step(begin, end, range(at, at + 1))
     assert found is not None
     assert (found.at, found.before, found.size) == pytest.approx((at, before, size), rel=1e-6, abs=1e-9)
     assert (found.error, found.gain) == pytest.approx((error, (size / error) ** 2), rel=1e-6)
@@ -254,7 +253,7 @@ def test_a_further_step_has_eight_points_on_either_side_or_four_at_the_end() -> 
     def places(values: Sequence[float], cuts: list[int], rho: float = 0.5) -> list[int]:
         n = len(values)
         noise = Noise(list(values), [0.0] * n, [9.0] * n, 0.0, [1e-4] * n, rho)
-        return list(innovations.further_changes(noise, partition.Partition(cuts, [], [1.0] * n)))
+        return list(change_points.further_changes(noise, partition.Partition(cuts, [], [1.0] * n)))
 
     flat = zigzag(100, 1e-3)
     assert [places(shifted(flat, at, 1.0), []) for at in (7, 8, 96, 97)] == [[8], [8], [96], [96]]
@@ -266,14 +265,14 @@ def test_a_further_step_has_eight_points_on_either_side_or_four_at_the_end() -> 
 def test_a_further_step_gains_three_more_than_the_penalty() -> None:
     n = 200
     noise = Noise([0.0] * n, [0.0] * n, [9.0] * n, 0.0, [1e-4] * n, 0.5)
-    one = innovations._Whitened.of(
+    one = change_points._Whitened.of(
         Noise(shifted([0.0] * n, 100, 1.0), *([0.0] * n, [9.0] * n, 0.0, [1e-4] * n, 0.5)), [1.0] * n
     ).best_step(0, n, range(100, 101))
     assert one is not None
     for share, count in ((0.99, 0), (1.01, 1)):
         values = shifted([0.0] * n, 100, math.sqrt(share * 18 / one.gain))
         own = Noise(values, noise.errors, noise.reaches, 0.0, noise.between, 0.5)
-        assert len(innovations.further_changes(own, partition.Partition([], [], [1.0] * n))) == count
+        assert len(change_points.further_changes(own, partition.Partition([], [], [1.0] * n))) == count
 
 
 # -- placing a change
@@ -362,7 +361,7 @@ def test_a_slope_is_fitted_as_least_squares_do(points: list[tuple[float, float]]
     line, *_ = np.linalg.lstsq(both, values * root, rcond=None)
     loss = float(np.sum((values * root - both @ line) ** 2))
     level = float(np.sum(weights * (values - np.average(values, weights=weights)) ** 2))
-    gain, size = drift._Moments.of(values.tolist(), weights.tolist()).gain(begin, end)
+    gain, size = change_points._Moments.of(values.tolist(), weights.tolist()).gain(begin, end)
     assert gain == pytest.approx(level - loss, abs=1e-6)
     assert size == pytest.approx(float(line[1]), abs=1e-6)
 
@@ -383,7 +382,7 @@ def stairs(begin: int, end: int, *places: int) -> Steps:
     ("count", "begin", "end"), [(140, 0, 20), (140, 50, 110), (140, 20, 140), (147, 50, 147), (30, 2, 18)]
 )
 def test_the_best_slope_is_the_one_that_is_there(count: int, begin: int, end: int) -> None:
-    found = drift._best_slope(sloped(count, begin, end, 0.7), [1.0] * count)
+    found = change_points._best_slope(sloped(count, begin, end, 0.7), [1.0] * count)
     assert found is not None
     assert (found.begin, found.end) == (begin, end)
     assert found.size == pytest.approx(0.7)
@@ -421,7 +420,7 @@ def test_steps_and_slopes_are_charged_for_their_numbers(places: tuple[int, ...],
     steps = stairs(0, 140, *places)
     levels = np.array([steps.levels[sum(at <= index for at in places)] for index in range(140)])
     values = (mix * levels + (1 - mix) * np.array(sloped(140, 50, 110))).tolist()
-    line = drift._best_slope(values, [1.0] * 140)
+    line = change_points._best_slope(values, [1.0] * 140)
     assert line is not None
     rise = np.array(sloped(140, line.begin, line.end, line.size))
 

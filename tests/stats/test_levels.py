@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.stats.levels import levels
+from perfflow.stats.paired_test import levels
 
 SERIES = st.lists(st.floats(0.1, 1e6), min_size=1, max_size=40)
 

@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfflow.stats import sign_flips
+from perfflow.stats import paired_test
 from perfflow.stats.paired_test import (
+    COUNTED,
+    ENUMERATED,
     Interval,
     Pairs,
     mean_interval,
@@ -22,9 +24,9 @@ from perfflow.stats.paired_test import (
     quantile,
     quantile_interval,
     samples_for_quantile,
+    sign_flip_p,
     student_t_quantile,
 )
-from perfflow.stats.sign_flips import COUNTED, ENUMERATED, sign_flip_p
 
 # No deadline: durations are not meaningful on a shared machine.
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -165,7 +167,7 @@ def test_the_saddlepoint_stays_within_a_factor_of_the_full_enumeration(n: int, s
             scores.append(sign * size)
             rest -= sign * size
         exact = enumerated_p(scores) / 2
-        ratio = sign_flips._saddlepoint_tail(scores) / exact
+        ratio = paired_test._saddlepoint_tail(scores) / exact
         assert 1 / 1.9 <= ratio <= 1.9, (tail, exact)
 
 
@@ -175,7 +177,7 @@ FEWER = 128
 @pytest.fixture
 def fewer_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the saddlepoint approximation begin where the exact tail is still known."""
-    monkeypatch.setattr(sign_flips, "COUNTED", FEWER)
+    monkeypatch.setattr(paired_test, "COUNTED", FEWER)
 
 
 @pytest.mark.parametrize("agreeing", [66, 75, 80, 90, 110])
@@ -206,7 +208,7 @@ def test_one_score_far_above_all_others_does_not_overflow(monkeypatch: pytest.Mo
     small = [1e-6 * (1 + k / 100) for k in range(FEWER + 10)]
     assert sign_flip_p([1.0, *small[: FEWER - 10]]) <= 1.0
     for counted in (FEWER, COUNTED):
-        monkeypatch.setattr(sign_flips, "COUNTED", counted)
+        monkeypatch.setattr(paired_test, "COUNTED", counted)
         assert 0.0 < sign_flip_p([1.0, *small]) <= 1.0
 
 
@@ -230,7 +232,7 @@ def test_counting_in_digits_of_a_fixed_length_is_counting(n: int, shape: str) ->
     tails = np.cumsum(ways[::-1])[::-1]
     for share in (0.5, 0.05, 1e-3, 1e-5):
         first = int(np.argmax(tails <= share))
-        found, error = sign_flips._windowed_tail(sizes, first)
+        found, error = paired_test._windowed_tail(sizes, first)
         assert 0 <= error < 1e-7
         assert tails[first] * (1 - 1e-9) <= found <= tails[first] + 2 * error
 

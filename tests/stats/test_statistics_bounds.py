@@ -12,9 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from perfflow.stats import paired_test, sign_flips
-from perfflow.stats.designs import CONFIRMED, CONFIRMING, ENOUGH, FEW, FEW_MORE, MANY, UNLIKELY
+from perfflow.stats import paired_test
 from perfflow.stats.paired_test import (
+    CONFIRMED,
+    CONFIRMING,
+    ENOUGH,
+    FEW,
+    FEW_MORE,
+    MANY,
+    UNLIKELY,
     LogMean,
     clopper_pearson_upper,
     interval_of_log_means,
@@ -186,22 +192,22 @@ def test_an_end_that_is_nowhere_is_infinite_and_steps_are_ends() -> None:
 def test_a_saddlepoint_is_the_root_of_its_equation() -> None:
     sizes = [0.1, 0.5, 1.0, 2.0, 2.0]
     for observed in (0.3, 2.0, 5.5):
-        root = sign_flips._saddlepoint(sizes, observed)
+        root = paired_test._saddlepoint(sizes, observed)
         assert math.fsum(size * math.tanh(root * size) for size in sizes) == pytest.approx(observed, rel=1e-11)
-    assert sign_flips._saddlepoint(sizes, 0.0) == 0.0
+    assert paired_test._saddlepoint(sizes, 0.0) == 0.0
 
 
 @given(st.floats(-700, 700))
 def test_the_hyperbolic_functions_are_numpys(x: float) -> None:
-    assert sign_flips._sech(x) == pytest.approx(float(1 / np.cosh(x)), rel=1e-12)
-    assert sign_flips._log_cosh(x) == pytest.approx(float(np.log(np.cosh(x))), rel=1e-9, abs=1e-15)
+    assert paired_test._sech(x) == pytest.approx(float(1 / np.cosh(x)), rel=1e-12)
+    assert paired_test._log_cosh(x) == pytest.approx(float(np.log(np.cosh(x))), rel=1e-9, abs=1e-15)
 
 
 @pytest.mark.parametrize("n", [129, 400])
 def test_digits_of_a_fixed_length_count_what_they_may_have_lost(n: int) -> None:
     """The tail of a sum of coin flips is binomial, and the dropped part is less than the returned error."""
     for at_least in (n // 2, n // 2 + n // 16, n // 2 + n // 5):
-        tail, error = sign_flips._windowed_tail([1] * n, at_least)
+        tail, error = paired_test._windowed_tail([1] * n, at_least)
         exact = float(stats.binom.sf(at_least - 1, n, 0.5))
         assert tail - error * 1.0001 - exact * 1e-9 <= exact <= tail * (1 + 1e-9)
         assert error < 1e-8

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfflow.model.design import SCHEDULES, Design
-from perfflow.stats.designs import blocks_of
-from perfflow.stats.paired_test import Looks, look_confidence, paired_p, permutation_interval, permutation_p
+from perfflow.model.readings import SCHEDULES, Design
+from perfflow.stats.paired_test import Looks, blocks_of, look_confidence, paired_p, permutation_interval, permutation_p
 
 TIMES = st.lists(st.floats(0.5, 2.0), min_size=5, max_size=5)
 

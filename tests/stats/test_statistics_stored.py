@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import pytest
 
-from perfflow.stats import paired_test, sign_flips
+from perfflow.stats import paired_test
 from perfflow.stats.paired_test import (
     Interval,
     Pairs,
@@ -16,10 +16,10 @@ from perfflow.stats.paired_test import (
     paired_interval,
     permutation_interval,
     permutation_p,
+    sign_flip_p,
     student_t_quantile,
     unpaired_interval,
 )
-from perfflow.stats.sign_flips import sign_flip_p
 
 
 def normal(seed: int, count: int) -> list[float]:
@@ -55,7 +55,7 @@ def exactly(*expected: float) -> object:
 )
 def test_intervals_of_pairs(count: int, expected: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     """The bounds depend slightly on the search algorithm; this test keeps even these digits stable."""
-    for module in (sign_flips, paired_test):
+    for module in (paired_test, paired_test):
         monkeypatch.setattr(module, "COUNTED", 128)
     assert ends(paired_interval(*samples(count), 0.99)) == exactly(*expected)
 
@@ -112,18 +112,18 @@ def test_an_estimate_stays_where_it_has_settled() -> None:
     ],
 )
 def test_p_of_sums_by_each_way_of_counting(count: int, p: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sign_flips, "COUNTED", 1000)
+    monkeypatch.setattr(paired_test, "COUNTED", 1000)
     values = [value + (2 if count != 1100 else 0.5) / math.sqrt(count) for value in normal(count, count)]
     assert sign_flip_p(values) == pytest.approx(p, rel=1e-12)
 
 
 def test_the_tail_of_many_coins_and_what_it_may_lack() -> None:
-    found = sign_flips._windowed_tail([1 + number % 7 for number in range(300)], 640)
+    found = paired_test._windowed_tail([1 + number % 7 for number in range(300)], 640)
     assert found == pytest.approx((0.144507098582562, 9.16323017463583e-10), rel=1e-13)
 
 
 def test_the_saddlepoint_at_its_ends_is_exact() -> None:
-    assert sign_flips._saddlepoint_tail([1.0] * 200) == 2.0**-200
-    normal = sign_flips._NORMAL.cdf(-1e-6 / math.sqrt(200))
-    assert sign_flips._saddlepoint_tail([1.0, -1.0] * 100 + [1e-6]) == pytest.approx(normal, rel=1e-15)
-    assert (sign_flips._sech(1e4), sign_flips._sech(-1e4)) == (0.0, 0.0)
+    assert paired_test._saddlepoint_tail([1.0] * 200) == 2.0**-200
+    normal = paired_test._NORMAL.cdf(-1e-6 / math.sqrt(200))
+    assert paired_test._saddlepoint_tail([1.0, -1.0] * 100 + [1e-6]) == pytest.approx(normal, rel=1e-15)
+    assert (paired_test._sech(1e4), paired_test._sech(-1e4)) == (0.0, 0.0)

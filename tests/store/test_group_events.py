@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from perfflow.store.group_events import GroupJob, merged
+from perfflow.store.record import GroupJob, merged
 from perfflow.store.run_facts import StepRecord
 from perfflow.store.run_folder import events
 

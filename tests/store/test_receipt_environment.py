@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perfflow.store.receipts.environment import Difference, differences
+from perfflow.store.receipts.manifest import Difference, environment_differences
 
 HERE: dict[str, Any] = {
     "machine": {"cpu": "one", "cores": 2, "load": [0.1], "identity": "a", "python": "3.11"},
@@ -13,16 +13,16 @@ HERE: dict[str, Any] = {
 
 
 def test_equal_surroundings_do_not_differ() -> None:
-    assert list(differences(HERE, HERE)) == []
+    assert list(environment_differences(HERE, HERE)) == []
 
 
 def test_another_processor_is_another_machine_and_another_version_is_not() -> None:
     there = {"machine": HERE["machine"] | {"cpu": "two", "load": [9.0], "identity": "b"}, "versions": {"perf": "6.2"}}
-    assert list(differences(HERE, there)) == [
+    assert list(environment_differences(HERE, there)) == [
         Difference("cpu", "one", "two", decisive=True),
         Difference("version of perf", "6.1", "6.2", decisive=False),
     ]
 
 
 def test_what_only_one_of_them_knows_says_nothing() -> None:
-    assert list(differences(HERE, {"machine": {"cpu": "one"}, "versions": {"valgrind": "3.19"}})) == []
+    assert list(environment_differences(HERE, {"machine": {"cpu": "one"}, "versions": {"valgrind": "3.19"}})) == []

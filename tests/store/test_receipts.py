@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from perfflow.store.receipts import files, manifest
+from perfflow.store.receipts import manifest
 from tests.verdict.records import ended, judged, pairs
 
 
@@ -34,7 +34,7 @@ def test_declared_data_inside_and_outside_of_the_tree(tmp_path: Path) -> None:
     for path in (root / "a" / "1.txt", root / "a" / "b" / "2.txt", tmp_path / "out.txt"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(path.name)
-    assert files.data_hashes(root, ["a/*.txt", "a/**/*.txt"]) == {"a/1.txt": sha("1.txt"), "a/b/2.txt": sha("2.txt")}
-    assert files.data_hashes(root, [str(tmp_path / "*.txt")]) == {str(tmp_path / "out.txt"): sha("out.txt")}
-    assert files.data_hashes(root, ["", "none/*", "a"]) == {}
-    assert files.unmatched(root, ["", "none/*", "a", "a/*.txt"]) == ["", "none/*", "a"]
+    assert manifest.data_hashes(root, ["a/*.txt", "a/**/*.txt"]) == {"a/1.txt": sha("1.txt"), "a/b/2.txt": sha("2.txt")}
+    assert manifest.data_hashes(root, [str(tmp_path / "*.txt")]) == {str(tmp_path / "out.txt"): sha("out.txt")}
+    assert manifest.data_hashes(root, ["", "none/*", "a"]) == {}
+    assert manifest.unmatched(root, ["", "none/*", "a", "a/*.txt"]) == ["", "none/*", "a"]

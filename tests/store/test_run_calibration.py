@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from perfflow.model.errors import UserError
-from perfflow.store.run_calibration import Entry, Finding, expected, load, path, store
+from perfflow.store.result_file import (
+    Entry,
+    Finding,
+    calibration_path,
+    expected_noise,
+    load_calibrations,
+    store_calibration,
+)
 from perfflow.store.run_facts import Expectation
 
 
@@ -22,58 +29,58 @@ def entry(
 
 
 def names(root: Path) -> list[tuple[str, str]]:
-    return [(item.workflow, item.finding.benchmark) for item in load(root, "m")]
+    return [(item.workflow, item.finding.benchmark) for item in load_calibrations(root, "m")]
 
 
 def test_what_is_stored_reads_back(tmp_path: Path) -> None:
     entries = [entry(), entry(benchmark="b", noise=None)]
-    file = store(tmp_path, "m", entries, whole=True)
-    assert file == path(tmp_path, "m")
-    assert load(tmp_path, "m") == entries
+    file = store_calibration(tmp_path, "m", entries, whole=True)
+    assert file == calibration_path(tmp_path, "m")
+    assert load_calibrations(tmp_path, "m") == entries
     assert [item.name for item in file.parent.iterdir()] == [file.name]
 
 
 def test_a_machine_never_calibrated_has_nothing(tmp_path: Path) -> None:
-    store(tmp_path, "m", [entry()], whole=True)
-    assert load(tmp_path, "other") == []
-    assert list(expected(tmp_path, "other", "flow", {"size": 10})) == []
+    store_calibration(tmp_path, "m", [entry()], whole=True)
+    assert load_calibrations(tmp_path, "other") == []
+    assert list(expected_noise(tmp_path, "other", "flow", {"size": 10})) == []
 
 
 def test_a_file_of_another_machine_under_this_name_is_not_used(tmp_path: Path) -> None:
-    store(tmp_path, "m", [entry()], whole=True).rename(path(tmp_path, "other"))
-    assert load(tmp_path, "other") == []
+    store_calibration(tmp_path, "m", [entry()], whole=True).rename(calibration_path(tmp_path, "other"))
+    assert load_calibrations(tmp_path, "other") == []
 
 
 def test_a_whole_calibration_replaces_its_workflow_and_a_partial_one_its_steps(tmp_path: Path) -> None:
-    store(tmp_path, "m", [entry(), entry(step="b", benchmark="b"), entry("second")], whole=True)
-    store(tmp_path, "m", [entry(benchmark="renamed")], whole=False)
+    store_calibration(tmp_path, "m", [entry(), entry(step="b", benchmark="b"), entry("second")], whole=True)
+    store_calibration(tmp_path, "m", [entry(benchmark="renamed")], whole=False)
     assert names(tmp_path) == [("flow", "b"), ("second", "a"), ("flow", "renamed")]
-    store(tmp_path, "m", [entry(step="c", benchmark="c")], whole=True)
+    store_calibration(tmp_path, "m", [entry(step="c", benchmark="c")], whole=True)
     assert names(tmp_path) == [("second", "a"), ("flow", "c")]
 
 
 def test_a_run_expects_its_own_workflow_with_its_own_parameters(tmp_path: Path) -> None:
-    store(tmp_path, "m", [entry(), entry(benchmark="exact", noise=None)], whole=True)
+    store_calibration(tmp_path, "m", [entry(), entry(benchmark="exact", noise=None)], whole=True)
     wanted = Expectation("a", "time", 0.01, smallest_change=0.03, within=2.0, calibrated="2026-01-01T00:00:00Z")
-    assert list(expected(tmp_path, "m", "flow", {"size": 10})) == [wanted]
-    assert list(expected(tmp_path, "m", "flow", {"size": 11})) == []
-    assert list(expected(tmp_path, "m", "second", {"size": 10})) == []
+    assert list(expected_noise(tmp_path, "m", "flow", {"size": 10})) == [wanted]
+    assert list(expected_noise(tmp_path, "m", "flow", {"size": 11})) == []
+    assert list(expected_noise(tmp_path, "m", "second", {"size": 10})) == []
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
 def test_a_truncated_file_is_a_clear_error(tmp_path: Path, share: float) -> None:
-    file = store(tmp_path, "m", [entry()], whole=True)
+    file = store_calibration(tmp_path, "m", [entry()], whole=True)
     text = file.read_text()
     file.write_text(text[: int(len(text) * share)])
     with pytest.raises(UserError, match="perfflow calibrate"):
-        load(tmp_path, "m")
+        load_calibrations(tmp_path, "m")
 
 
 @pytest.mark.parametrize("noise", [float("nan"), float("inf"), -1.0, "much"])
 def test_figures_that_cannot_be_are_a_clear_error(tmp_path: Path, noise: object) -> None:
-    file = store(tmp_path, "m", [entry()], whole=True)
+    file = store_calibration(tmp_path, "m", [entry()], whole=True)
     data = json.loads(file.read_text())
     data["entries"][0]["finding"]["noise"] = noise
     file.write_text(json.dumps(data))
     with pytest.raises(UserError, match="not a calibration"):
-        load(tmp_path, "m")
+        load_calibrations(tmp_path, "m")

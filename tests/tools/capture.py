@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from perfflow.execute.programs import version
+from perfflow.execute.prepare import version
 from tests.tools.harness import CRATE, DATA, EXAMPLES, PROGRAMS, SORTS, asv_suite, call_of, compiler, run, tool
 from tests.tools.mojo_sources import OLD
 from tests.tools.nsys import databases, headers

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.execute import programs
+from perfflow.execute import prepare
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Usage
 from perfflow.model.similar import kebab
@@ -86,7 +86,7 @@ def call_of(name: str, folder: Path, *command: str, **options: Any) -> Call:
     program = ""
     if adapter.program:
         scripts = sysconfig.get_path("scripts")
-        program = programs.located(adapter.program, os.pathsep.join([scripts, os.environ["PATH"]])) or ""
+        program = prepare.located(adapter.program, os.pathsep.join([scripts, os.environ["PATH"]])) or ""
         program = program or contract_of(name).stand_in
         assert program, f"{adapter.program.name} is not installed: {adapter.program.install}"
     argv = (words or (("/bin/bash", "-c", text) if text else ())) if runs_command else ()

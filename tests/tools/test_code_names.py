@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.tools import own_code, rust_names, symbol_names
+from perfflow.tools import python_command, symbol_names
 from perfflow.tools.linux import costly_calls
 from perfflow.tools.valgrind.dhat import Within
 
@@ -24,7 +24,7 @@ from perfflow.tools.valgrind.dhat import Within
     ],
 )
 def test_rust_names(name: str, plain: str) -> None:
-    assert rust_names.plain(name) == plain
+    assert symbol_names.plain_rust(name) == plain
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_symbol_names(name: str, plain: str) -> None:
     ],
 )
 def test_what_is_not_own(file: str) -> None:
-    assert not own_code.is_own(file)
+    assert not python_command.is_own(file)
 
 
 @pytest.mark.parametrize("file", ["src/lib.rs", "/home/a/demo/src/lib.rs", "../src/hot.c", "/usr/src/app/main.c"])
 def test_what_is_own(file: str) -> None:
-    assert own_code.is_own(file)
+    assert python_command.is_own(file)
 
 
 def test_an_inlined_function_that_may_be_one_of_two_is_no_figure() -> None:

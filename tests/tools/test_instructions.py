@@ -167,7 +167,7 @@ def _code(text: str) -> tuple[disassembly.Instruction, ...]:
 
 def _regions(text: str) -> str:
     """Return the start of each instruction's region in hexadecimal, a dot outside of loops."""
-    found = disassembly.regions(_code(text))
+    found = disassembly.code_regions(_code(text))
     return "".join(f"{found[at].start:x}" if found[at].is_loop else "." for at in range(len(text)))
 
 
@@ -189,7 +189,7 @@ def _regions(text: str) -> str:
 )
 def test_innermost_loops(text: str, wanted: str | None) -> None:
     if wanted is None:
-        found = disassembly.regions(_code(text))
+        found = disassembly.code_regions(_code(text))
         assert found[10].is_loop
         assert found[10].start == 1
         assert not found[8].is_loop
@@ -204,7 +204,7 @@ def test_every_instruction_is_in_one_region(parts: list[tuple[str, int]]) -> Non
         for at, (word, target) in enumerate(parts)
     ]
     code = disassembly.read(Machine.X86, lines)
-    found = disassembly.regions(code)
+    found = disassembly.code_regions(code)
     assert set(found) == set(range(len(parts)))
     for region in {id(region): region for region in found.values()}.values():
         assert all(found[item.address] is region for item in region.instructions)

@@ -17,7 +17,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
 from perfflow.testing.sanity import check_sane
 from perfflow.tools.adapter import Invocation
-from perfflow.tools.nvidia import ncu, ncu_names, ncu_table
+from perfflow.tools.nvidia import ncu, ncu_table
 from perfflow.tools.nvidia.ncu_metrics import Kind
 from perfflow.tools.nvidia.ncu_table import Cell
 from tests.cli.shell import perfflow
@@ -45,14 +45,14 @@ LIVE = DATA / "ncu" / "2025.1-synthetic" / "live" / "ncu.csv"
     ],
 )  # fmt: skip
 def test_names_are_as_short_as_tells_them_apart(kernels: list[str], names: list[str]) -> None:
-    assert list(ncu_names.short_names(kernels).values()) == names
+    assert list(ncu.short_names(kernels).values()) == names
 
 
 def test_names_that_are_cut_alike_still_differ() -> None:
     kernels = [f"f({'x' * 400}{index})" for index in range(3)]
-    found = list(ncu_names.short_names(kernels).values())
+    found = list(ncu.short_names(kernels).values())
     assert len(set(found)) == 3
-    assert all(len(name) <= ncu_names.LONGEST + 3 for name in found)
+    assert all(len(name) <= ncu.LONGEST + 3 for name in found)
 
 
 @pytest.mark.parametrize(

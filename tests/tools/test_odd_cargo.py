@@ -11,9 +11,8 @@ import pytest
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import BATCH
-from perfflow.tools.adapter import Call, Effort
-from perfflow.tools.pacing import Pace
-from perfflow.tools.rust import cargo_bench, cargo_packages
+from perfflow.tools.adapter import Call, Effort, Pace
+from perfflow.tools.rust import cargo_bench
 from perfflow.tools.rust.drivers import cargo_suite
 from tests.tools.harness import USAGE, call_of, tool
 
@@ -207,7 +206,7 @@ Please re-run this command with one of the following specifications:
 )
 def test_why_cargo_failed(said: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "stderr").write_text(said)
-    found = cargo_packages.why(tmp_path)
+    found = cargo_bench.why_cargo_failed(tmp_path)
     assert reason in found
     assert bool(found) == bool(reason)
 
@@ -222,7 +221,7 @@ def test_why_cargo_failed(said: str, reason: str, tmp_path: Path) -> None:
 )
 def test_what_a_panic_said(said: str, tmp_path: Path) -> None:
     (tmp_path / "stderr").write_text(f"Benchmarking x\n{said}")
-    assert cargo_packages.panic(tmp_path) == "it panicked: no input"
+    assert cargo_bench.panic(tmp_path) == "it panicked: no input"
 
 
 LIBTEST = """

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
 from perfflow.tools.adapter import Call
-from perfflow.tools.mojo import mojo_bench, mojo_output
+from perfflow.tools.mojo import mojo_bench
 from tests.tools.harness import USAGE, call_of, tool
 from tests.tools.mojo_sources import OLD
 
@@ -230,4 +230,4 @@ def test_a_quote_that_is_not_closed_is_said(tmp_path: Path) -> None:
 def test_a_rate_that_is_too_large_once_scaled_is_none() -> None:
     table = 'name,met (ms),iters,DataMovement (GB/s)\n"sum",1.0,10,9000000000000\n\n'
     with pytest.raises(ToolOutputError, match="which is not valid"):
-        mojo_output.read(table, "")
+        mojo_bench.read_output(table, "")

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
-from perfflow.tools.valgrind import heap_frames, valgrind_costs
+from perfflow.tools.valgrind import callgrind, massif
 from tests.tools.harness import DATA, USAGE, call_of, parsed_of, run, tool, values_of
 
 HEAD = "version: 1\ncmd: ./x\npart: 1\npositions: line\nevents: Ir Dr\nsummary: 10 1\n"
@@ -19,10 +19,10 @@ BODY = "ob=(1) /bin/x\nfl=(1) /src/a.c\nfn=(1) main\n3 4 1\n"
 CALL = "cfn=(2) work\ncalls=1 +9\n* 999 7\n+2 6\n"
 
 
-def _costs(folder: Path, text: str) -> valgrind_costs.Costs:
+def _costs(folder: Path, text: str) -> callgrind.Costs:
     path = folder / "callgrind.1.out"
     path.write_text(text)
-    return valgrind_costs.read(path)
+    return callgrind.read(path)
 
 
 def _parse(name: str, folder: Path, file: str, content: object, **options: Any) -> Parsed:
@@ -33,7 +33,7 @@ def _parse(name: str, folder: Path, file: str, content: object, **options: Any) 
 def test_costs_of_callees_are_not_added(tmp_path: Path) -> None:
     costs = _costs(tmp_path, HEAD + BODY + CALL + "totals: 10 1\n")
     assert costs.totals == {"Ir": 10, "Dr": 1}
-    function = valgrind_costs.Function("main", "/bin/x", "/src/a.c")
+    function = callgrind.Function("main", "/bin/x", "/src/a.c")
     assert costs.functions == {function: {("/src/a.c", 3): 4, ("/src/a.c", 5): 6}}
 
 
@@ -44,7 +44,7 @@ def test_costs_of_inlined_source_belong_to_their_function(tmp_path: Path) -> Non
     assert costs.functions[main] == {("/src/a.c", 3): 4, ("/src/b.h", 7): 5, ("/src/a.c", 4): 1}
     assert (following.name, following.file, following.object) == ("next", "/src/a.c", "/bin/x")
     assert costs.functions[following] == {("/src/a.c", 9): 2}
-    spots = valgrind_costs.hotspots_of([costs], "callgrind")
+    spots = callgrind.hotspots_of([costs], "callgrind")
     assert (spots[0].file, spots[0].line) == ("/src/a.c", 3)
     assert spots[0].cause == "measured: 10 instructions, most in inlined b.h:7"
 
@@ -92,7 +92,7 @@ def test_costs_refused(text: str, reason: str, tmp_path: Path) -> None:
 
 def test_functions_without_a_name_or_source_are_their_library(tmp_path: Path) -> None:
     body = "ob=/lib/x.so\nfl=???\nfn=0x00a0\n0 1\nfn=???\n0 2\nfn=known\n0 3\nob=\nfn=???\n0 4\n"
-    spots = valgrind_costs.hotspots_of([_costs(tmp_path, HEAD + body + "totals: 10 0\n")], "callgrind")
+    spots = callgrind.hotspots_of([_costs(tmp_path, HEAD + body + "totals: 10 0\n")], "callgrind")
     assert [(spot.location, round(spot.share * 10), spot.line) for spot in spots] == [
         ("???", 4, 0),
         ("[x.so]", 3, 0),
@@ -229,7 +229,7 @@ def test_dhat_does_not_add_units_to_bytes(tmp_path: Path) -> None:
     ],
 )
 def test_functions_of_rust_libraries_by_name(name: str, own: bool) -> None:
-    frame = heap_frames.read(f"0x1: {name} (src/vec/mod.rs:965:20)")
+    frame = massif.read_frames(f"0x1: {name} (src/vec/mod.rs:965:20)")
     assert frame
     assert (frame.own, frame.frame.file, frame.frame.line) == (own, "src/vec/mod.rs", 965)
 
@@ -248,21 +248,20 @@ def test_functions_of_rust_libraries_by_name(name: str, own: bool) -> None:
     ],
 )
 def test_heap_frames(text: str, name: str, for_others: bool) -> None:
-    found = heap_frames.read(text)
+    found = massif.read_frames(text)
     assert found
     assert (found.name, found.for_others) == (name, for_others)
 
 
 def test_static_functions_of_one_name_stay_apart(tmp_path: Path) -> None:
     text = HEAD + "fl=/src/a.c\nfn=init\n1 4\nfl=/src/b.c\nfn=init\n1 5\nfl=/src/a.h\nfn=init\n1 1\nsummary: 10 0\n"
-    parts = [(cost.file, cost.count) for cost in valgrind_costs.costs_of([_costs(tmp_path, text)])]
+    parts = [(cost.file, cost.count) for cost in callgrind.costs_of([_costs(tmp_path, text)])]
     assert parts == [("/src/b.c", 5), ("/src/a.c", 4), ("/src/a.h", 1)]
     one = text.replace("/src/b.c", "/src/b.h")
-    parts = [(cost.file, cost.count) for cost in valgrind_costs.costs_of([_costs(tmp_path, one)])]
+    parts = [(cost.file, cost.count) for cost in callgrind.costs_of([_costs(tmp_path, one)])]
     assert parts == [("/src/a.c", 10)]
     parts = [
-        (cost.file, cost.count)
-        for cost in valgrind_costs.costs_of([_costs(tmp_path, text.replace("init", "init(int)"))])
+        (cost.file, cost.count) for cost in callgrind.costs_of([_costs(tmp_path, text.replace("init", "init(int)"))])
     ]
     assert parts == [("/src/a.c", 10)]
 

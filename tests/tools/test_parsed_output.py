@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Reading
-from perfflow.tools.parsed_output import from_csv, from_json, from_jsonl, from_regex
-from perfflow.tools.printed_numbers import Decimal, read
+from perfflow.tools.parsed_output import Decimal, from_csv, from_json, from_jsonl, from_regex, read_number
 
 
 def values(readings: tuple[Reading, ...]) -> dict[tuple[str, str], float]:
@@ -323,7 +322,7 @@ def test_a_number_in_either_notation_reads_as_it_was_written(value: float, digit
     english = f"{value:,.{digits}f}"
     german = english.translate(str.maketrans(",.", ".,"))
     for text, decimal in ((english, "point"), (german, "comma")):
-        assert read(text, "x", cast("Decimal", decimal), frozenset()).value == round(value, digits)
+        assert read_number(text, "x", cast("Decimal", decimal), frozenset()).value == round(value, digits)
 
 
 @pytest.mark.parametrize(

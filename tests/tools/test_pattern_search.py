@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.tools import pattern_search
-from perfflow.tools.parsed_output import from_regex
-from perfflow.tools.pattern_search import PatternMatch, PatternTimeoutError, search, time_left
+from perfflow.tools import parsed_output
+from perfflow.tools.parsed_output import PatternMatch, PatternTimeoutError, from_regex, search, time_left
 
 ENDLESS = "(?P<x>(a+)+)$"
 TEXT = "a" * 40 + "b"
@@ -52,7 +51,7 @@ def test_figures_end_with_the_time_too() -> None:
 
 def test_a_searching_process_that_was_ended_is_replaced() -> None:
     assert search("(a)+", ["aa"])
-    for child in pattern_search._idle:
+    for child in parsed_output._idle:
         os.kill(child.pid, signal.SIGKILL)
     assert search("(a)+", ["aa"]) == [PatternMatch(0, {})]
 
@@ -78,7 +77,7 @@ def test_what_cannot_take_long_is_searched_here(monkeypatch: pytest.MonkeyPatch)
     def elsewhere(request: bytes) -> bytes:
         raise AssertionError(request)
 
-    monkeypatch.setattr(pattern_search, "_answer_to", elsewhere)
+    monkeypatch.setattr(parsed_output, "_answer_to", elsewhere)
     assert search(r"took (?P<time>[0-9.]+) ms", ["took 12 ms\n" * 100])
     assert search(r"^(?P<copied>\d+) bytes .* copied, (?P<time>[\d.e-]+) s", ["5 bytes, copied, 1 s"]) == []
 

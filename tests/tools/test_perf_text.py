@@ -14,7 +14,7 @@ import pytest
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
 from perfflow.model.stacks import Frame
-from perfflow.tools.linux import perf_samples
+from perfflow.tools.linux import perf
 from perfflow.tools.linux.drivers import perf_text
 from tests.tools.harness import DATA
 
@@ -38,7 +38,7 @@ def text_of(folder: Path, end: str, limit: str = "30") -> tuple[int, list[str], 
         env = {**os.environ, "PATH": str(_without_addr2line(folder))}
         status = subprocess.run(argv, stdout=stream, check=False, timeout=900, env=env).returncode
     notes: list[str] = []
-    samples = list(perf_samples.read(script, notes)) if status == 0 else []
+    samples = list(perf.read(script, notes)) if status == 0 else []
     return status, [sample.leaf.name for sample in samples], notes
 
 
@@ -76,7 +76,7 @@ WAYS = {"addr2line": ("nothing", True), "perf": ("nothing", False), "callers": (
 def test_each_way_of_perf_finds_the_same_place(tmp_path: Path) -> None:
     built, data = tmp_path / "hot", str(tmp_path / "perf.data")
     subprocess.run(["cc", "-g", "-O2", "-w", "-o", built, HOT], check=True)
-    record = [*perf_samples.RECORD, "-e", "cpu-clock", "-F", "999", "--call-graph", "dwarf,8192", "-o", data]
+    record = [*perf.RECORD, "-e", "cpu-clock", "-F", "999", "--call-graph", "dwarf,8192", "-o", data]
     subprocess.run(["perf", *record, "--", built], check=True, stdout=subprocess.DEVNULL)
     parsed = {way: _parsed_in_way(tmp_path / way, data, asked, is_there=there) for way, (asked, there) in WAYS.items()}
     texts = {way: " ".join(found.warnings) for way, found in parsed.items()}
@@ -100,12 +100,12 @@ def _parsed_in_way(folder: Path, data: str, asked: str, *, is_there: bool) -> Pa
     fails = f'case " $* " in *{asked}*) echo; kill -PIPE $$ ;; esac'
     program.write_text(f'#!/bin/sh\n{fails}\nPATH="{os.environ["PATH"]}"\nexec perf "$@"\n')
     program.chmod(0o755)
-    step = perf_samples.text(str(program), data, 60)
-    with (folder / perf_samples.SCRIPT).open("wb") as stream:
+    step = perf.script_text(str(program), data, 60)
+    with (folder / perf.SCRIPT).open("wb") as stream:
         path = os.environ["PATH"] if is_there else str(_without_addr2line(folder))
         env = {**os.environ, **step.env, "PATH": path}
         subprocess.run(step.argv, stdout=stream, check=True, timeout=900, env=env)
-    return perf_samples.parse_script(folder, "perf")
+    return perf.parse_script(folder, "perf")
 
 
 def test_an_error_of_perf_stays_its_error(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_a_recording_that_reaches_its_limit_is_an_error_with_a_remedy(tmp_path: 
     said = "[ perf record: perf size limit reached (262144 KB), stopping session ]\n"
     (tmp_path / "stderr").write_text(said)
     with pytest.raises(ToolOutputError, match="the recording reached 256 MiB, so perf ended the program: lower"):
-        perf_samples.parse_script(tmp_path, "perf")
-    assert "--max-size=256M" in perf_samples.RECORD
+        perf.parse_script(tmp_path, "perf")
+    assert "--max-size=256M" in perf.RECORD
 
 
 def _script(folder: Path, *samples: tuple[str, int, str]) -> Path:
@@ -126,14 +126,14 @@ def _script(folder: Path, *samples: tuple[str, int, str]) -> Path:
         f"prog 1 1.{number:06}: {period:>10} {event}:P: \n\t  401136 {name} (/prog)\n\n"
         for number, (name, period, event) in enumerate(samples)
     )
-    (folder / perf_samples.SCRIPT).write_text("".join(lines) + "# end\n")
+    (folder / perf.SCRIPT).write_text("".join(lines) + "# end\n")
     return folder
 
 
 def test_a_sample_counts_as_much_as_its_period(tmp_path: Path) -> None:
     # At each start of a process, perf adapts the period to its frequency step by step, from 1 on.
     ramp = [("_start", 1, "cycles")] * 40
-    parsed = perf_samples.parse_script(_script(tmp_path, *ramp, *[("main", 1_000_000, "cycles")] * 60), "perf")
+    parsed = perf.parse_script(_script(tmp_path, *ramp, *[("main", 1_000_000, "cycles")] * 60), "perf")
     assert [spot.location for spot in parsed.hotspots] == ["main (prog)", "_start (prog)"]
     assert parsed.hotspots[1].share == pytest.approx(40 / 60_000_040)
     assert sum(cost.count for cost in parsed.costs) == pytest.approx(100)
@@ -142,14 +142,14 @@ def test_a_sample_counts_as_much_as_its_period(tmp_path: Path) -> None:
 
 def test_samples_of_a_second_event_are_not_added_to_the_first(tmp_path: Path) -> None:
     samples = [("main", 5, "cycles"), *[("copy", 900, "cache-misses")] * 3] * 50
-    parsed = perf_samples.parse_script(_script(tmp_path, *samples), "perf", "cycles,cache-misses")
+    parsed = perf.parse_script(_script(tmp_path, *samples), "perf", "cycles,cache-misses")
     assert [(spot.location, spot.share) for spot in parsed.hotspots] == [("main (prog)", 1.0)]
     assert "functions are ranked only by cycles; profile cache-misses in a separate step" in parsed.warnings
 
 
 def test_functions_whose_long_names_begin_alike_are_several(tmp_path: Path) -> None:
     names = [f"std::vector<{'std::pair<' * 60}int{number}{'>' * 60}>::push_back" for number in range(3)]
-    parsed = perf_samples.parse_script(_script(tmp_path, *[(name, 1, "cycles") for name in names * 40]), "perf")
+    parsed = perf.parse_script(_script(tmp_path, *[(name, 1, "cycles") for name in names * 40]), "perf")
     assert [spot.share for spot in parsed.hotspots] == [pytest.approx(1 / 3)] * 3
 
 
@@ -161,8 +161,8 @@ def test_code_made_while_it_runs_has_one_name_in_every_process(case: str, tmp_pa
     parsed = []
     for number, name in ((pid, "one"), ("77", "other")):
         (tmp_path / name).mkdir()
-        (tmp_path / name / perf_samples.SCRIPT).write_text(text.replace(pid, number))
-        parsed.append(perf_samples.parse_script(tmp_path / name, "perf"))
+        (tmp_path / name / perf.SCRIPT).write_text(text.replace(pid, number))
+        parsed.append(perf.parse_script(tmp_path / name, "perf"))
     assert parsed[0] == parsed[1]
     assert pid not in (tmp_path / "one" / "stacks.folded").read_text()
     top = parsed[0].hotspots[0]
@@ -185,7 +185,7 @@ def test_code_made_while_it_runs_has_one_name_in_every_process(case: str, tmp_pa
 def test_names_of_code_made_while_it_runs(
     symbol: str, library: str, name: str, file: str, line: int, tmp_path: Path
 ) -> None:
-    path = tmp_path / perf_samples.SCRIPT
+    path = tmp_path / perf.SCRIPT
     path.write_text(f"x 1/1 1.5: cycles:\n\t12 {symbol} ({library})\n\n# end\n")
-    (sample,) = perf_samples.read(path, [])
+    (sample,) = perf.read(path, [])
     assert sample.leaf == Frame(name, file, line)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.execute import gpus, programs
+from perfflow.execute import gpus, prepare
 from perfflow.model.errors import ToolOutputError
 from perfflow.tools.adapter import Effort
 from tests.cli.shell import perfflow
@@ -23,7 +23,7 @@ NVCC = tool("nvcc")
 
 @pytest.fixture(scope="module")
 def nvcc() -> str:
-    program = programs.located(NVCC.program, os.environ["PATH"])
+    program = prepare.located(NVCC.program, os.environ["PATH"])
     if program is None:
         pytest.skip(f"nvcc is not installed: {NVCC.program.install}")
     return program
@@ -165,7 +165,7 @@ def test_leaks_are_a_matter_of_memcheck(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["/bin/true", "./no-such-program"])
 def test_a_program_that_never_used_a_gpu_was_not_checked(command: str, tmp_path: Path) -> None:
-    program = programs.located(SANITIZER.program, os.environ["PATH"])
+    program = prepare.located(SANITIZER.program, os.environ["PATH"])
     if program is None:
         pytest.skip(f"compute-sanitizer is not installed: {SANITIZER.program.install}")
     step = {"id": "accesses", "uses": "compute-sanitizer", "with": {"command": command}}

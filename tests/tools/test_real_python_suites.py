@@ -11,8 +11,7 @@ import pytest
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import BATCH, Parsed, Reading
-from perfflow.tools.adapter import Call, Effort
-from perfflow.tools.pacing import Pace
+from perfflow.tools.adapter import Call, Effort, Pace
 from tests.tools.harness import (
     PROGRAMS,
     PYTHON,

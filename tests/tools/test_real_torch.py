@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.tools.torch import torch_trace
+from perfflow.tools.torch import torch_profiler
 from tests.cli.shell import perfflow
 from tests.tools.harness import PROGRAMS, parsed_of, run, values_of
 
@@ -40,7 +40,7 @@ def test_self_times_are_those_of_pytorch_itself(tmp_path: Path) -> None:
     # Without a schedule, since key_averages() loses the events of its earlier cycles.
     theirs = _said("-c", program, str(tmp_path / "trace.json"), "--no-schedule")
     ours: dict[str, float] = {}
-    for (name, _), row in torch_trace.read(tmp_path / "trace.json").rows.items():
+    for (name, _), row in torch_profiler.read_trace(tmp_path / "trace.json").rows.items():
         ours[name] = ours.get(name, 0.0) + row.own
     assert {"aten::mm", "forward"} < theirs.keys()
     # Both round start and end of each event to 1 us or less.

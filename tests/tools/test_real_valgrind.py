@@ -13,7 +13,7 @@ import pytest
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
-from perfflow.tools.valgrind import valgrind_costs
+from perfflow.tools.valgrind import callgrind
 from tests.tools.harness import PYTHON, Ran, failure_seen, parsed_of, run, values_of
 
 _ANNOTATED = re.compile(r"^ *([\d,]+) +\(.{6}\) +.*?:([^:].*?)(?: \[[^]]*\])?$")
@@ -39,7 +39,7 @@ def _annotated(path: Path) -> Counter[str]:
 
 def _ours(path: Path) -> Counter[str]:
     functions: Counter[str] = Counter()
-    for function, places in valgrind_costs.read(path).functions.items():
+    for function, places in callgrind.read(path).functions.items():
         functions[function.name] += sum(places.values())
     return functions
 
@@ -66,7 +66,7 @@ def _lines(ran: Ran, name: str) -> Counter[tuple[str, int]]:
     """Return the instructions of a function by file and line."""
     (file,) = ran.adapter.outputs(ran.call)
     found: Counter[tuple[str, int]] = Counter()
-    for function, places in valgrind_costs.read(file).functions.items():
+    for function, places in callgrind.read(file).functions.items():
         if function.name == name:
             found.update(places)
     return found

@@ -11,14 +11,24 @@ from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Reading, reading_of_many
-from perfflow.tools.tool_json import Counted, Figure, Json, Name, Positive, Whole, checked, one_of, read
+from perfflow.tools.parsed_output import (
+    Counted,
+    Figure,
+    Json,
+    Name,
+    Positive,
+    Whole,
+    checked_json,
+    one_of_keys,
+    read_json,
+)
 
 
 class Benchmark(Json):
     name: Name
     times: list[Figure] = Field(default=[])
     loops: Whole = 1
-    unit: Annotated[float, one_of({"ms": 1e-3})] = 1.0
+    unit: Annotated[float, one_of_keys({"ms": 1e-3})] = 1.0
     rate: Positive = 1.0
     rounds: Counted = 1
     note: str | None = None
@@ -32,7 +42,7 @@ class Suite(Json):
 
 def _why(**changes: object) -> str:
     with pytest.raises(ToolOutputError) as caught:
-        checked(Suite, {"benchmarks": [{"name": "a"}, {"name": "b c", **changes}]}, "out.json")
+        checked_json(Suite, {"benchmarks": [{"name": "a"}, {"name": "b c", **changes}]}, "out.json")
     return str(caught.value)
 
 
@@ -79,7 +89,7 @@ def test_a_wrong_value_is_told_with_its_key_and_its_benchmark(change: dict[str, 
 )
 def test_a_wrong_shape_is_told_with_its_place(content: object, reason: str) -> None:
     with pytest.raises(ToolOutputError) as caught:
-        checked(Suite, content, "out.json")
+        checked_json(Suite, content, "out.json")
     assert str(caught.value).startswith(reason)
     assert "pydantic" not in str(caught.value)
 
@@ -90,22 +100,22 @@ class Sized(Json):
 
 def test_a_wrong_key_above_a_list_is_told() -> None:
     with pytest.raises(ToolOutputError) as raised:
-        checked(Sized, {"by_size": {"many": [1]}})
+        checked_json(Sized, {"by_size": {"many": [1]}})
     assert str(raised.value) == "by_size.many.[key] is 'many', not a whole number"
 
 
 def test_other_keys_are_left_aside() -> None:
-    found = checked(Suite, {"benchmarks": [{"name": "a\x00", "of the next version": [float("nan")]}], "more": {}})
+    found = checked_json(Suite, {"benchmarks": [{"name": "a\x00", "of the next version": [float("nan")]}], "more": {}})
     assert found.benchmarks[0].name == "a?"
 
 
 def test_a_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "stats.json"
     with pytest.raises(ToolOutputError, match=r"stats\.json was not written: run it again"):
-        read(Suite, path, "run it again")
+        read_json(Suite, path, "run it again")
     path.write_text(json.dumps({"benchmarks": 1}))
     with pytest.raises(ToolOutputError, match=r"stats\.json: benchmarks is not a list"):
-        read(Suite, path)
+        read_json(Suite, path)
 
 
 @pytest.mark.parametrize("value", [1e24, float("nan"), float("inf"), -1e24])

@@ -14,12 +14,12 @@ import pytest
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
-from perfflow.tools.torch import torch_trace
+from perfflow.tools.torch import torch_profiler
 from perfflow.tools.torch.torch_profiler import length, union, within
 from tests.tools.harness import DATA, USAGE, call_of, tool, values_of
 
 CAPTURED = DATA / "torch-profiler" / "2.15.0"
-DRIVER = Path(torch_trace.__file__).parents[1] / "drivers" / "written_files.py"
+DRIVER = Path(torch_profiler.__file__).parents[1] / "drivers" / "written_files.py"
 
 
 def _events(path: Path) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ def test_self_time_is_what_lies_in_no_other_span(case: str) -> None:
         ]
         name = "ProfilerStep" if span["name"].startswith("ProfilerStep#") else span["name"]
         own[name] = own.get(name, 0.0) + span["dur"] - length(union(inner))
-    found = {name: row.own for (name, _), row in torch_trace.read(CAPTURED / case).rows.items()}
+    found = {name: row.own for (name, _), row in torch_profiler.read_trace(CAPTURED / case).rows.items()}
     assert found.keys() == own.keys()
     assert all(found[name] == pytest.approx(own[name], abs=0.05) for name in own)
 
@@ -75,10 +75,10 @@ def test_self_time_is_what_lies_in_no_other_span(case: str) -> None:
 def test_chunks_of_any_size_read_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     path = CAPTURED / "small" / "written-0.json"
     whole: list[object] = []
-    others = torch_trace.read_events(path, whole.append)
-    monkeypatch.setattr(torch_trace, "_CHUNK", size)
+    others = torch_profiler.read_events(path, whole.append)
+    monkeypatch.setattr(torch_profiler, "_CHUNK", size)
     seen: list[object] = []
-    assert torch_trace.read_events(path, seen.append) == others
+    assert torch_profiler.read_events(path, seen.append) == others
     assert seen == whole == _events(path)
 
 
@@ -90,7 +90,7 @@ def test_a_trace_that_was_cut_anywhere_is_refused(ending: str, tmp_path: Path) -
     for end in [0, 1, 2, *range(20, len(content) - 1, len(content) // 40), len(content) - 1]:
         path.write_bytes(content[:end])
         with pytest.raises(ToolOutputError, match=r"cut short|empty"):
-            torch_trace.read(path)
+            torch_profiler.read_trace(path)
 
 
 @pytest.mark.parametrize(
@@ -111,16 +111,16 @@ def test_what_is_no_trace_is_refused(text: str, said: str, tmp_path: Path) -> No
     path = tmp_path / "trace.json"
     path.write_text(text)
     with pytest.raises(ToolOutputError, match=said):
-        torch_trace.read(path)
+        torch_profiler.read_trace(path)
 
 
 def test_a_value_without_end_is_refused_before_it_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_trace, "_LONGEST", 1 << 12)
-    monkeypatch.setattr(torch_trace, "_CHUNK", 1 << 10)
+    monkeypatch.setattr(torch_profiler, "_LONGEST", 1 << 12)
+    monkeypatch.setattr(torch_profiler, "_CHUNK", 1 << 10)
     path = tmp_path / "trace.json"
     path.write_text('{"traceEvents": [{"name": "' + "x" * (1 << 16))
     with pytest.raises(ToolOutputError, match="longer than"):
-        torch_trace.read(path)
+        torch_profiler.read_trace(path)
 
 
 def test_figures_of_a_run_worked_out_by_hand(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.trees.environment import environment
+from perfflow.trees.python_layout import environment
 from perfflow.trees.repository import Repository
 from perfflow.trees.slots import Slot, Slots
 from perfflow.trees.snapshots import at, snapshot

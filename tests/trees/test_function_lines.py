@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.trees.function_lines import bare, lines_of
+from perfflow.trees.line_history import bare, lines_of
 
 C = """int early(int n);
 /* early { */

@@ -9,7 +9,7 @@ import pytest
 
 from perfflow.model.errors import UserError
 from perfflow.trees import git as own_git
-from perfflow.trees import project, repository
+from perfflow.trees import repository
 from tests.trees.test_project import git
 
 
@@ -26,9 +26,9 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_inspecting_finds_what_a_run_finds(tree: Path) -> None:
-    assert project.describe(tree, inspecting=True) == project.describe(tree)
+    assert repository.describe_project(tree, inspecting=True) == repository.describe_project(tree)
     (tree / "file").write_text("2\n")
-    assert project.describe(tree, inspecting=True)["dirty"] is True
+    assert repository.describe_project(tree, inspecting=True)["dirty"] is True
 
 
 def test_no_filter_runs_and_no_object_is_fetched(tree: Path, tmp_path: Path) -> None:
@@ -37,9 +37,9 @@ def test_no_filter_runs_and_no_object_is_fetched(tree: Path, tmp_path: Path) -> 
         git(tree, "config", key, f"touch {trip}; cat")
     git(tree, "config", "filter.own.required", "true")
     (tree / "file").write_text("2\n")
-    assert project.describe(tree, inspecting=True)["dirty"] is True
+    assert repository.describe_project(tree, inspecting=True)["dirty"] is True
     assert not trip.exists()
-    project.describe(tree)
+    repository.describe_project(tree)
     assert trip.exists()
 
 
@@ -47,8 +47,8 @@ def test_a_run_asks_with_hardened_settings_too(tree: Path, tmp_path: Path) -> No
     trip = tmp_path / "trip"
     git(tree, "config", "core.fsmonitor", f"touch {trip}; false")
     (tree / "other").write_text("")
-    assert project.describe(tree)["dirty"] is False
-    assert project.has_untracked(tree)
+    assert repository.describe_project(tree)["dirty"] is False
+    assert repository.has_untracked(tree)
     assert not trip.exists()
 
 
@@ -56,7 +56,7 @@ def test_git_is_given_up_on_after_a_while(tree: Path, monkeypatch: pytest.Monkey
     (tree / ".git/index").unlink()
     os.mkfifo(tree / ".git/index")
     monkeypatch.setattr(own_git, "_READ_TIMEOUT", 0.3)
-    assert project.describe(tree, inspecting=True) == {"kind": "folder", "revision": None, "dirty": None}
+    assert repository.describe_project(tree, inspecting=True) == {"kind": "folder", "revision": None, "dirty": None}
 
 
 def test_revisions_are_known_without_a_trace(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,15 +75,15 @@ def test_a_link_in_a_project_makes_no_other_folder_the_project(tree: Path, tmp_p
     other = tmp_path / "other"
     other.mkdir()
     (tree / "link").symlink_to(other)
-    assert project.root_of(tree / "link" / "deep") == tree
+    assert repository.root_of(tree / "link" / "deep") == tree
 
 
 def test_a_home_folder_is_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     (home / "work").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
-    assert project.around(home) is None
-    assert project.around(tmp_path) is None
-    assert project.around(home / "work") == home / "work"
+    assert repository.project_around(home) is None
+    assert repository.project_around(tmp_path) is None
+    assert repository.project_around(home / "work") == home / "work"
     git(home, "init", "-q")
-    assert project.around(home / "work") == home
+    assert repository.project_around(home / "work") == home

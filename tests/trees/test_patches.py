@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.errors import UserError
-from perfflow.trees.differences import FileChange, changed_paths, difference
-from perfflow.trees.patches import apply
+from perfflow.trees.patches import FileChange, apply, changed_paths, difference
 from perfflow.trees.repository import Repository
 from perfflow.trees.snapshots import at, snapshot
 from tests.trees.projects import commit, git

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.trees import project
+from perfflow.trees import repository
 
 
 def git(root: Path, *arguments: str) -> str:
@@ -24,12 +24,12 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_a_folder_outside_git_is_a_folder(tmp_path: Path) -> None:
-    assert project.describe(tmp_path)["kind"] == "folder"
-    assert project.root_of(tmp_path) is None
+    assert repository.describe_project(tmp_path)["kind"] == "folder"
+    assert repository.root_of(tmp_path) is None
 
 
 def test_a_tree_without_a_commit_has_no_revision(tree: Path) -> None:
-    assert project.describe(tree) == {"kind": "folder", "revision": None, "dirty": None}
+    assert repository.describe_project(tree) == {"kind": "folder", "revision": None, "dirty": None}
 
 
 def test_revision_branch_and_changes_are_told(tree: Path) -> None:
@@ -37,16 +37,16 @@ def test_revision_branch_and_changes_are_told(tree: Path) -> None:
     git(tree, "commit", "-qm", "one")
     revision = git(tree, "rev-parse", "HEAD")
     clean = {"kind": "working tree", "revision": revision, "branch": "topic/a-b", "dirty": False}
-    assert project.describe(tree) == clean
+    assert repository.describe_project(tree) == clean
     (tree / "untracked").write_text("")
-    assert project.describe(tree) == clean
+    assert repository.describe_project(tree) == clean
     (tree / "file").write_text("2\n")
-    assert project.describe(tree) == clean | {"dirty": True}
+    assert repository.describe_project(tree) == clean | {"dirty": True}
 
 
 def test_a_detached_head_is_called_head(tree: Path) -> None:
     git(tree, "add", "file")
     git(tree, "commit", "-qm", "one")
     git(tree, "checkout", "-q", "--detach")
-    assert project.describe(tree)["branch"] == "HEAD"
-    assert project.root_of(tree / "deeper") == tree
+    assert repository.describe_project(tree)["branch"] == "HEAD"
+    assert repository.root_of(tree / "deeper") == tree

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.plain_data import from_json, to_json
-from perfflow.model.source_place import NOWHERE, SourcePlace, Use
-from perfflow.trees.python_places import PythonSource
+from perfflow.model.targets import NOWHERE, SourcePlace, Use
+from perfflow.trees.python_layout import PythonSource
 
 TEXT = """\
 import functools

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.trees.shared_installs import Prepared, faults
-from perfflow.trees.small_files import LARGEST, text_of
+from perfflow.trees.snapshots import LARGEST, text_of
 from tests.trees.projects import git, make
 
 NOTHING = Prepared(builds=False, sets_path=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.trees.swap_files import InPlace
+from perfflow.trees.slots import InPlace
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from perfflow.verdict.acceptance import (
     is_reached,
 )
 from perfflow.verdict.comparison import Comparison
-from perfflow.verdict.sharing import compared
+from perfflow.verdict.gating import compared
 from tests.report import optimized
 from tests.verdict.records import criteria, ended, judged, pairs, planned, record
 

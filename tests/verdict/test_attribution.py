@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from perfflow.model.plain_data import from_json
-from perfflow.model.result import Benchmark
-from perfflow.model.result_samples import Bounds, Sample
+from perfflow.model.result import Benchmark, Bounds, Sample
 from perfflow.store.record import Record
 from perfflow.store.run_facts import BenchmarkCosts, PlannedStep, StepRecord
 from perfflow.verdict.attribution import attributions, loss_share_text

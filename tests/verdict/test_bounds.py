@@ -10,14 +10,12 @@ import pytest
 
 from perfflow.model.criteria import Accepted, Criteria, Thresholds
 from perfflow.model.metrics import METRICS
-from perfflow.model.result import Benchmark
-from perfflow.model.result_samples import Bounds, Sample
+from perfflow.model.result import Benchmark, Bounds, Sample
 from perfflow.model.targets import parse_target
 from perfflow.stats.paired_test import Interval
-from perfflow.verdict import memory, targets, tradeoffs
+from perfflow.verdict import acceptance, gating, targets
 from perfflow.verdict.clocks import Clocks, contradiction, timing_metric, witnesses, worse_by
-from perfflow.verdict.comparison import Comparison, Summary, speedup
-from perfflow.verdict.one_measurement import without_inverse_rates
+from perfflow.verdict.comparison import Comparison, Summary, speedup, without_inverse_rates
 from tests.verdict.records import record
 
 THRESHOLDS = Thresholds()
@@ -288,8 +286,8 @@ def row(decision: str, level: str | None, value: float, low: float, high: float,
     ],
 )
 def test_how_much_worse_a_row_is_that_passes(decision: str, level: str | None, worst: float | None) -> None:
-    assert tradeoffs.worst(row(decision, level, 0.2, 0.1, 0.3)) == worst
-    assert tradeoffs.worst(row(decision, level, -0.2, -0.3, -0.1, better="higher")) == worst
+    assert acceptance.worst(row(decision, level, 0.2, 0.1, 0.3)) == worst
+    assert acceptance.worst(row(decision, level, -0.2, -0.3, -0.1, better="higher")) == worst
 
 
 TODAY = "2026-01-02"
@@ -304,22 +302,22 @@ def known(*accepted: Accepted) -> Criteria:
 def test_a_row_needs_a_trade_off_beyond_the_action_threshold(value: float, *, passes: bool) -> None:
     small, large = (Accepted("b", change, "why", TODAY) for change in (0.2, 0.3))
     found = row("regressed", "concern", value, 0.05, 0.2)
-    assert tradeoffs.trade_off(record(), found, known(small, large)) == (large if passes else None)
-    assert tradeoffs.trade_off(record(), found.model_copy(update={"gating": False}), known(large)) is None
+    assert acceptance.trade_off(record(), found, known(small, large)) == (large if passes else None)
+    assert acceptance.trade_off(record(), found.model_copy(update={"gating": False}), known(large)) is None
     over = Accepted("b", 0.3, "why", "2026-01-01")
-    assert tradeoffs.trade_off(record(), found, known(over)) is None
-    marked = tradeoffs.marked(record(), found, known(small, large))
+    assert acceptance.trade_off(record(), found, known(over)) is None
+    marked = acceptance.marked_tradeoffs(record(), found, known(small, large))
     assert marked.accepted == ("until 2026-01-02: why" if passes else "")
     if passes:
-        assert tradeoffs.taken(marked, known(small, large)) == large
-        assert tradeoffs.taken(marked, known(replace(large, why="another"))) is None
+        assert acceptance.taken(marked, known(small, large)) == large
+        assert acceptance.taken(marked, known(replace(large, why="another"))) is None
 
 
 def test_a_trade_off_that_lapsed_is_named_where_it_would_have_been_enough() -> None:
     failing = row("regressed", "action", 0.2, 0.15, 0.3)
 
     def said(item: Accepted, found: Benchmark = failing) -> list[str]:
-        return list(tradeoffs.lapsed(record(), found, known(item)))
+        return list(acceptance.lapsed_tradeoffs(record(), found, known(item)))
 
     over = Accepted("b", 0.2, "slower", "2026-01-01")
     text = "b time was accepted until 2026-01-01, which has passed: slower"
@@ -337,18 +335,18 @@ def test_a_trade_off_that_lapsed_is_named_where_it_would_have_been_enough() -> N
 def test_memory_matters_beyond_a_mebibyte(grown: int, *, matters: bool) -> None:
     before, after = side(1e6), side(1e6 + grown)
     item = clock("rss", 0.5, 0.4, 0.6, baseline=before, candidate=after)
-    assert memory.has_grown(item, THRESHOLDS) is matters
-    assert memory.has_grown(replace(item, metric=replace(item.metric, exact=True)), THRESHOLDS)
-    assert not memory.has_grown(replace(item, change=Interval(0.5, -0.1, 0.6)), THRESHOLDS)
-    assert not memory.has_grown(replace(item, baseline=None), THRESHOLDS)
+    assert gating.memory_has_grown(item, THRESHOLDS) is matters
+    assert gating.memory_has_grown(replace(item, metric=replace(item.metric, exact=True)), THRESHOLDS)
+    assert not gating.memory_has_grown(replace(item, change=Interval(0.5, -0.1, 0.6)), THRESHOLDS)
+    assert not gating.memory_has_grown(replace(item, baseline=None), THRESHOLDS)
     values = [Sample(value=each.value, low=None, high=None, n=1, samples=[]) for each in (before, after)]
     shown = row("regressed", "concern", 0.5, 0.4, 0.6, metric="rss", unit="B", baseline=values[0], candidate=values[1])
     silent = shown.model_copy(update={"gating": False})
-    assert list(memory.concerns([shown, silent], Criteria())) == ([silent] if matters else [])
+    assert list(gating.memory_concerns([shown, silent], Criteria())) == ([silent] if matters else [])
     for other in ({"decision": "unproven"}, {"level": "ok"}, {"metric": "time"}):
-        assert not list(memory.concerns([silent.model_copy(update=other)], Criteria()))
+        assert not list(gating.memory_concerns([silent.model_copy(update=other)], Criteria()))
     counted = silent.model_copy(update={"unit": "1"})
-    assert list(memory.concerns([counted], Criteria())) == [counted]
+    assert list(gating.memory_concerns([counted], Criteria())) == [counted]
 
 
 def test_a_rate_is_left_out_where_its_time_says_the_same() -> None:

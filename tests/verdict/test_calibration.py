@@ -11,7 +11,7 @@ import pytest
 from perfflow.model.criteria import Criteria
 from perfflow.model.plain_data import from_json
 from perfflow.store.record import Record
-from perfflow.store.run_calibration import Finding
+from perfflow.store.result_file import Finding
 from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict.calibration import Trial, findings
 from tests.verdict.records import planned, reading

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Criteria, OwnThresholds, Thresholds
-from perfflow.model.design import SCHEDULES, Design
+from perfflow.model.readings import SCHEDULES, Design
 from perfflow.model.result import Benchmark, Result
 from perfflow.report import summary
 from perfflow.verdict.acceptance import accept, goal_of
-from perfflow.verdict.gating import choose_rows
+from perfflow.verdict.gating import choose_rows, compared
 from perfflow.verdict.judge import judge
-from perfflow.verdict.sharing import compared
 from tests.verdict.records import END, ended, planned, record
 
 FIRST_LOOK = SCHEDULES[Design.LOOKS][0][1]

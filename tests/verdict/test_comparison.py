@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.metrics import METRICS, Better, Metric
-from perfflow.model.readings import CAPPED, MEAN, Reading, Side, reading_of_many, reading_of_process
+from perfflow.model.readings import CAPPED, MEAN, SCHEDULES, Design, Reading, Side, reading_of_many, reading_of_process
 from perfflow.model.units import Dimension
 from perfflow.stats.paired_test import Interval, paired_interval
 from perfflow.store.record import Series

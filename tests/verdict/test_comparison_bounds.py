@@ -9,12 +9,10 @@ from statistics import variance
 import pytest
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.design import SCHEDULES
 from perfflow.model.metrics import METRICS, Better, Metric
-from perfflow.model.readings import Reading, Side
+from perfflow.model.readings import SCHEDULES, Reading, Side
 from perfflow.model.units import Dimension
-from perfflow.stats.designs import blocks_of
-from perfflow.stats.paired_test import Interval, paired_interval, paired_p, permutation_interval
+from perfflow.stats.paired_test import Interval, blocks_of, paired_interval, paired_p, permutation_interval
 from perfflow.store.record import Series
 from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict import comparison, judge

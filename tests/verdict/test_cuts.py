@@ -9,15 +9,14 @@ from dataclasses import replace
 import pytest
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.result import Decision
-from perfflow.model.result_samples import Sample
+from perfflow.model.result import Decision, Sample
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record
-from perfflow.verdict import acceptance, decide, memory, one_measurement
+from perfflow.verdict import acceptance, comparison, decide, gating
 from perfflow.verdict.acceptance import Acceptance, Goal, accept, clear, deciding_rows, is_reached
 from perfflow.verdict.clocks import Clocks, contradiction, timing_metric, witnesses, worse_by
 from perfflow.verdict.decide import Ruling, over_layouts, rule, settled
-from perfflow.verdict.sharing import compared
+from perfflow.verdict.gating import compared
 from tests.verdict.records import criteria, ended, pairs, planned, reading, record
 from tests.verdict.test_acceptance import ALL, NOTHING, candidate, faster
 from tests.verdict.test_bounds import clock, side, sides
@@ -184,8 +183,8 @@ def test_clocks_are_judged_by_the_floor_of_two_builds() -> None:
     assert list(clocks.undecided) == [("b", "cpu")]
     before, after = side(1e9), side(1.5e9)
     grown = clock("rss", 0.06, 0.006, 0.2, baseline=before, candidate=after)
-    assert memory.has_grown(grown, THRESHOLDS) is False
-    assert memory.has_grown(replace(grown, change=Interval(0.06, 0.021, 0.2)), THRESHOLDS) is True
+    assert gating.memory_has_grown(grown, THRESHOLDS) is False
+    assert gating.memory_has_grown(replace(grown, change=Interval(0.06, 0.021, 0.2)), THRESHOLDS) is True
 
 
 @pytest.mark.parametrize(
@@ -307,7 +306,7 @@ def test_memory_that_grew_from_nothing_matters_beyond_a_mebibyte(grown: float, *
     before, after = (Sample(value=value, low=None, high=None, n=1, samples=[]) for value in (0.0, grown))
     item = shown("regressed", "action", 1.0, 0.9, 1.1, metric="rss", unit="B", baseline=before, candidate=after)
     silent = item.model_copy(update={"gating": False})
-    assert bool(list(memory.concerns([silent], Criteria()))) is matters
+    assert bool(list(gating.memory_concerns([silent], Criteria()))) is matters
 
 
 def rated(times: list[float], rates: list[float], candidates: int = 3) -> Record:
@@ -333,11 +332,11 @@ def rated(times: list[float], rates: list[float], candidates: int = 3) -> Record
 def test_time_and_rate_are_one_where_their_product_is_constant(
     times: list[float], rates: list[float], *, same: bool
 ) -> None:
-    assert one_measurement.source_of(rated(times, rates), "b", "throughput") == ("time" if same else "")
+    assert comparison.source_of(rated(times, rates), "b", "throughput") == ("time" if same else "")
 
 
 def test_rates_that_some_processes_lack_are_another_measurement() -> None:
-    assert one_measurement.source_of(rated([1.0, 2.0, 4.0], [4.0, 2.0, 1.0], 2), "b", "throughput") == ""
+    assert comparison.source_of(rated([1.0, 2.0, 4.0], [4.0, 2.0, 1.0], 2), "b", "throughput") == ""
 
 
 def test_nothing_is_known_of_a_change_that_is_not_a_number() -> None:

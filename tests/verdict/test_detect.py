@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 
-from perfflow.model.design import SCHEDULES, Design
+from perfflow.model.readings import SCHEDULES, Design
 from perfflow.stats.paired_test import look_confidence, paired_interval
 from perfflow.verdict import detect
 

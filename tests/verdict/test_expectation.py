@@ -11,8 +11,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.result import Expected, Result
 from perfflow.report import markdown, terminal
 from perfflow.store.record import record_of
-from perfflow.verdict.expectation import detectable_change
-from perfflow.verdict.judge import judge
+from perfflow.verdict.judge import detectable_change, judge
 from tests.verdict.records import END, ended, opening, pairs, planned, row
 
 EXPECTED = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from perfflow.verdict.function_changes import FALSE_ALARMS, Noise, OwnCosts, Trend, function_changes, needed_z
+from perfflow.verdict.attribution import FALSE_ALARMS, Noise, OwnCosts, Trend, function_changes, needed_z
 
 
 def sampled(counts: Mapping[str, int], scale: float = 1.0) -> OwnCosts:

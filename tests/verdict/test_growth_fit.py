@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from perfflow.model.units import GROWTH_CLASSES
-from perfflow.verdict.growth_ahead import deciding_size
-from perfflow.verdict.growth_fit import BEND, EXACT_BEND, Growth, Point, class_of, fit
+from perfflow.verdict.growth import BEND, EXACT_BEND, FittedGrowth, Point, class_of, deciding_size, fitted_growth
 
 HOW = {"floor": 0.02, "flat": 0.05, "bend": BEND}
 CURVES: dict[str, Callable[[float], float]] = {
@@ -35,8 +34,8 @@ def points(
     return [Point(n, curve(n) * (1 + coin.gauss(0, noise)), noise * curve(n)) for n in sizes]
 
 
-def growth(found: Sequence[Point]) -> Growth:
-    return fit(found, 0.95, **HOW)
+def growth(found: Sequence[Point]) -> FittedGrowth:
+    return fitted_growth(found, 0.95, **HOW)
 
 
 @pytest.mark.parametrize("name", GROWTH_CLASSES)
@@ -84,7 +83,7 @@ def test_counts_without_noise_tell_n_log_n_from_linear() -> None:
     exact = {"floor": 0.005, "flat": 0.05, "bend": EXACT_BEND}
     sizes = [1000.0, 3000.0, 10_000.0]
     for name in ("linear", "nlogn"):
-        found = fit(points(CURVES[name], sizes), 0.95, **exact)
+        found = fitted_growth(points(CURVES[name], sizes), 0.95, **exact)
         assert found.low == found.high == GROWTH_CLASSES.index(name)
 
 
@@ -94,7 +93,7 @@ def test_a_size_is_named_that_would_tell_and_does() -> None:
     linear = GROWTH_CLASSES.index("linear")
     assert seen.high > linear
 
-    def decided(found: Growth) -> bool:
+    def decided(found: FittedGrowth) -> bool:
         return found.high <= linear or found.low > linear
 
     size = deciding_size(known, seen, decided, confidence=0.95, **HOW)

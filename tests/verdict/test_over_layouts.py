@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.design import SCHEDULES, Design
 from perfflow.model.metrics import METRICS
-from perfflow.model.readings import Side
+from perfflow.model.readings import SCHEDULES, Design, Side
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record, Series
 from perfflow.verdict.comparison import Comparison, Layouts, Summary, compare

@@ -11,14 +11,13 @@ import pytest
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import Better, Metric
-from perfflow.model.result import Attribution, HotspotResult, Recommendation
-from perfflow.model.result_kernels import KernelResult
-from perfflow.model.source_place import Use
+from perfflow.model.result import Attribution, HotspotResult, KernelResult, Recommendation
+from perfflow.model.targets import Use
 from perfflow.model.units import Dimension
-from perfflow.verdict.counted import read_count
+from perfflow.verdict.comparison import read_count
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.judge import judge
-from perfflow.verdict.recommendations import recommendations, rules
+from perfflow.verdict.routing import recommendations, rules
 from tests.verdict.gpu_kernels import kernel, profiled
 from tests.verdict.records import ended, pairs, planned, record
 

@@ -8,7 +8,7 @@ import pytest
 
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.units import duration
-from perfflow.verdict.remaining import by_cpu, remaining, seconds_to_settle
+from perfflow.verdict.decide import by_cpu, remaining, seconds_to_settle
 from tests.session.project import row
 from tests.verdict.records import ended, judged, pairs, planned
 

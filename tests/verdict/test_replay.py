@@ -8,9 +8,9 @@ import random
 import pytest
 
 from perfflow.model.criteria import Thresholds
-from perfflow.model.design import Design
 from perfflow.model.metrics import METRICS, Metric
-from perfflow.verdict.replay import CHANGES, Recorded, Window, pairs_needed, smallest_change
+from perfflow.model.readings import Design
+from perfflow.verdict.calibration import CHANGES, Recorded, Window, pairs_needed, smallest_change
 
 TIME, RATE = METRICS["time"], METRICS["rate"]
 

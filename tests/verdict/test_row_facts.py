@@ -10,15 +10,21 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Accepted, Criteria
-from perfflow.model.design import SCHEDULES, Design
-from perfflow.model.readings import BATCH
+from perfflow.model.readings import BATCH, SCHEDULES, Design
 from perfflow.model.result import Result
 from perfflow.store.record import Record
-from perfflow.verdict import tradeoffs
-from perfflow.verdict.gating import choose_rows, guarded_rows, is_accepted, memory_rows, thresholds_for, two_stored
+from perfflow.verdict import acceptance
+from perfflow.verdict.gating import (
+    choose_rows,
+    compared,
+    guarded_rows,
+    is_accepted,
+    memory_rows,
+    thresholds_for,
+    two_stored,
+)
 from perfflow.verdict.gating import two_trees as compares_trees
 from perfflow.verdict.judge import NOTHING, judge
-from perfflow.verdict.sharing import compared
 from perfflow.verdict.targets import judge as judge_targets
 from tests.report import optimized
 from tests.verdict.records import END, criteria, ended, judged, pairs, planned, reading, record, row
@@ -112,10 +118,10 @@ def test_an_accepted_regression_passes_to_the_end_of_its_day(until: str, action:
     assert thresholds_for(made, wanted, ("b", "time"), "")[0].action == action
     assert is_accepted(replace(item, benchmark="c"), wanted, ("b", "time"), "") is False
     failing = shown("regressed", "action", -0.5, -0.6, -0.4, better="higher")
-    over = tradeoffs.lapsed(made, failing, wanted)
+    over = acceptance.lapsed_tradeoffs(made, failing, wanted)
     assert list(over) == []  # 50% is more than accepted
     less = failing.model_copy(update={"change": None})
-    assert list(tradeoffs.lapsed(made, less, wanted)) == []
+    assert list(acceptance.lapsed_tradeoffs(made, less, wanted)) == []
 
 
 # -- how rows share the false alarms

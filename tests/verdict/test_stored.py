@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.criteria import Accepted, Criteria, criteria_from_json
-from perfflow.model.design import Design
 from perfflow.model.metrics import Better, Metric
+from perfflow.model.readings import Design
 from perfflow.model.result import Result
 from perfflow.model.units import Dimension
 from perfflow.store.record import Record, record_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.model.design import Design
+from perfflow.model.readings import Design
 from perfflow.model.result import Result
 from tests.verdict.records import criteria, ended, judged, planned, reading, row
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.model.design import Design
+from perfflow.model.readings import Design
 from perfflow.model.result import Result
 from perfflow.verdict.judge import judge
 from tests.verdict.records import criteria, ended, pairs, planned, record

@@ -11,7 +11,7 @@ from perfflow.library import search_path
 from perfflow.model.errors import UserError
 from perfflow.tools import regular_files
 from perfflow.tools.regular_files import NotRegularError, TooLargeError
-from perfflow.workflow.readable import LARGEST, Readable
+from perfflow.workflow.yaml_text import LARGEST, Readable
 
 
 def test_folders_hold_what_is_below_them(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.criteria import Route, criteria_from_json
-from perfflow.workflow.route_checks import holds
-from perfflow.workflow.route_facts import FACTS, FoundNames, context, examples
+from perfflow.workflow.criteria_checks import FACTS, FoundNames, context, examples, holds
 from tests.workflow.drafts import BENCH, opened, said
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from perfflow.tools import registry
 from perfflow.workflow.model import Workflow
-from perfflow.workflow.schema import schema, schema_text
+from perfflow.workflow.shape import schema, schema_text
 from perfflow.workflow.yaml_text import read_file, read_text
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import pytest
 
 from perfflow.model.errors import Severity, UserError
 from perfflow.session.open_workflow import Opened, open_workflow
-from perfflow.workflow import resolved
+from perfflow.workflow import load
 from perfflow.workflow.yaml_text import read_text
 from tests.cli.shell import perfflow
 
@@ -196,14 +196,14 @@ def test_the_resolved_workflow_says_the_same_and_where_it_was_said(tmp_path: Pat
     found = open_workflow(str(tmp_path / "flow.yaml"))
     assert said(found, Severity.ERROR) == []
     document = found.draft.document
-    lines = list(resolved.lines(document, lambda file: Path(file).name))
+    lines = list(load.resolved_lines(document, lambda file: Path(file).name))
     again = read_text("\n".join(lines) + "\n", "again.yaml").data()
     wanted = document.data()
     del wanted["extends"]
     assert again == wanted
     assert '  concern: "5%"  # one.yaml:4' in lines
     assert 'name: "on"  # flow.yaml:2' in lines
-    origins = resolved.origins(document, lambda file: Path(file).name)
+    origins = load.origins(document, lambda file: Path(file).name)
     assert origins["stages.baseline.0.runs"] == "one.yaml:9"
     assert origins["stages.build.3.matrix.a.1"] == "flow.yaml:27"
     assert origins["data"] == "flow.yaml:4"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.errors import Severity
-from perfflow.workflow import shell_syntax
+from perfflow.workflow import shell_text
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import masked, render_words
 from tests.workflow.drafts import opened, said
@@ -49,7 +49,7 @@ PARAMETER = "stages: {baseline: [{id: b, uses: command, with: {command: '${{ par
     ],
 )
 def test_shell_syntax_is_found_where_it_stands(text: str, syntax: str) -> None:
-    found = shell_syntax.first(text)
+    found = shell_text.first_word(text)
     assert found is not None
     assert found.text == syntax
     assert text.startswith(syntax, found.offset)
@@ -71,17 +71,17 @@ def test_shell_syntax_is_found_where_it_stands(text: str, syntax: str) -> None:
     ],
 )
 def test_what_is_quoted_or_no_syntax_is_left_alone(text: str) -> None:
-    assert shell_syntax.first(text) is None
+    assert shell_text.first_word(text) is None
 
 
 @given(st.text())
 def test_a_quoted_word_is_never_syntax(text: str) -> None:
-    assert shell_syntax.first(f"x {shlex.quote(text)}" if shlex.quote(text) != text else "x") is None
+    assert shell_text.first_word(f"x {shlex.quote(text)}" if shlex.quote(text) != text else "x") is None
 
 
 def test_values_are_words_and_never_syntax() -> None:
     text = "run ${{ a }} --b=${{ b }}"
-    assert shell_syntax.first(masked(text)) is None
+    assert shell_text.first_word(masked(text)) is None
     assert len(masked(text)) == len(text)
     assert render_words(text, {"a": "< x", "b": "$HOME; y"}) == ["run", "< x", "--b=$HOME; y"]
 

@@ -86,7 +86,7 @@ def test_a_failing_check_in_a_stage_for_checks_is_a_failed_check(tmp_path: Path)
 
 
 def test_a_gate_builds_what_stands_before_a_stage_that_measures(tmp_path: Path) -> None:
-    from perfflow.plan.build_steps import building_steps
+    from perfflow.plan.plan import building_steps
 
     steps = f"[{{id: get, uses: cargo-build}}, {ONE}, {{run: x}}]"
     text = f"stages:\n  build: [{{id: make, run: make}}]\n  race: {{role: measure, steps: {steps}}}\n"

@@ -13,7 +13,7 @@ import pytest
 from perfflow.model.errors import Problem, ToolOutputError
 from perfflow.model.readings import Usage
 from perfflow.tools.adapter import Adapter, Call, Effort, Role
-from perfflow.workflow import tool_definitions
+from perfflow.workflow import declared_tool
 from tests.cli.shell import perfflow, write
 
 WORDS = """\
@@ -62,7 +62,7 @@ suite:
 def tool_of(folder: Path, text: str) -> Adapter:
     path = folder / "tool.yaml"
     path.write_text(text)
-    tool, problems = tool_definitions.load(path)
+    tool, problems = declared_tool.load_tools(path)
     assert tool, problems
     return tool.adapter
 
@@ -70,7 +70,7 @@ def tool_of(folder: Path, text: str) -> Adapter:
 def mistakes(folder: Path, text: str) -> tuple[Problem, ...]:
     path = folder / "tool.yaml"
     path.write_text(text)
-    tool, problems = tool_definitions.load(path)
+    tool, problems = declared_tool.load_tools(path)
     assert tool is None
     return problems
 
@@ -302,8 +302,8 @@ def test_outputs_that_cannot_be_are_refused(files: Mapping[str, str], reason: st
 
 
 def test_a_run_is_not_gone_on_with_once_its_tool_file_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from perfflow.session.first_event import digest
     from perfflow.session.open_workflow import open_workflow
+    from perfflow.session.session import digest
 
     project(tmp_path, WORDS, "{id: count, uses: ./tools/mine.yaml, with: {file: a}}")
     monkeypatch.chdir(tmp_path)

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from perfflow.model.errors import UserError
-from perfflow.workflow.readable import LARGEST
-from perfflow.workflow.yaml_text import read_file, read_text
+from perfflow.workflow.yaml_text import LARGEST, read_file, read_text
 from tests.workflow.drafts import document, where
 
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

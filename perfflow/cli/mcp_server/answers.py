@@ -12,16 +12,16 @@ from pydantic import BaseModel, ConfigDict
 
 from perfflow.model.result import (
     Attribution,
+    Bounds,
     Decision,
     HotspotResult,
     Level,
+    Number,
     Recommendation,
+    RouteTaken,
     TargetResult,
     Verification,
 )
-from perfflow.model.result_base import Number
-from perfflow.model.result_routes import RouteTaken
-from perfflow.model.result_samples import Bounds
 
 
 class Answer(BaseModel):

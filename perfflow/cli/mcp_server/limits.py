@@ -83,11 +83,11 @@ class Limits:
         """
         require_text("a workflow", name)
         if _NAME.fullmatch(name) and not (self.root / name).exists():
-            own = (self.root / search_path.FOLDER / f"{name}{suffix}" for suffix in search_path.SUFFIXES)
+            own = (self.root / search_path.FOLDER / f"{name}{suffix}" for suffix in search_path.WORKFLOW_SUFFIXES)
             for path in own:
                 if path.is_symlink() or path.exists():
                     return self._file(str(path), name)
-            if Path(name).suffix not in search_path.SUFFIXES:
+            if Path(name).suffix not in search_path.WORKFLOW_SUFFIXES:
                 return name
         return self._file(name, name)
 

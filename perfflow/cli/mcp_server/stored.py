@@ -20,7 +20,7 @@ from perfflow.jobs.export.export import read_result
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Side
 from perfflow.model.result import HotspotResult, Result, StepResult
-from perfflow.model.tree_facts import tree_of
+from perfflow.model.version import tree_of
 from perfflow.report import terminal
 from perfflow.store import run_folder
 from perfflow.tools import regular_files

@@ -1,22 +1,86 @@
-"""Link an executable again with any number of different code layouts."""
+"""Link an executable again with any number of different code layouts.
+
+Prepare the environment of a build whose links are recorded, and make a build link again.
+
+Reject links whose layout was chosen by their author.
+
+Padding sections, with which a small program's functions start at each slot of a cache line equally often.
+"""
 
 from __future__ import annotations
 
 import filecmp
 import mmap
+import os
+import re
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from tempfile import TemporaryDirectory
 
-from perfflow.execute.layouts import driver_arguments, padding
-from perfflow.execute.layouts.fixed_layouts import require_fit
-from perfflow.execute.layouts.link_command import LinkCommand, LinkFailedError, prepared
-from perfflow.execute.layouts.linkers import Linker, candidates
-from perfflow.execute.layouts.recorded_link import Input, find
+from platformdirs import user_cache_path
+
+from perfflow.execute.layouts import driver_arguments
+from perfflow.execute.layouts.link_command import LinkCommand, Linker, LinkFailedError, candidates, prepared
+from perfflow.execute.layouts.recorded_link import Input, RecordedLink, find
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
+
+_PROFILES = re.compile(
+    r"-f(profile-use|branch-probabilities|auto-profile|profile-instr-use|profile-sample-use)(=|$)|\.profdata\b"
+)
+_ORDERS = re.compile(r"-{1,2}(section-ordering-file|symbol-ordering-file|call-graph-ordering-file|shuffle-sections)\b")
+_SCRIPTS = re.compile(r"(-T(?!text|data|bss|rodata|ldata).*|-{1,2}(script|default-script|dT)(=.*)?)$")
+_BARE = "-nostdlib"
+
+
+def require_fit(link: RecordedLink, recordings: Path) -> None:
+    """Raise LayoutsRefusedError if shuffled functions would not represent the program that is shipped."""
+    name = link.output.name
+    words = _linker_words(link.arguments)
+    profile = link.profile or next((word for word in words if _PROFILES.search(word)), "")
+    if not profile and (recordings / "profile-guided").exists():
+        profile = "-fprofile-use"
+    if profile:
+        raise LayoutsRefusedError(
+            f"{name} is built with a profile ({profile}), which orders its functions: measure a build without a profile"
+        )
+    if order := next((word for word in words if _ORDERS.match(word)), ""):
+        raise LayoutsRefusedError(f"{name} is linked with its own function order ({order}): build it without this")
+    if script := next((word for word in words if _is_script(word)), ""):
+        raise LayoutsRefusedError(f"{name} is linked with its own linker script ({script}): build it without it")
+    if _BARE in words:
+        raise LayoutsRefusedError(
+            f"{name} is linked with {_BARE}, without the system's start-up code: build it without this option"
+        )
+
+
+def _linker_words(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments, with each linker argument of ``-Wl,`` as a separate word."""
+    return [part for word in arguments for part in (word.split(",")[1:] if word.startswith("-Wl,") else [word])]
+
+
+def _is_script(word: str) -> bool:
+    return bool(_SCRIPTS.match(word)) or word.endswith((".ld", ".lds"))
+
+
+_SECTIONS, _STEP, _SIZES = 32, 16, 4
+
+
+def padding_source() -> str:
+    """Return assembly with 32 sections of 16 to 64 bytes. The flag "R" keeps them although nothing refers to them.
+
+    16 bytes is the alignment that compilers use for functions.
+    """
+    sections = [
+        f'.section .text.perfflow_padding_{number},"axR",%progbits\n.p2align 4\n.zero {_STEP * (1 + number % _SIZES)}\n'
+        for number in range(_SECTIONS)
+    ]
+    return "".join(sections) + '.section .note.GNU-stack,"",%progbits\n'
+
 
 _MACHINE = ("-m32", "-m64", "-mx32", "-mabi=", "--target=", "-march=", "--sysroot=")
 _BITCODE = b"BC\xc0\xde"
@@ -96,7 +160,7 @@ def _require_identical(command: LinkCommand, executable: Path, place: Path) -> N
 
 def _padding(command: LinkCommand, work: Path) -> str:
     source, built = work / "padding.s", work / "padding.o"
-    source.write_text(padding.source())
+    source.write_text(padding_source())
     machine = [word for word in command.arguments if word.startswith(_MACHINE)]
     try:
         command.start([*machine, "-c", str(source), "-o", str(built)])
@@ -133,3 +197,81 @@ def _holds_bitcode(path: Path) -> bool:
     ):
         return content[:4] == _BITCODE or content.find(_GCC_BITCODE) >= 0
     return False
+
+
+_DRIVER = re.compile(r"([\w.]+-)*(cc|gcc|g\+\+|c\+\+|clang|clang\+\+)(-\d+(\.\d+)*)?")
+_RECORDER = "perfflow-recorder"
+"""Name of the script in the folder of recorders. The script recognizes such folders by this name."""
+
+
+def recording(env: Mapping[str, str], recordings: Path) -> dict[str, str]:
+    """Return the environment for a build step that records the links of executables into ``recordings``.
+
+    A folder of wrappers for the compiler drivers comes first on PATH. It stays in the user's cache, because CMake and
+    similar tools store the path of the compiler they found. Raises OSError if a folder cannot be created.
+    """
+    recordings = recordings.absolute()
+    recordings.mkdir(parents=True, exist_ok=True)
+    search = env.get("PATH", os.defpath)
+    return {
+        **env,
+        "PATH": os.pathsep.join([str(_recorders(search)), search]),
+        "PERFFLOW_LINK_RECORDINGS": str(recordings),
+        "PERFFLOW_LINK_PYTHON": sys.executable,
+        "PERFFLOW_LINK_RECORDER": str(Path(__file__).with_name("link_recorder.py")),
+    }
+
+
+def forget(executable: Path) -> None:
+    """Remove a built executable and its second name in cargo's ``deps``, so that the next build links it again.
+
+    cargo then compiles and links only the final crate; make and ninja only link.
+    """
+    for path in [*_twins(executable), executable]:
+        path.unlink(missing_ok=True)
+
+
+def _twins(executable: Path) -> list[Path]:
+    """Return the files in ``deps`` beside the executable that are the same file or have the same content."""
+    name = executable.name.replace("-", "_")
+    if not executable.is_file():
+        return []
+    return [path for path in executable.parent.glob("deps/*") if _is_twin(path, name, executable)]
+
+
+def _is_twin(path: Path, name: str, executable: Path) -> bool:
+    with suppress(OSError):
+        if path.samefile(executable):
+            return True
+        return path.name.startswith(f"{name}-") and not path.suffix and filecmp.cmp(path, executable, shallow=False)
+    return False
+
+
+def _recorders(search: str) -> Path:
+    """Return the folder of recorders, with a link for each compiler driver on the search path."""
+    folder = user_cache_path("perfflow").absolute() / "compilers"
+    folder.mkdir(parents=True, exist_ok=True)
+    _install(Path(__file__).with_name("recorder.sh").read_bytes(), folder / _RECORDER)
+    for name in _drivers(search):
+        with suppress(FileExistsError):
+            (folder / name).symlink_to(_RECORDER)
+    return folder
+
+
+def _install(script: bytes, place: Path) -> None:
+    """Write the script and rename it into place, because another build may be starting it."""
+    with suppress(FileNotFoundError):
+        if place.read_bytes() == script and os.access(place, os.X_OK):
+            return
+    fresh = place.with_name(f"{_RECORDER}.{token_hex(4)}")
+    fresh.write_bytes(script)
+    fresh.chmod(0o755)
+    fresh.replace(place)
+
+
+def _drivers(search: str) -> set[str]:
+    found: set[str] = set()
+    for folder in search.split(os.pathsep):
+        with suppress(OSError):
+            found.update(path.name for path in Path(folder).iterdir() if _DRIVER.fullmatch(path.name))
+    return found

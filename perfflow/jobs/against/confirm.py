@@ -6,15 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from perfflow.jobs.against.best_revision import may_measure
+from perfflow.jobs.gate.base_and_head import may_measure
 from perfflow.jobs.history.suspicion_report import Suspicion
 from perfflow.jobs.run.run import FinishedRun, RunRequest
 from perfflow.machine.facts import facts
 from perfflow.model.result import Result
 from perfflow.model.units import format_interval
 from perfflow.session.open_workflow import Opened
-from perfflow.store.history.summary import params_text
-from perfflow.store.history.suspicions import CONFIRMED, OPEN, WITHDRAWN
+from perfflow.store.history.summary import CONFIRMED, OPEN, WITHDRAWN, params_text
 from perfflow.tools.adapter import Role
 
 Measure = Callable[[RunRequest], FinishedRun]

@@ -13,7 +13,7 @@ from perfflow.model.targets import is_chosen
 from perfflow.model.version import VERSION
 from perfflow.session.open_workflow import Opened
 from perfflow.store.history.stored import OWN, Stored, ending_of, stored_of
-from perfflow.store.receipts import files as receipt_files
+from perfflow.store.receipts import manifest as receipt_files
 from perfflow.tools.adapter import Role
 
 _LEFT_OUT = (Role.CANDIDATE, Role.COMPARE)

@@ -1,49 +1,75 @@
-"""``perfflow bisect``: compare good with bad, then commits between them with good, to find the first bad commit."""
+"""``perfflow bisect``: compare good with bad, then commits between them with good, to find the first bad commit.
+
+Choose the commit to try next, and the commits that are left. Pure: git's order is passed in.
+
+Check that an interrupted bisection can be resumed: same options, same workflow, same machine.
+
+Show a stored bisection again, and write its page from bisect.json. Nothing is measured or judged.
+
+Build one revision after another, measure each against the good one, and store its result as an event.
+
+The user's request for a bisection, its good and bad revisions, and the steps that measure them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from perfflow.execute.context import TreeContext
 from perfflow.execute.deadline import Deadline
-from perfflow.jobs.bisect import resume
 from perfflow.jobs.bisect.build_and_measure import Limits, NotMeasuredError, SlotsInTurn
-from perfflow.jobs.bisect.endpoints import BisectRequest, Endpoints, Steps, endpoints, steps_of
-from perfflow.jobs.bisect.search import Search
-from perfflow.jobs.bisect.trials import Trials
+from perfflow.machine.facts import IDENTITY, facts
+from perfflow.model.criteria import Criteria
+from perfflow.model.errors import Exit, UserError
+from perfflow.model.metrics import METRICS
 from perfflow.model.plain_data import to_json
-from perfflow.model.secrets import masked
+from perfflow.model.readings import Side
+from perfflow.model.secrets import Secrets, masked
+from perfflow.model.version import tree_of
+from perfflow.plan.plan import Plan, Planned, building_steps
 from perfflow.report import bisect_page, markdown
 from perfflow.report.html import document
-from perfflow.session.clock import now
 from perfflow.session.compared_trees import require_complete
-from perfflow.session.first_event import opening_event
-from perfflow.session.guard_run_folder import discarding_unmeasured, explaining_folder_errors
 from perfflow.session.known_names import KnownNames
 from perfflow.session.open_workflow import Opened, select
-from perfflow.session.pause import pausing
-from perfflow.session.perform import perform_all
+from perfflow.session.perform import not_startable, perform_all
 from perfflow.session.progress import Progress
-from perfflow.session.session import RunSession
-from perfflow.session.startable import not_startable
+from perfflow.session.session import (
+    RunSession,
+    digest,
+    discarding_unmeasured,
+    explaining_folder_errors,
+    now,
+    opening_event,
+    pausing,
+    users_tree,
+)
 from perfflow.session.steps.by_role import performer_of
-from perfflow.session.tree_contexts import users_tree
 from perfflow.stats.paired_test import Interval
 from perfflow.store import run_folder
-from perfflow.store.json_text import json_lines
 from perfflow.store.record import Record, record_of
-from perfflow.store.run_bisection import FILE
-from perfflow.store.run_folder import RunFolder
-from perfflow.store.subrun import Subrun
-from perfflow.trees.bisection import Candidate, candidates, described, touched
+from perfflow.store.result_file import FILE
+from perfflow.store.run_facts import BisectQuestion
+from perfflow.store.run_folder import RunFolder, Subrun, json_lines
+from perfflow.tools import regular_files
+from perfflow.tools.adapter import Role
+from perfflow.trees.line_history import Candidate, Described, candidates, described, touched
 from perfflow.trees.repository import Repository, open_repository
 from perfflow.trees.slots import open_slots
-from perfflow.verdict.bisect_result import Bisected, Outcome, Tried, about_size
+from perfflow.verdict import bisection
 from perfflow.verdict.bisection import (
+    Bisected,
     Holds,
+    Outcome,
     Regression,
+    Tried,
+    about_size,
+    holds,
     judged_rows,
     nothing_proven,
     regressions,
@@ -51,6 +77,308 @@ from perfflow.verdict.bisection import (
     undecided,
     what_to_raise,
 )
+from perfflow.verdict.comparison import Comparison
+from perfflow.workflow.roles import CANDIDATES_STAGE
+
+Order = Callable[[str, Sequence[str]], list[Candidate]]
+"""(bad, good ones) → the commits that may be the first bad one. The best commit to try is first."""
+
+
+@dataclass
+class Search:
+    """The remaining commits: those in the history of ``bad``, but of no good commit."""
+
+    order: Order
+    bad: str
+    good: list[str]
+    passed_over: set[str] = field(default_factory=set)
+    """Commits that could not be decided."""
+
+    def left(self) -> list[str]:
+        """Return the commits that may be the first bad one, including ``bad``."""
+        return [item.commit for item in self.order(self.bad, self.good)]
+
+    def next(self) -> str | None:
+        """Return the commit to try next; None if one is left, or none of the others can be decided.
+
+        Commits that cannot be tried are often neighbours, so after them a more distant commit is chosen. The distance
+        never adds a try in the worst case.
+        """
+        ordered = [item for item in self.order(self.bad, self.good) if item.commit != self.bad]
+        able = [item for item in ordered if item.commit not in self.passed_over]
+        if not able:
+            return None
+        count = len(ordered) + 1
+        best = _tries(count, able[0])
+        equal = [item for item in able if _tries(count, item) == best]
+        passed = len(ordered) - len(able)
+        return equal[min((1 << passed) - 1, len(equal) - 1)].commit
+
+    def steps(self) -> int:
+        """Return the number of tries that are left in the worst case."""
+        return (len(self.left()) - 1).bit_length()
+
+    def learn(self, commit: str, what: Holds) -> None:
+        """Record the result of a commit."""
+        if what in (Holds.YES, Holds.PART):
+            self.bad = commit
+        elif what is Holds.NO:
+            self.good.append(commit)
+        else:
+            self.passed_over.add(commit)
+
+
+def _tries(count: int, item: Candidate) -> int:
+    """Return the number of tries that the larger part needs after this one."""
+    return (count - item.distance - 1).bit_length()
+
+
+ATTEMPTS = 2
+"""The most comparisons of one revision. If the first leaves it undecided, new pairs alone decide."""
+TRIED = "tried"
+"""The event that stores the result of a revision."""
+
+
+@dataclass
+class Trials:
+    """The results of all revisions so far; ``tell`` is called with each new one."""
+
+    folder: RunFolder
+    repository: Repository
+    criteria: Criteria
+    tell: Callable[[Tried], None]
+    secrets: Secrets = field(default_factory=Secrets)
+    """Texts that must not be stored."""
+    done: list[Tried] = field(default_factory=list)
+    _by_tree: dict[str, Tried] = field(default_factory=dict)
+
+    def note(self, item: Tried) -> Tried:
+        """Store the result of a revision, and pass it to ``tell``."""
+        # Rounded here, so that a page of the stored result has the same figures.
+        item = replace(item, reason=masked(item.reason, self.secrets), seconds=round(item.seconds, 3))
+        self._take(item)
+        self.folder.append({"event": TRIED, **item.to_json()})
+        self.tell(item)
+        return item
+
+    def recall(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Restore the results of an interrupted bisection. Raises LookupError for events of another shape."""
+        for event in events:
+            if event.get("event") == TRIED:
+                self._take(_from_json(self.repository, event))
+
+    def of(self, revision: str) -> Tried | None:
+        """Return the result of a revision; None if it was not tried."""
+        return next((item for item in self.done if item.commit.revision == revision), None)
+
+    def _take(self, item: Tried) -> None:
+        self.done.append(item)
+        self._by_tree.setdefault(self.repository.tree(item.commit.revision), item)
+
+    def make(self, trees: SlotsInTurn, commit: Described, regression: Regression, seconds: float | None) -> Tried:
+        """Build one commit and measure it against good, unless a commit with the same files was measured.
+
+        seconds: time limit for measuring it; None for no limit. Raises NotMeasuredError if the good revision can no
+        longer be measured, and UserError if the disk cannot be written.
+        """
+        known = self._by_tree.get(self.repository.tree(commit.revision))
+        if known:
+            reason = f"the same files as {known.commit.revision[:12]}"
+            return self.note(replace(known, commit=commit, reason=reason, seconds=0.0, built=False))
+        worked = trees.session.waits.stopwatch()
+        try:
+            found = self._measured(trees, commit, regression, seconds)
+        except NotMeasuredError as error:
+            if error.good:
+                raise
+            found = Tried(commit, Holds.SKIPPED, reason=str(error))
+        except UserError as error:
+            if error.exit is Exit.UNMEASURED:
+                raise
+            # This revision cannot be checked out: a submodule lacks a commit, or a shared path is in the way.
+            found = Tried(commit, Holds.SKIPPED, reason=error.problems[0].message)
+        return self.note(replace(found, seconds=worked()))
+
+    def _measured(self, trees: SlotsInTurn, commit: Described, regression: Regression, seconds: float | None) -> Tried:
+        name = commit.revision[:12]
+        subrun = Subrun(self.folder, name, Record())
+        # Separates this try from the events of an interrupted one.
+        subrun.append({"event": "begun"})
+        context = trees.show(commit, subrun)
+        criteria, goal = regression.criteria(self.criteria), regression.goal()
+        ends = math.inf if seconds is None else trees.measuring.spent + seconds
+        found = Tried(commit, Holds.UNPROVEN, reason="no time was left to measure it")
+        for attempt in range(ATTEMPTS):
+            left = ends - trees.measuring.spent
+            if left <= 0:
+                break
+            if attempt:
+                subrun = Subrun(self.folder, f"{name}.{attempt + 1}", Record())
+                subrun.append({"event": "begun"})
+            trees.measuring.attempt = attempt
+            limits = Limits(criteria, goal, left if math.isfinite(left) else None)
+            trees.compare(context, commit, subrun, [regression.step], limits)
+            row = row_of(subrun.record, self.criteria, regression)
+            if row is None:
+                reason = f"{regression.benchmark} {regression.metric} is not measured at this commit"
+                return Tried(commit, Holds.SKIPPED, reason=reason)
+            told = _layouts_told(subrun.record, row)
+            found = Tried(commit, holds(row, regression), row.change, row.pairs, reason=told)
+            if found.holds is not Holds.UNPROVEN:
+                break
+        return found
+
+
+def _layouts_told(record: Record, row: Comparison) -> str:
+    """Return the number of code layouts that a revision was measured over, or why it was one; '' if irrelevant."""
+    if row.layouts:
+        return f"over {row.layouts.n} code layouts of each side"
+    why = record.why_as_built(record.series[row.benchmark, row.metric.name])
+    return f"with one code layout of each side: {why}" if why else ""
+
+
+def _from_json(repository: Repository, event: Mapping[str, Any]) -> Tried:
+    bounds = event["change"]
+    change = None
+    if bounds:
+        ends = ("value", math.nan), ("low", -math.inf), ("high", math.inf)
+        change = Interval(*(open_ if bounds[name] is None else bounds[name] for name, open_ in ends))
+    return Tried(
+        described(repository, event["revision"]),
+        Holds(event["decision"]),
+        change,
+        event["pairs"],
+        event["reason"],
+        event["seconds"],
+        event["built"],
+    )
+
+
+@dataclass(frozen=True)
+class BisectRequest:
+    """The user's options. ``benchmarks`` are names or globs; without any, it is the benchmark that regressed most.
+
+    ``budget``: seconds for all measurements together; None for no limit.
+    """
+
+    good: str
+    bad: str = "HEAD"
+    only: Sequence[str] = ()
+    benchmarks: Sequence[str] = ()
+    metric: str = ""
+    budget: float | None = None
+    first_parent: bool = False
+    out: Path | None = None
+    resume: Path | None = None
+    """Folder of an interrupted bisection to resume."""
+    seed: int | None = None
+    lock_timeout: float = 1800.0
+    command: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """A bad revision and its good ancestor, with notes about how that was found."""
+
+    good: Described
+    bad: Described
+    notes: list[str] = field(default_factory=list)
+
+
+def endpoints(repository: Repository, asked: BisectRequest) -> Endpoints:
+    """Find both revisions. Raises UserError for unknown revisions, and if no change can lie between them."""
+    good, bad = (described(repository, repository.revision(name)) for name in (asked.good, asked.bad))
+    parted = repository.merge_base(good.revision, bad.revision)
+    if good.revision == bad.revision:
+        raise UserError.of("--good and --bad are the same commit", "name an older one as --good")
+    if parted == bad.revision:
+        hint = f"the older one must be the good one: --good {asked.bad} --bad {asked.good}"
+        raise UserError.of(f"{asked.bad} is an ancestor of {asked.good}", hint)
+    notes = []
+    if parted != good.revision:
+        notes.append(f"{asked.good} is not an ancestor of {asked.bad}: their merge base {parted[:12]} is used instead")
+        good = described(repository, parted)
+    if repository.tree(good.revision) == repository.tree(bad.revision):
+        raise UserError.of(f"{asked.good} and {asked.bad} have the same files", "nothing can have changed between them")
+    return Endpoints(good, bad, notes)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Ids of the steps that run once, that build each tree, and that measure it."""
+
+    setup: tuple[str, ...]
+    building: tuple[str, ...]
+    measuring: tuple[str, ...]
+
+    def all(self, plan: Plan) -> list[Planned]:
+        """Return all these steps, in the order of the plan."""
+        return [item for item in plan.steps if item.id in {*self.setup, *self.building, *self.measuring}]
+
+
+def steps_of(plan: Plan, asked: BisectRequest) -> Steps:
+    """Choose the steps. Raises UserError if no step measures, and for an unknown metric or an unusable service."""
+    selected = select(plan, (), asked.only, None, asked.benchmarks)
+    stages = list(plan.workflow.stages)
+    later = set(stages[stages.index(CANDIDATES_STAGE) + 1 :]) if CANDIDATES_STAGE in stages else set()
+    # A step that compares two commands has its own baseline, so it cannot compare two revisions.
+    able = [i for i in plan.steps if i.role is Role.MEASURE and i.stage not in later and i.step.candidate is None]
+    measuring = tuple(item.id for item in able if item.id in selected)
+    if not measuring:
+        hint = f"steps that can: {', '.join(item.id for item in able)}" if able else "add a step that measures"
+        raise UserError.of("none of the steps can be measured on two revisions", hint)
+    if asked.metric and asked.metric not in {*METRICS, *plan.criteria.metrics}:
+        known = ", ".join([*METRICS, *plan.criteria.metrics])
+        raise UserError.of(f"--metric {asked.metric}: no such metric", f"metrics: {known}")
+    setup = tuple(item.id for item in plan.steps if item.stage == "setup")
+    building = building_steps(plan)
+    service = next((name for name in building if plan.by_id[name].step.background), None)
+    if service:
+        text = f"the service `{service}` would keep running after the tree of its commit is replaced"
+        raise UserError.of(text, "measure with a command that starts and stops it, or start it in the `setup` stage")
+    return Steps(setup, building, measuring)
+
+
+AGAIN = "start a new one without --resume"
+
+
+def require_same(path: Path, opened: Opened, ends: Endpoints, asked: BisectRequest) -> None:
+    """Raise UserError if the bisection in a folder had other revisions, options, workflow or machine."""
+    record = _opened(path)
+    before = [tree_of(record.trees, side).revision for side in Side]
+    if before != [ends.good.revision, ends.bad.revision]:
+        raise UserError.of(f"{path}: this run is not a bisection of these two revisions", AGAIN)
+    if record.run.digest != digest(opened) or record.run.bisect != question(asked):
+        raise UserError.of(f"{path}: the workflow or the options differ from those of this run", AGAIN)
+    if not were_compared(path):
+        raise UserError.of(f"{path}: it was interrupted before good was compared with bad", AGAIN)
+    here = facts()
+    differing = [name for name in IDENTITY if record.machine.get(name) != here[name]]
+    if differing:
+        text = f"{path}: this run was started on another machine (other {', '.join(differing)})"
+        raise UserError.of(text, f"samples of two machines are not mixed; {AGAIN}")
+
+
+def were_compared(path: Path) -> bool:
+    """Return whether good and bad were compared. A bisection that ended before that cannot be resumed."""
+    bad = tree_of(_opened(path).trees, Side.CANDIDATE).revision
+    return any(event.get("event") == TRIED and event.get("revision") == bad for event in run_folder.events(path))
+
+
+def seed(path: Path) -> int:
+    """Return the seed of the run in a folder."""
+    return _opened(path).run.seed
+
+
+def question(asked: BisectRequest) -> BisectQuestion:
+    """Return the options that the answer depends on, beside the revisions, as the run's first event stores them."""
+    return BisectQuestion(tuple(asked.only), tuple(asked.benchmarks), asked.metric, asked.first_parent)
+
+
+def _opened(path: Path) -> Record:
+    with run_folder.explaining_damage(path / run_folder.EVENTS):
+        return record_of(event for event in run_folder.events(path) if event.get("event") == "run")
+
 
 GOOD = "good"
 """Subrun of the run's folder for the good revision's build. The bad revision's build is in the run's own folder."""
@@ -84,7 +412,7 @@ def bisect(
     ends, steps = endpoints(repository, asked), steps_of(opened.plan, asked)
     require_complete(opened)
     if asked.resume:
-        resume.require_same(asked.resume, opened, ends, asked)
+        require_same(asked.resume, opened, ends, asked)
     folder = run_folder.reopen(asked.resume) if asked.resume else run_folder.create(opened.root, asked.out)
     with folder, explaining_folder_errors(folder.path, can_resume=bool(asked.resume)), discarding_unmeasured(folder):
         session = _begun(opened, asked, ends, steps, folder, progress)
@@ -106,7 +434,7 @@ def _begun(
     opened: Opened, asked: BisectRequest, ends: Endpoints, steps: Steps, folder: RunFolder, progress: Progress
 ) -> RunSession:
     """Start a bisection and store its first event, or resume it; return its session."""
-    context = users_tree(opened, folder, resume.seed(folder.path) if asked.resume else asked.seed)
+    context = users_tree(opened, folder, seed(folder.path) if asked.resume else asked.seed)
     selected = [item.id for item in steps.all(opened.plan)]
     if asked.resume:
         folder.resume(selected, now())
@@ -118,7 +446,7 @@ def _begun(
             "candidate": {"kind": "revision", "revision": ends.bad.revision, "name": asked.bad, "dirty": False},
         }
         opening["run"]["chosen"] = list(asked.benchmarks)
-        opening["run"]["bisect"] = to_json(resume.question(asked))
+        opening["run"]["bisect"] = to_json(question(asked))
         folder.append(opening | {"expected": []})
     session = RunSession(context, folder, progress, performer_of, asked.lock_timeout)
     session.deadline = Deadline(asked.budget, lambda: session.waits.seconds)
@@ -265,3 +593,29 @@ class _Bisection:
             return found.ended(Outcome.INTERRUPTED if why == STOPPED else Outcome.NARROWED, why or OPEN)
         notes = (*found.notes, *about_size(self.trials.done, regression, left[0]))
         return replace(found, files=tuple(touched(self.repository, left[0])), notes=notes).ended(Outcome.FOUND)
+
+
+def show_again(folder: Path) -> FinishedBisection:
+    """Read a stored bisection, and write its page again if the folder can be written.
+
+    Raises UserError while it is running, if it was killed before bisect.json was written, and for a damaged file.
+    """
+    run_folder.require_ended(folder)
+    path = folder / FILE
+    try:
+        with run_folder.explaining_damage(path):
+            found = bisection.read_bisection(json.loads(regular_files.read(path)))
+    except FileNotFoundError as error:
+        if not were_compared(folder):
+            text = f"{folder}: the bisection was killed before good was compared with bad"
+            raise UserError.of(text, f"nothing was found; {AGAIN}") from error
+        hint = "resume it with `perfflow bisect` and --resume, or use --out DIR to judge good against bad"
+        raise UserError.of(f"{folder}: the bisection has no {FILE}: it was killed", hint) from error
+    except OSError as error:
+        raise UserError.of(f"{path}: {error.strerror}", "this file is needed to show the bisection") from error
+    try:
+        write_pages(found, folder)
+    except OSError:
+        # A read-only folder keeps its old page; the printed text is the same.
+        return FinishedBisection(found, folder)
+    return FinishedBisection(found, folder)

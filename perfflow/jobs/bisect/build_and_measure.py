@@ -19,15 +19,13 @@ from perfflow.session.bench import Bench
 from perfflow.session.known_names import NothingChosenError
 from perfflow.session.list_benchmarks import list_benchmarks
 from perfflow.session.perform import perform_all
-from perfflow.session.progress import Renamed
-from perfflow.session.session import Perform, RunSession
+from perfflow.session.progress import Renamed, TotalBudget
+from perfflow.session.session import Perform, RunSession, shown_in
 from perfflow.session.steps.by_role import performer_of
 from perfflow.session.steps.measure import conclude, measure_over_layouts
-from perfflow.session.total_budget import TotalBudget
-from perfflow.session.tree_contexts import shown_in
-from perfflow.store.subrun import EventStore
+from perfflow.store.run_folder import EventStore
 from perfflow.tools.adapter import Role
-from perfflow.trees.bisection import Described
+from perfflow.trees.line_history import Described
 from perfflow.trees.repository import Repository
 from perfflow.trees.slots import Slot, Slots
 from perfflow.trees.snapshots import at

@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.design import Design
-from perfflow.model.readings import Reading, Side
+from perfflow.model.readings import Design, Reading, Side
 from perfflow.sampling.pairs import BenchmarkToSample, LostError, Request
 from perfflow.sampling.sampling import MOST_ALONE, Sampling
-from perfflow.stats.designs import ENOUGH
+from perfflow.stats.paired_test import ENOUGH
 from perfflow.verdict.comparison import compare
 from perfflow.verdict.gating import gating_rows
 

@@ -1,4 +1,7 @@
-"""``perfflow calibrate``: compare each measuring step with itself, and store its noise for later runs."""
+"""``perfflow calibrate``: compare each measuring step with itself, and store its noise for later runs.
+
+Write the page about this machine's calibration from the stored entries. Nothing is measured.
+"""
 
 from __future__ import annotations
 
@@ -12,31 +15,51 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from perfflow.execute.schedule import StepRun
-from perfflow.execute.states import StepStatus
+from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.jobs.calibrate.alone import disturbed
-from perfflow.jobs.calibrate.page import write_page
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Reading, Side
 from perfflow.model.version import VERSION
 from perfflow.plan.plan import Plan, Planned
+from perfflow.report.html import document
 from perfflow.sampling.pairs import BenchmarkToSample, Request, Take
 from perfflow.session.bench import Bench
-from perfflow.session.guard_run_folder import calibration_kept
 from perfflow.session.open_workflow import Opened, select
-from perfflow.session.pause import pausing
-from perfflow.session.perform import schedule
+from perfflow.session.perform import not_startable, schedule
 from perfflow.session.progress import Progress
-from perfflow.session.session import Perform, RunSession
-from perfflow.session.startable import not_startable
+from perfflow.session.session import Perform, RunSession, calibration_kept, pausing, users_tree
 from perfflow.session.steps.by_role import performer_of
-from perfflow.session.tree_contexts import users_tree
-from perfflow.store import run_calibration, run_folder
-from perfflow.store.run_calibration import Entry, Finding
-from perfflow.store.write_failure import exit_of, remedy
+from perfflow.store import result_file, run_folder
+from perfflow.store.result_file import Entry, Finding
+from perfflow.store.run_folder import exit_of_write_failure, write_remedy
 from perfflow.tools.adapter import Role
 from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
+
+
+def known_of_this_machine(root: Path) -> tuple[str, list[Entry]]:
+    """Return this machine's identity and its stored entries. Raises UserError if there are none."""
+    identity = str(facts()["identity"])
+    entries = result_file.load_calibrations(root, identity)
+    if not entries:
+        text = f"{result_file.calibration_path(root, identity)}: this machine is not calibrated"
+        raise UserError.of(text, "run `perfflow calibrate WORKFLOW` first")
+    return identity, entries
+
+
+def write_page(root: Path, identity: str) -> Path | None:
+    """Write the page of a machine; return None if it has no entries or the folder cannot be written."""
+    entries = result_file.load_calibrations(root, identity)
+    if not entries:
+        return None
+
+    page = result_file.calibration_page(root)
+    try:
+        run_folder.write_text(page, document.render_calibration(entries, identity))
+    except OSError:
+        # The entries are stored, so the page can be written at any later time.
+        return None
+    return page
 
 
 @dataclass(frozen=True)
@@ -74,9 +97,9 @@ def calibrate(opened: Opened, asked: CalibrateRequest, progress: Progress) -> Ca
     """
     steps = _measuring(opened.plan, asked.only)
     identity = facts()["identity"]
-    run_calibration.load(opened.root, identity)
+    result_file.load_calibrations(opened.root, identity)
     folder = run_folder.create(opened.root, _folder(opened.root))
-    with folder, calibration_kept(run_calibration.path(opened.root, identity)):
+    with folder, calibration_kept(result_file.calibration_path(opened.root, identity)):
         context = users_tree(opened, folder, asked.seed)
         calibrator = _Calibrator(asked, context.seed, steps)
         session = RunSession(context, folder, progress, calibrator.performer_of, asked.lock_timeout)
@@ -123,9 +146,9 @@ class _Calibrating:
         root, context = self.opened.root, self.session.context
         identity = str(context.machine["identity"])
         path = (
-            run_calibration.store(root, identity, self.entries, whole=True)
+            result_file.store_calibration(root, identity, self.entries, whole=True)
             if whole and self.entries
-            else run_calibration.path(root, identity)
+            else result_file.calibration_path(root, identity)
         )
         return Calibration(
             context.plan.workflow.name,
@@ -169,7 +192,9 @@ class _Calibrating:
         ]
         self.entries += fresh
         if fresh:
-            run_calibration.store(self.opened.root, str(self.session.context.machine["identity"]), fresh, whole=False)
+            result_file.store_calibration(
+                self.opened.root, str(self.session.context.machine["identity"]), fresh, whole=False
+            )
         return len(fresh)
 
     def _noise(self) -> str:
@@ -279,8 +304,8 @@ def _folder(root: Path) -> Path:
         folder.mkdir(parents=True)
     except OSError as error:
         text = f"cannot write {error.filename or root}: {error.strerror}"
-        hint = f"{remedy(error)}; calibrations are kept in the project"
-        raise UserError.of(text, hint, exit_of(error)) from error
+        hint = f"{write_remedy(error)}; calibrations are kept in the project"
+        raise UserError.of(text, hint, exit_of_write_failure(error)) from error
     return folder
 
 

@@ -1,28 +1,57 @@
-"""Describe a workflow or a tool without running it."""
+"""Describe a workflow or a tool without running it.
+
+The workflows that can be run by name, and the tools with their availability.
+
+Describe what a candidate of the optimize stage would change, without applying it.
+
+Whether this machine can run a workflow, as known before the run and as a setup step reports it.
+
+Estimate how long a run takes: from the durations of its steps in earlier runs, else from their limits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from perfflow.execute import programs
-from perfflow.jobs.catalog.preview import preview
+from perfflow.execute import prepare
+from perfflow.execute.context import TreeContext, variables_of
+from perfflow.execute.prepare import Inspection, PreparationError, rendered
+from perfflow.execute.schedule import UNABLE
+from perfflow.jobs.catalog.preview import LEFT_OUT, SKIPPED, STOPS, preview
 from perfflow.library import search_path
 from perfflow.library.pinned import Library, is_elsewhere
+from perfflow.machine.facts import facts
 from perfflow.model.errors import Problem, Severity, UserError
+from perfflow.model.result import Result
 from perfflow.model.similar import TOOLS, nearest, tool_meant
-from perfflow.plan.parameters import MISSING
+from perfflow.model.units import UnitError, duration
+from perfflow.plan.plan import ATTEMPTS, MISSING, Plan, Planned
+from perfflow.report.expected import Expected, Noise, Total, total_of
+from perfflow.report.expected import gate_plan as plan_lines
+from perfflow.sampling.stop_rule import BUDGET
 from perfflow.session.open_workflow import Opened, open_workflow
+from perfflow.store.history import durations
+from perfflow.store.history.database import History
+from perfflow.store.history.durations import RunKind, StepDuration
+from perfflow.store.history.spread import spreads
+from perfflow.store.history.stored import open_for_reading
 from perfflow.tools import registry
-from perfflow.tools.adapter import Adapter
-from perfflow.trees import project
-from perfflow.workflow import tool_definitions
+from perfflow.tools.adapter import Adapter, Role
+from perfflow.trees import repository
+from perfflow.workflow import declared_tool
 from perfflow.workflow.document import Document
+from perfflow.workflow.expression_text import ExpressionError, as_text
+from perfflow.workflow.expressions import render
+from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Param
+from perfflow.workflow.roles import names_its_own_benchmarks
+from perfflow.workflow.yaml_text import Readable, read_file
 
 WORKFLOW, TOOL = "workflow", "tool"
 
@@ -31,10 +60,10 @@ def kind_of_name(name: str, *, tool: bool) -> str:
     """Return whether a name is a workflow's or a tool's. Raises UserError if it is neither or both."""
     known = registry.known()
     here = Path.cwd()
-    root = project.root_of(here) or here
+    root = repository.root_of(here) or here
     if is_elsewhere(name):
         return TOOL if _says_tool(path_of(name)) else WORKFLOW
-    if tool or (tool_definitions.is_tool_file(name) and _says_tool(Path(name))):
+    if tool or (declared_tool.is_tool_file(name) and _says_tool(Path(name))):
         return TOOL
     named = {path.stem for path in search_path.workflows(root)}
     if name in known and name in named:
@@ -44,7 +73,7 @@ def kind_of_name(name: str, *, tool: bool) -> str:
     if (
         name in named
         or name.startswith(search_path.LIB)
-        or Path(name).suffix in search_path.SUFFIXES
+        or Path(name).suffix in search_path.WORKFLOW_SUFFIXES
         or Path(name).is_file()
     ):
         return WORKFLOW
@@ -65,7 +94,7 @@ def _says_tool(path: Path) -> bool:
 def path_of(name: str) -> Path:
     """Return the file of a workflow or a tool. Raises UserError if there is none."""
     here = Path.cwd()
-    return Library(project.root_of(here) or here).find(name)
+    return Library(repository.root_of(here) or here).find(name)
 
 
 def workflow(name: str) -> dict[str, Any]:
@@ -135,7 +164,7 @@ def _tools(opened: Opened) -> Iterator[dict[str, Any]]:
 
 def _program(adapter: Adapter, place: Path) -> dict[str, Any]:
     """Return the program of a tool. Its version is only queried if it is not from the project around ``place``."""
-    seen = programs.facts_of(adapter, programs.Inspection(project.around(place)))
+    seen = prepare.facts_of(adapter, prepare.Inspection(repository.project_around(place)))
     return {
         "program": adapter.program.name,
         "available": seen.available,
@@ -164,9 +193,9 @@ def tool(name: str) -> dict[str, Any]:
 
 def _adapter(name: str) -> tuple[Adapter, str, str]:
     """Return an adapter, its origin, and one sentence about it."""
-    if tool_definitions.is_tool_file(name):
+    if declared_tool.is_tool_file(name):
         path = path_of(name) if is_elsewhere(name) else Path(name)
-        declared, problems = tool_definitions.load(path, search_path.readable(path))
+        declared, problems = declared_tool.load_tools(path, search_path.readable(path))
         if declared is None:
             raise UserError(problems)
         return declared.adapter, name, declared.source.description
@@ -211,3 +240,233 @@ def _first_type(field: dict[str, Any]) -> str:
     """Return the type in a JSON Schema; of a text that may be written as a number, ``string``."""
     kind = field.get("type")
     return str(kind[0] if isinstance(kind, list) else kind)
+
+
+def listed_workflows(root: Path) -> list[dict[str, Any]]:
+    """Return name, path, description and origin of each workflow. An unreadable file has its error as description."""
+    return [
+        {"name": path.stem, "path": str(path), "description": _description(path), "origin": search_path.origin(path)}
+        for path in search_path.workflows(root)
+    ] + [
+        {"name": name, "path": str(path), "description": _description(path), "origin": name}
+        for name, path in search_path.workflows_of_packages()
+    ]
+
+
+def _description(path: Path) -> str:
+    try:
+        data = read_file(path, search_path.readable(path)).data()
+    except UserError as error:
+        return f"(cannot be read: {error.problems[0].message})"
+    return str(data.get("description", ""))
+
+
+def listed_tools(inspection: Inspection) -> list[dict[str, Any]]:
+    """Return name, availability, version, origin and a note for each tool. Imports adapters of other distributions."""
+    return [_tool(name, inspection) for name in registry.known()]
+
+
+def _tool(name: str, inspection: Inspection) -> dict[str, Any]:
+    origin, tool = registry.origin(name), registry.find(name)
+    seen = prepare.facts_of(tool, inspection) if tool else prepare.ProgramFacts(available=False)
+    own = origin == registry.OWN
+    if tool is None:
+        words = ["cannot be used"]
+    elif seen.available:
+        words = [*((tool.program.name, seen.version) if own else ()), f"({seen.remark})" if seen.remark else ""]
+    else:
+        words = [f"missing: {tool.program.install}"]
+    note = " ".join(filter(None, (*words, "" if own else f"(from {origin})")))
+    return {
+        "name": name,
+        "available": seen.available,
+        "version": seen.version or None,
+        "origin": origin,
+        "note": note,
+    }
+
+
+def listed_warnings() -> list[str]:
+    """Return warnings about adapters of installed distributions that have a taken name or cannot be used."""
+    taken = [f"ignored: {item.name} of {item.distribution}: perfflow has that tool" for item in registry.shadowed()]
+    broken = [(name, registry.trouble(name)) for name in registry.known()]
+    return taken + [f"the tool {name!r} cannot be used: {why}" for name, why in broken if why]
+
+
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+
+
+def changes(context: TreeContext, planned: Planned, draft: Draft) -> Iterator[str]:
+    """Yield a line for each change; patches are relative to the file of ``draft``."""
+    step = planned.step
+    if step.patch:
+        name = _rendered(context, planned, step.patch)
+        yield f"patch {name}: {_size_of(draft.path.parent / name, draft.readable)}"
+    if step.ref:
+        yield f"ref {_rendered(context, planned, step.ref)}: its changes since its merge base with HEAD"
+    if step.propose:
+        attempts = context.plan.stage(planned.stage).attempts or ATTEMPTS
+        yield f"propose: {step.propose.strip()} ({attempts} {'attempts' if attempts > 1 else 'attempt'} at most)"
+    for key, values in (("env", step.env), ("params", step.params or {})):
+        if values:
+            yield f"{key}: " + ", ".join(
+                f"{name}={_rendered(context, planned, value)}" for name, value in values.items()
+            )
+
+
+def _rendered(context: TreeContext, planned: Planned, value: Any) -> str:
+    """Return a value rendered for this cell; as written if it depends on steps that have not run."""
+    try:
+        return as_text(render(value, variables_of(context, planned)))
+    except ExpressionError:
+        return str(value)
+
+
+def _size_of(path: Path, readable: Readable) -> str:
+    """Return ``5 lines in work.c``: the number of removed and added lines in the hunks."""
+    try:
+        lines = readable.bytes_of(path).decode(errors="replace").splitlines()
+    except UserError as error:
+        return f"cannot be read ({error.problems[0].message})"
+    except (OSError, ValueError) as error:
+        return f"cannot be read ({getattr(error, 'strerror', None) or error})"
+    files, changed, old, new = [], 0, 0, 0
+    for line in lines:
+        if old > 0 or new > 0:
+            # Inside a hunk, a line may look like a file header.
+            old, new, changed = old - (line[:1] != "+"), new - (line[:1] != "-"), changed + (line[:1] in ("+", "-"))
+        elif found := _HUNK.match(line):
+            old, new = (int(count or 1) for count in found.groups())
+        elif line.startswith("diff --git "):
+            files.append(line.rpartition(" b/")[2])
+        elif line.startswith("+++ ") and not any(other.startswith("diff --git ") for other in lines):
+            files.append(line[4:].partition("\t")[0].removeprefix("b/"))
+    return f"{changed} {'line' if changed == 1 else 'lines'} in {', '.join(files) or 'no file'}"
+
+
+_FINDING_OUT = ((Role.MEASURE, Role.MACHINE), (Role.PROFILE,))
+
+
+def lacking(opened: Opened, selected: Collection[str]) -> str:
+    """Return what this machine lacks, if a run would therefore measure nothing; '' if it can run, as far as known."""
+    rows = [row for row in preview(opened, selected) if row["outcome"] != LEFT_OUT]
+    for row in rows:
+        if row["outcome"] == STOPS:
+            return str(row["lacks"][0])
+    for roles in _FINDING_OUT:
+        asked = [row for row in rows if row["role"] in roles]
+        if asked:
+            return str(asked[0]["lacks"][0]) if all(row["outcome"] == SKIPPED for row in asked) else ""
+    return ""
+
+
+def said_unable(result: Result) -> str:
+    """Return why a setup step reported that this machine cannot run the workflow; '' if none did."""
+    said = (step.reason for step in result.steps if step.status == "skipped" and step.exit_code == UNABLE)
+    return next(said, "")
+
+
+def expected_durations(
+    opened: Opened,
+    selected: Collection[str],
+    *,
+    in_trees: bool = False,
+    budget: float | None = None,
+    ask_server: bool = False,
+) -> dict[str, Expected | None]:
+    """Return the expected time of each selected step; None if nothing is known. Starts nothing.
+
+    in_trees: the run compares base and head. budget: seconds for the whole command.
+    ask_server: also read a history that is on a server.
+    """
+    plan = opened.plan
+    kind = RunKind(plan.workflow.name, dict(plan.params), str(facts()["identity"]), in_trees, budget)
+    wanted = [item for item in plan.steps if item.id in selected and not item.step.background]
+    with open_for_reading(opened.root, server=ask_server) as history:
+        seen = durations.step_durations(opened.root, kind, history)
+        names = {item.id: _names(item, seen) for item in wanted}
+        noises = _noise(opened, kind, names, history) if history else {}
+    found = {item.id: _of(plan, item, seen.get(item.id, StepDuration())) for item in wanted}
+    for name, noise in noises.items():
+        known = found[name]
+        found[name] = replace(known, noise=noise) if known else None
+    return found
+
+
+def _names(item: Planned, seen: Mapping[str, StepDuration]) -> tuple[str, ...]:
+    """Return the benchmarks that a step measures, from its last run or its name."""
+    if item.role is not Role.MEASURE:
+        return ()
+    return seen[item.id].names if item.id in seen else (item.benchmark,)
+
+
+def _noise(opened: Opened, kind: RunKind, names: Mapping[str, tuple[str, ...]], history: History) -> dict[str, Noise]:
+    """Return the noise of each measuring step's samples in the history."""
+    every = {name for each in names.values() for name in each}
+    known = spreads(history, kind.workflow, kind.params, kind.machine, every)
+    found: dict[str, Noise] = {}
+    for step, of_step in names.items():
+        rows = [(known[name], opened.plan.criteria.thresholds_of(name).concern) for name in of_step if name in known]
+        if rows:
+            spread, change = max(rows, key=lambda row: row[0].noise / row[1])
+            found[step] = Noise(spread.noise, spread.pairs(change), change)
+    return found
+
+
+def in_all(plan: Plan, steps: dict[str, Expected | None], budget: float | None = None) -> Total:
+    """Return the expected time of all these steps together."""
+    measuring = frozenset(item.id for item in plan.steps if item.role is Role.MEASURE and item.id in steps)
+    return total_of(steps, measuring, budget)
+
+
+def gate_plan(opened: Opened, selected: Collection[str], budget: float | None) -> list[str]:
+    """Return a few lines with the expected time of a gate. Starts nothing."""
+    steps = expected_durations(opened, selected, in_trees=True, budget=budget)
+    kinds = {"builds": Role.WORK, "measuring": Role.MEASURE, "checks": Role.CHECK}
+    own = {item.id: item.role for item in opened.plan.steps}
+    by_kind = {
+        kind: {name: found for name, found in steps.items() if own[name] is role} for kind, role in kinds.items()
+    }
+    return list(plan_lines(by_kind, budget))
+
+
+def _of(plan: Plan, item: Planned, seen: StepDuration) -> Expected | None:
+    if seen.seconds is not None:
+        other_budget = seen.other_budget and item.role is Role.MEASURE
+        return Expected(seen.seconds, seen.runs, seen.benchmarks or None, other_budget=other_budget)
+    if item.role is Role.MEASURE:
+        return _limit_of_measuring(plan, item, seen)
+    if item.role in (Role.WORK, Role.CHECK):
+        seconds = _duration(plan, item, item.step.timeout or plan.stage(item.stage).timeout)
+        return Expected(seconds * ((item.step.retries or 0) + 1)) if seconds else None
+    return None
+
+
+def _limit_of_measuring(plan: Plan, item: Planned, seen: StepDuration) -> Expected | None:
+    """Return the step's budget for each benchmark. A number of runs or a deterministic tool has no time limit."""
+    if item.step.runs is not None or (item.tool and item.tool.deterministic):
+        return None
+    each = _duration(plan, item, item.step.budget) if item.step.budget else BUDGET
+    if each is None:
+        return None
+    found, number = Expected(None, each=each), _benchmarks(item, seen)
+    return found.of(number) if number else found
+
+
+def _benchmarks(item: Planned, seen: StepDuration) -> int:
+    """Return how many benchmarks a step has; 0 if only running the step can tell."""
+    if seen.benchmarks:
+        return seen.benchmarks
+    if item.step.variants is None and not names_its_own_benchmarks(item.step):
+        return 1
+    named = [name for name in item.step.expect or [] if "${{" not in name]
+    # A glob matches any number of benchmarks.
+    return len(set(named)) if named and not any(letter in name for name in named for letter in "*?") else 0
+
+
+def _duration(plan: Plan, item: Planned, text: object) -> float | None:
+    """Return a duration of the workflow in seconds; None if there is none, or if it is only known in a run."""
+    try:
+        return duration(str(rendered(text, {"params": plan.params, "matrix": item.cell}))) if text else None
+    except (PreparationError, UnitError):
+        return None

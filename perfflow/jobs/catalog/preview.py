@@ -7,21 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from perfflow.execute import programs
+from perfflow.execute import prepare
 from perfflow.execute.context import TreeContext, looking, search_path
-from perfflow.execute.prepare import first_count, missing_program, ready, sides_of
-from perfflow.execute.this_machine import why_elsewhere
-from perfflow.jobs.catalog.candidate_preview import changes
+from perfflow.execute.prepare import first_count, missing_program, ready, sides_of, why_elsewhere
+from perfflow.jobs.catalog.descriptions import changes
 from perfflow.model.errors import StepError, UserError
 from perfflow.model.secrets import masked
+from perfflow.plan.coverage import requires_of
+from perfflow.plan.groups import place_of
 from perfflow.plan.plan import Planned, profiles_several
-from perfflow.plan.requirements import requires_of
-from perfflow.plan.runs_on import place_of
 from perfflow.report.expected import Expected
 from perfflow.session.open_workflow import Opened
 from perfflow.session.reading_limit import within_time
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
-from perfflow.trees import project
+from perfflow.trees import repository
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import condition
 from perfflow.workflow.load import Draft
@@ -47,9 +46,9 @@ def preview(
     of ``RUNS``, ``LEFT_OUT``, ``SKIPPED``, ``FAILS`` and ``STOPS``. A candidate also has a ``technique`` and its
     ``changes``.
     """
-    git = project.describe(opened.root, inspecting=True)
+    git = repository.describe_project(opened.root, inspecting=True)
     context = TreeContext(opened.plan, opened.root, "<run>", 0, Path("<run>"), git=git, dry=True, inherited=looking())
-    inspection = programs.Inspection(project.around(context.root))
+    inspection = prepare.Inspection(repository.project_around(context.root))
     found, length = [], 0
     with within_time(f"rendering the commands of {opened.path}", _SHARE):
         for item in opened.plan.steps:
@@ -66,10 +65,10 @@ def preview(
     return [masked(step, context.secrets) for step in found]
 
 
-def _step(context: TreeContext, item: Planned, draft: Draft, inspection: programs.Inspection) -> dict[str, Any]:
+def _step(context: TreeContext, item: Planned, draft: Draft, inspection: prepare.Inspection) -> dict[str, Any]:
     # If an earlier step sets PATH, the program's location is known only after that step has run.
     path = search_path(replace(context, dry=False), item)
-    required = programs.lacking(requires_of(item, context.plan.params), path, inspection) if path is not None else []
+    required = prepare.lacking(requires_of(item, context.plan.params), path, inspection) if path is not None else []
     elsewhere = why_elsewhere(place_of(item, context.plan), path) if path is not None else ""
     required += [elsewhere] if elsewhere else []
     lacks = required or [text for text in (missing_program(item, path) if path is not None else "",) if text]

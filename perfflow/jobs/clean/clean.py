@@ -9,12 +9,12 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from perfflow.store import run_cleaning as run_folders
 from perfflow.store import run_folder
-from perfflow.store.run_cleaning import OldFolder
+from perfflow.store import run_folder as run_folders
+from perfflow.store.run_folder import OldFolder
 from perfflow.trees import bundles
-from perfflow.trees import cleaning as tree_folders
-from perfflow.trees.cleaning import Home, Tree
+from perfflow.trees import slots as tree_folders
+from perfflow.trees.slots import Home, Tree
 
 DAY = 86400.0
 KINDS = ("runs", "comparisons")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from perfflow.jobs.cluster.executor import Phase, Status
-from perfflow.jobs.cluster.job_folder import BEAT, Ended
+from perfflow.jobs.cluster.agent import BEAT, Ended
+from perfflow.jobs.cluster.slurm import Phase, Status
 
 
 class Outcome(StrEnum):

@@ -1,44 +1,410 @@
-"""Perform the steps of a run on other machines: the same plan and run folder, with groups of steps as jobs."""
+"""Perform the steps of a run on other machines: the same plan and run folder, with groups of steps as jobs.
+
+Have the groups of a run measured on other machines, and collect their results into the run's folder.
+
+Submitted, lost and collected jobs are events of the run. So the watching process may be killed: the jobs continue, and
+``--resume`` watches them again. A finished job is never measured again, and a repeated one is reported.
+
+Run a whole command as one job on another machine: a bisection, or a calibration of that machine.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
+import math
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from perfflow.execute.schedule import StepRun
-from perfflow.execute.states import StepStatus
-from perfflow.jobs.cluster import place_groups
-from perfflow.jobs.cluster.executor import EngineError, Executor
-from perfflow.jobs.cluster.job_folder import BUILD, KEPT, RUN, Work
-from perfflow.jobs.cluster.outcome import Limits
-from perfflow.jobs.cluster.place_groups import Placing, Where
-from perfflow.jobs.cluster.site import Site
-from perfflow.jobs.cluster.slurm import Slurm, why_unsuitable
+from perfflow.execute.schedule import StepRun, StepStatus
+from perfflow.jobs.cluster.agent import BUILD, KEPT, LOG, RUN, STDOUT, WORK, JobFolder, Work
+from perfflow.jobs.cluster.outcome import Limits, Observation, Outcome, outcome_of
+from perfflow.jobs.cluster.slurm import EngineError, Executor, Phase, Site, Slurm, Status, Submission, why_unsuitable
 from perfflow.machine.facts import facts
 from perfflow.machine.private_folder import private_folder
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.plain_data import from_json
+from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.targets import is_chosen
 from perfflow.model.version import VERSION
-from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, groups
-from perfflow.plan.runs_on import Place
-from perfflow.session.first_event import digest
+from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, Place, groups, place_of_all
 from perfflow.session.open_workflow import Opened
-from perfflow.session.run_events import step_event
-from perfflow.session.session import RunSession
+from perfflow.session.session import RunSession, digest, step_event
 from perfflow.store import run_folder
 from perfflow.store.history import durations
-from perfflow.store.record import record_of
+from perfflow.store.record import GroupJob, record_of
 from perfflow.store.run_facts import StepRecord
 from perfflow.store.run_folder import RunFolder
 from perfflow.tools.adapter import Role
+from perfflow.tools.tool_files import last_line
 from perfflow.trees.bundles import BASE, HEAD, commit_of, read_kept, write_source
-from perfflow.trees.repository import Repository, State
+from perfflow.trees.repository import Repository, State, open_repository
+from perfflow.trees.snapshots import snapshot
 from perfflow.workflow.expression_text import ExpressionError
+
+GROUPS = "groups"
+"""The folder for jobs in the run's folder."""
+LEAST_MINUTES = 15
+ROOM = 3
+"""The time limit of a job, as a multiple of its expected duration."""
+_WHOLE = 0.9
+"""Share of its time limit after which a stopped job counts as stopped by the limit: starting it takes time too."""
+LOOK = 0.5
+"""Seconds between two checks of the jobs' files."""
+
+
+WorkOf = Callable[[Group], Work]
+"""Returns the work of a group's job."""
+
+
+class SubmittedError(Exception):
+    """All jobs are submitted, and the caller does not wait for them."""
+
+
+@dataclass
+class Attempt:
+    """One job of a group: its number, its folder, and observations with times in s by this machine's clock."""
+
+    group: Group
+    number: int
+    folder: JobFolder
+    minutes: int
+    job: str = ""
+    again: bool = False
+    """Whether it replaces a lost job."""
+    began: float = field(default_factory=time.monotonic)
+    beat: float | None = None
+    beaten: float = 0.0
+    status: Status = field(default_factory=lambda: Status(Phase.UNKNOWN))
+    over: float | None = None
+    stopped: float | None = None
+    told: str = ""
+
+    def observation(self, now: float) -> Observation:
+        """Return what is known about the job now."""
+        beat = self.folder.last_beat()
+        if beat != self.beat:
+            self.beat, self.beaten = beat, now
+        if self.status.phase is not Phase.ENDED:
+            self.over = None
+        elif self.over is None:
+            self.over = now
+        ended = self.folder.ended()
+        if ended and self.stopped is None:
+            self.stopped = now
+        silent = None if beat is None else now - self.beaten
+        over = 0.0 if self.over is None else now - self.over
+        stopped = 0.0 if self.stopped is None else now - self.stopped
+        return Observation(ended, self.status, silent, over, now - self.began, stopped)
+
+    @property
+    def reached_its_limit(self) -> bool:
+        """Whether the engine ended the job for its time limit, also if the engine has forgotten the job by now."""
+        ended = self.folder.ended()
+        by_duration = ended is not None and ended.state == "stopped" and ended.seconds >= _WHOLE * 60 * self.minutes
+        return "TIMEOUT" in self.status.reason or by_duration
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where jobs go: the engine, the folder for their files, the limits, and the time between queries in s."""
+
+    executor: Executor
+    home: Path
+    limits: Limits
+    poll: float
+    longest: int | None = None
+    """The engine's time limit of a job, in minutes."""
+
+
+class Placing:
+    """The jobs of one run."""
+
+    def __init__(self, folder: RunFolder, groups: Sequence[Group], where: Where, tell: Callable[[str], None]) -> None:
+        self._folder, self._groups, self._where, self._tell = folder, groups, where, tell
+        self._open: dict[str, Attempt] = {}
+        self._lost: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}
+        """Number of the last attempt at each group by an earlier process."""
+        self._asked = -math.inf
+        self._away = ""
+
+    def measure(self, work_of: WorkOf, *, detach: bool = False) -> Iterator[tuple[Group, str]]:
+        """Submit missing jobs, and yield each group as it ends, with the reason why it was not measured, or ''.
+
+        detach: only submit the jobs, then raise SubmittedError.
+        """
+        done = self._recalled()
+        for group in self._groups:
+            if group.id in done:
+                continue
+            attempt = self._open.get(group.id)
+            number = 1 + self._numbers.get(group.id, 0)
+            refused = self._take_up(attempt) if attempt else self._submit(group, number, work_of)
+            if refused:
+                self._open.pop(group.id, None)
+                yield group, refused
+        if detach:
+            raise SubmittedError
+        while self._open:
+            self._ask()
+            for attempt in list(self._open.values()):
+                outcome, why = outcome_of(attempt.observation(time.monotonic()), self._where.limits)
+                if outcome is Outcome.WAIT:
+                    self._say_where(attempt)
+                    continue
+                ended, why = self._over(attempt, outcome, why, work_of)
+                if ended:
+                    # Only now: if ^C comes earlier, `cancel` still has to collect this job.
+                    del self._open[attempt.group.id]
+                    yield attempt.group, why
+            if self._open:
+                time.sleep(LOOK)
+
+    def _over(self, attempt: Attempt, outcome: Outcome, why: str, work_of: WorkOf) -> tuple[bool, str]:
+        """Collect or repeat an attempt that is over; return whether its group ended, and why it was not measured."""
+        if outcome is Outcome.REFUSED:
+            self._cancel([attempt])
+        longer = self._lose(attempt, why) if outcome is Outcome.LOST else 0
+        if longer:
+            refused = self._submit(attempt.group, attempt.number + 1, work_of, longer=longer)
+            return bool(refused), refused
+        return True, self._collect(attempt, why)
+
+    def cancel(self) -> None:
+        """Cancel all unfinished jobs, and collect their samples."""
+        left = list(self._open.values())
+        for attempt in left:
+            attempt.folder.cancel()
+        self._cancel([attempt for attempt in left if attempt.folder.worker() is None])
+        ends = time.monotonic() + self._where.limits.silence + 10
+        while time.monotonic() < ends and any(item.folder.worker() and not item.folder.ended() for item in left):
+            time.sleep(LOOK)
+        self._cancel(left)
+        for attempt in left:
+            self._collect(attempt, "cancelled")
+        self._open.clear()
+
+    @property
+    def open(self) -> Sequence[str]:
+        """The groups that have not ended."""
+        return list(self._open)
+
+    def _recalled(self) -> set[str]:
+        """Restore the jobs that an earlier process submitted; return the groups that are already measured."""
+        by_name = {group.id: group for group in self._groups}
+        done = set[str]()
+        for event in run_folder.own_events(self._folder.path):
+            kind, name = event.get("event"), event.get("group")
+            if name not in by_name or kind not in ("submitting", "submitted", "refused", "lost", "group"):
+                continue
+            self._numbers[name] = max(self._numbers.get(name, 0), event["attempt"])
+            if kind in ("submitting", "submitted"):
+                self._open[name] = _attempt_of(event, by_name[name])
+                continue
+            self._open.pop(name, None)
+            if kind == "lost":
+                self._lost[name] = event["reason"]
+            elif kind == "group" and event["state"] == "done":
+                done.add(name)
+        return done
+
+    def _take_up(self, attempt: Attempt) -> str:
+        """Find a job whose number was not stored because the watching process was killed; else submit it again.
+
+        Submitting twice is safe, since only one job can claim the folder. Return why it cannot be watched, or ''.
+        """
+        if attempt.job or attempt.folder.ended():
+            return ""
+        try:
+            attempt.job = self._where.executor.find(self._name(attempt))
+        except EngineError as error:
+            # Not stored as refused, since the engine may have the job.
+            return str(error)
+        return "" if attempt.job or attempt.folder.worker() else self._send(attempt)
+
+    def _name(self, attempt: Attempt) -> str:
+        return f"pf-{self._folder.id}-{attempt.group.id}-{attempt.number}"
+
+    def _submit(self, group: Group, number: int, work_of: WorkOf, *, longer: int = 0) -> str:
+        """Submit a job; return why the engine refuses it, or ''.
+
+        longer: factor for the time limit of a job that replaces a lost one; 0 for a first job.
+        """
+        minutes = group.place.minutes or max(LEAST_MINUTES, math.ceil(ROOM * group.seconds / 60))
+        folder = JobFolder(self._where.home / group.id / str(number))
+        folder.write(work_of(group))
+        minutes = min(minutes * (longer or 1), self._where.longest or sys.maxsize)
+        attempt = Attempt(group, number, folder, minutes, again=bool(longer))
+        self._note("submitting", attempt)
+        return self._send(attempt)
+
+    def _send(self, attempt: Attempt) -> str:
+        """Send a job to the engine; return why it is refused, or ''."""
+        about = Submission(attempt.folder.path, self._name(attempt), attempt.group.place, attempt.minutes)
+        try:
+            attempt.job = self._where.executor.submit(about)
+        except EngineError as error:
+            # It contains secrets. Without it, a job that the engine queued in spite of its answer ends at once.
+            (attempt.folder.path / WORK).unlink(missing_ok=True)
+            self._note("refused", attempt, reason=str(error))
+            return str(error)
+        self._note("submitted", attempt)
+        self._open[attempt.group.id] = attempt
+        return ""
+
+    def _note(self, kind: str, attempt: Attempt, **more: str) -> None:
+        """Store the facts about a job that a resuming process needs."""
+        about = {"folder": str(attempt.folder.path), "minutes": attempt.minutes, "job": attempt.job}
+        about |= {"again": attempt.again, **more}
+        self._folder.append({"event": kind, "group": attempt.group.id, "attempt": attempt.number, **about})
+
+    def _ask(self) -> None:
+        """Query the engine about all jobs, if the last query is long enough ago."""
+        now = time.monotonic()
+        if now < self._asked + self._where.poll:
+            return
+        self._asked = now
+        found = self._where.executor.poll([attempt.job for attempt in self._open.values() if attempt.job])
+        for attempt in self._open.values():
+            attempt.status = found.get(attempt.job, attempt.status)
+        away = {status.reason for status in found.values() if status.phase is Phase.UNKNOWN}
+        said = f"the engine does not respond: {', '.join(sorted(away))}; the jobs continue" if away else ""
+        if said != self._away:
+            self._tell(said or "the engine responds again")
+        self._away = said
+
+    def _say_where(self, attempt: Attempt) -> None:
+        """Report the state of a group if it changed."""
+        worker = attempt.folder.worker()
+        if worker:
+            text = f"runs on {worker.node} (job {worker.job or attempt.job})"
+        elif attempt.status.phase is Phase.QUEUED:
+            reason = f", {attempt.status.reason}" if attempt.status.reason not in ("", "None") else ""
+            text = f"waits in the queue (job {attempt.job}{reason})"
+        elif attempt.status.phase is Phase.RUNNING:
+            text = f"starts on {attempt.status.node} (job {attempt.job})"
+        else:
+            text = f"submitted (job {attempt.job})" if not attempt.told else attempt.told
+        if text != attempt.told:
+            attempt.told = text
+            self._tell(f"{attempt.group.id}: {text}")
+
+    def _lose(self, attempt: Attempt, why: str) -> int:
+        """Store that a job was lost; return the factor for the time limit of its replacement, 0 for no replacement."""
+        self._cancel([attempt])
+        worker = attempt.folder.worker()
+        reason = f"{why} on {worker.node}" if worker else why
+        name = attempt.group.id
+        self._folder.append({"event": "lost", "group": name, "attempt": attempt.number, "reason": reason})
+        self._lost[name] = reason
+        again = not attempt.again
+        self._tell(f"{name}: lost, {reason}{'; it is measured once more, from its first pair' if again else ''}")
+        return (2 if attempt.reached_its_limit else 1) if again else 0
+
+    def _cancel(self, attempts: Sequence[Attempt]) -> None:
+        try:
+            self._where.executor.cancel([attempt.job for attempt in attempts if attempt.job])
+        except EngineError as error:
+            self._tell(f"the engine cannot cancel jobs: {error}")
+
+    def _collect(self, attempt: Attempt, why: str) -> str:
+        """Add a job's results to the run as one event; return why it did not measure, or ''."""
+        place = self._folder.path / GROUPS / attempt.group.id / str(attempt.number)
+        if place.resolve() != attempt.folder.path.resolve():
+            if place.exists():
+                shutil.rmtree(place)
+            own_copies(self._folder.path)
+            shutil.copytree(attempt.folder.path, place, symlinks=True)
+        # It contains the settings as they were typed, including secrets.
+        (place / WORK).unlink(missing_ok=True)
+        ended, worker = attempt.folder.ended(), attempt.folder.worker()
+        if not (place / RUN / run_folder.EVENTS).is_file():
+            said = ended.reason if ended and ended.reason else why or "it left no result"
+            return f"{said}; its log is {place / 'log'}" if worker else f"{said}; {_why_not_begun(place)}"
+        lost = self._lost.get(attempt.group.id, "")
+        built = place / BUILD if (place / BUILD / run_folder.EVENTS).is_file() else None
+        about = GroupJob(
+            group=attempt.group.id,
+            attempt=attempt.number,
+            folder=str((place / RUN).relative_to(self._folder.path)),
+            state=ended.state if ended else "lost",
+            node=worker.node if worker else "",
+            job=(worker.job if worker else "") or attempt.job,
+            seconds=ended.seconds if ended else 0.0,
+            lost=lost,
+            reason="" if ended and ended.state == "done" else why,
+            built=str(built.relative_to(self._folder.path)) if built else "",
+            machine=ended.machine if ended else {},
+        )
+        self._folder.append(about.event())
+        if ended and ended.state == "done":
+            self._tell(f"{attempt.group.id}: measured on {about.node} in {about.seconds:.0f} s")
+        return why
+
+
+def own_copies(run: Path) -> Path:
+    """Create and return the folder of the jobs in a run's folder. Only this user can read the code and the logs in it.
+
+    Raises OSError, and UserError if another user owns it.
+    """
+    return private_folder(run / GROUPS, below=run)
+
+
+def folder_of(run: Path, group: str) -> Path:
+    """Return the folder of the last attempt at a group, in a run's folder."""
+    place = run / GROUPS / group
+    attempts = [int(path.name) for path in place.iterdir()] if place.is_dir() else []
+    return place / str(max(attempts, default=0))
+
+
+def _why_not_begun(place: Path) -> str:
+    """Return a hint for a job that was never claimed: the last line of the engine's log, or the node's requirements."""
+    try:
+        last = last_line((place / "engine.log").read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        last = ""
+    needs = f"the nodes need to see {place} (or the `folder` of executors.yaml), and perfflow (`python`)"
+    return f"on the node: {last}" if last else needs
+
+
+def _attempt_of(event: Mapping[str, Any], group: Group) -> Attempt:
+    """Return the attempt that an event of a run describes."""
+    job = JobFolder(Path(event["folder"]))
+    return Attempt(group, event["attempt"], job, event["minutes"], event["job"], event["again"])
+
+
+@dataclass(frozen=True)
+class Partition:
+    """How a run was divided among machines: the executor, the tree of the code, and the groups. It never changes."""
+
+    executor: str
+    tree: str
+    groups: tuple[Group, ...]
+
+    def event(self) -> dict[str, Any]:
+        """Return the event that stores it."""
+        return {"event": "groups", **to_json(self)}
+
+
+def partition(path: Path) -> Partition | None:
+    """Return how a run was divided; None for a run on this machine."""
+    for event in run_folder.own_events(path):
+        if event.get("event") == "groups":
+            return from_json(Partition, event)
+    return None
+
+
+def with_part(work: Work, group: Group) -> Work:
+    """Return the work of one group. Each group has the whole budget, since they run beside each other."""
+    found = replace(work, steps=group.steps, parts=group.parts)
+    return replace(found, labels=group.place.labels, gpus=group.place.gpus)
+
 
 _NOT_MEASURING = (Role.WORK, Role.MACHINE)
 
@@ -127,13 +493,13 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
     place = Placing(folder, shared, where, session.progress.noted)
     session.progress.noted(_said(shared, placement))
     told = set[str]()
-    work_of = functools.partial(place_groups.with_part, work)
+    work_of = functools.partial(with_part, work)
     try:
         for group, why in place.measure(work_of, detach=placement.detach):
-            job = place_groups.folder_of(folder.path, group.id)
+            job = folder_of(folder.path, group.id)
             _tell(session, group, job, why, told)
             _take_kept(session, job)
-    except place_groups.SubmittedError:
+    except SubmittedError:
         raise DetachedError(folder.path) from None
     except KeyboardInterrupt:
         if place.open and placement.leaves_jobs():
@@ -175,7 +541,7 @@ def home_of(site: Site, folder: RunFolder) -> Path:
     """
     if site.folder:
         return private_folder(Path(site.folder).expanduser() / folder.id)
-    return place_groups.own_copies(folder.path)
+    return own_copies(folder.path)
 
 
 def where_of(placement: Placement, home: Path) -> Where:
@@ -259,3 +625,112 @@ def _ended(run: Path, place: Path) -> dict[str, StepRecord]:
                 log = f"{folder.relative_to(run)}/{step.log}" if step.log else ""
                 found[step.id] = replace(step, log=log)
     return found
+
+
+EXPECTED = 1800.0
+"""Assumed duration of a command in s, since its real duration is not known before."""
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """The result of a command: its output, its exit status, its node, and the folder of its run, if it made one.
+
+    ``files``: the folder of all files of the job, to be discarded after they are read.
+    """
+
+    printed: str
+    status: int
+    run: Path
+    node: str
+    files: Path
+
+    def discard(self) -> None:
+        """Remove all files of the job."""
+        shutil.rmtree(self.files, ignore_errors=True)
+
+
+def placed_command(
+    opened: Opened,
+    placement: Placement,
+    words: Sequence[str],
+    only: Collection[str],
+    revisions: Mapping[str, str],
+    tell: Callable[[str], None],
+) -> CommandResult:
+    """Run ``words``, a command of perfflow, on a machine where the steps ``only`` (empty: all) may run.
+
+    revisions: by name, the commits that it needs beside the user's tree. ^C ends the job.
+    Raises UserError if no machine is suitable, and if the command does not finish.
+    """
+    group = _group(opened, placement, only)
+    repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
+    states = {HEAD: commit_of(repository, snapshot(repository)), **revisions}
+    place = run_folder.home(opened.root) / "placed"
+    place.mkdir(exist_ok=True)
+    site = placement.site
+    with run_folder.create(opened.root, place / run_folder.new_id()) as folder, _home_of(site, folder) as home:
+        source, _ = source_of(repository, home, states, bundle=site.trees == "bundle")
+        work = Work(
+            root=str(opened.root),
+            workflow="",
+            digest=digest(opened),
+            source=source,
+            states=states,
+            share=tuple(opened.plan.workflow.worktree.share),
+            scratch=site.scratch,
+            version=VERSION,
+            command=tuple(words),
+        )
+        where = where_of(placement, home)
+        jobs = Placing(folder, [group], where, tell)
+        try:
+            ((_, why),) = jobs.measure(functools.partial(with_part, work))
+        except KeyboardInterrupt:
+            jobs.cancel()
+            raise
+        return _performed(folder.path, why)
+
+
+@contextmanager
+def _home_of(site: Site, folder: RunFolder) -> Iterator[Path]:
+    """Yield the folder for the files of the job. Remove it at the end, or what only the job needed."""
+    home = home_of(site, folder)
+    try:
+        yield home
+    finally:
+        tidy(home, whole=bool(site.folder))
+
+
+def keep_as_run(root: Path, found: Path) -> Path:
+    """Copy a job's run into the project's own runs; return its folder."""
+    with run_folder.create(root, None) as folder:
+        shutil.copytree(found, folder.path, dirs_exist_ok=True, symlinks=True)
+        folder.become_latest()
+        return folder.path
+
+
+def _group(opened: Opened, placement: Placement, only: Collection[str]) -> Group:
+    """Return all steps as one group. Raises UserError if they need different places, or a place that does not exist."""
+    steps = [item for item in opened.plan.steps if not only or item.id in only or item.step.id in only]
+    measuring = [item for item in steps if item.role not in (Role.WORK, Role.CANDIDATE, Role.COMPARE)]
+    try:
+        place = place_of_all(opened.plan, measuring)
+        why = why_unsuitable(place, placement.executor.nodes())
+    except (ConflictError, ExpressionError) as error:
+        raise UserError.of(str(error), "choose steps of one place with --only") from error
+    except EngineError as error:
+        raise UserError.of(f"executor {placement.name}: {error}", "perfflow executors", Exit.UNMEASURED) from error
+    if why:
+        raise UserError.of(f"executor {placement.name}: {why}", "correct `runs-on`", Exit.UNMEASURED)
+    return Group("g1", tuple(item.id for item in steps), place, EXPECTED)
+
+
+def _performed(folder: Path, why: str) -> CommandResult:
+    job = folder_of(folder, "g1")
+    ended = JobFolder(job).ended()
+    if ended is None or ended.status is None or not (job / STDOUT).is_file():
+        text = f"the job did not finish: {why or 'it left no result'}"
+        hint = f"its log: {job / LOG}" if (job / LOG).is_file() else "run `perfflow executors` to check the executor"
+        raise UserError.of(text, hint, Exit.UNMEASURED)
+    printed = (job / STDOUT).read_text(encoding="utf-8", errors="replace")
+    return CommandResult(printed, ended.status, job / RUN, ended.worker.node, folder)

@@ -2,21 +2,216 @@
 
 The output formats are those of ``squeue -o`` and ``sinfo -o`` (https://slurm.schedmd.com/squeue.html), which are
 stable; the formats of ``--json`` change between versions.
+
+The interface of an engine, which places jobs on machines. A job's folder counts more than the engine's reports.
+
+The file ``executors.yaml`` of the user or of a site, which lists where jobs can go. It is not part of a workflow.
+
+List the executors of a site, and check whether each would accept a job.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal, Protocol
 
-from perfflow.jobs.cluster.executor import EngineError, Node, Phase, Queue, Status, Submission
-from perfflow.jobs.cluster.site import Site
-from perfflow.plan.runs_on import Place
+import yaml
+from platformdirs import user_config_path
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from perfflow.execute.prepare import labels
+from perfflow.model.errors import UserError
+from perfflow.model.similar import nearest
+from perfflow.model.units import UnitError, duration
+from perfflow.plan.groups import Place
 from perfflow.tools.tool_files import last_line
+
+
+class Phase(StrEnum):
+    """The phase of a job, as an engine reports it. ``unknown``: it does not respond or does not list the job."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Status:
+    """An engine's report on a job. ``hopeless``: the job will never start, for the ``reason``."""
+
+    phase: Phase
+    node: str = ""
+    reason: str = ""
+    hopeless: bool = False
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A job for an engine: its folder, a name, where it may run, and its time limit in minutes."""
+
+    folder: Path
+    name: str
+    place: Place
+    minutes: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine of an engine: its labels, its GPUs in the engine's words, and its state."""
+
+    name: str
+    labels: tuple[str, ...]
+    gpus: str
+    state: str
+    usable: bool
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The number of waiting and running jobs of all users on an engine's machines."""
+
+    waiting: int
+    running: int
+
+
+class EngineError(Exception):
+    """An engine cannot be used or refuses a job. The text gives the reason."""
+
+
+class Executor(Protocol):
+    """An engine that places jobs."""
+
+    def nodes(self) -> Sequence[Node]:
+        """Return the machines. Raises EngineError."""
+
+    def longest(self) -> int | None:
+        """Return the largest time limit of a job in minutes; None if there is none. Raises EngineError."""
+
+    def check(self) -> Queue:
+        """Check that the engine would accept a job, and return its queue. Raises EngineError."""
+
+    def submit(self, job: Submission) -> str:
+        """Queue a job that performs its folder; return the engine's number for it. Raises EngineError."""
+
+    def find(self, name: str) -> str:
+        """Return the number of the unfinished job with that name, '' if there is none. Raises EngineError."""
+
+    def poll(self, jobs: Sequence[str]) -> Mapping[str, Status]:
+        """Return the status of each job, with one query for all."""
+
+    def cancel(self, jobs: Sequence[str]) -> None:
+        """End jobs and all processes that they started. Raises EngineError."""
+
+
+VARIABLE = "PERFFLOW_EXECUTORS"
+FILE = "executors.yaml"
+LOCAL = "local"
+"""The executor that always exists: this machine."""
+Seconds = Annotated[str, Field(description="a duration such as 90s")]
+
+
+class Site(BaseModel):
+    """One executor of the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.replace("_", "-"))
+
+    engine: Literal["slurm"]
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    options: list[str] = Field(default_factory=list, description="further options of sbatch")
+    exclude: list[str] = Field(default_factory=list, description="nodes that are not used")
+    folder: str = Field("", description="for jobs; the nodes see it under the same path; default: the run's own")
+    scratch: str = Field("", description="on each node's own disk; default: the user's cache folder")
+    python: str = Field("", description="interpreter with perfflow on the nodes; default: the same path as here")
+    trees: Literal["bundle", "path"] = Field("bundle", description="how the code gets to the nodes")
+    group: tuple[str, str] = Field(("10m", "60m"), description="shortest and longest group")
+    pending: str = Field("24h", description="longest time that a job waits in the queue")
+    poll: str = Field("10s", description="how often the engine is asked")
+    grace: str = Field("30s", description="how long files of a job that ended may take to be seen here")
+    env: dict[str, str] = Field(default_factory=dict, description="environment of the engine's commands")
+
+    def seconds(self, name: Literal["pending", "poll", "grace"]) -> float:
+        """Return one of the durations in s."""
+        return duration(str(getattr(self, name)))
+
+    @property
+    def lengths(self) -> tuple[float, float]:
+        """The shortest and the longest group, in s."""
+        least, most = map(duration, self.group)
+        return least, most
+
+
+def file() -> Path | None:
+    """Return the file that PERFFLOW_EXECUTORS names, else the one in the user's configuration folder, else None."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+
+    path = user_config_path("perfflow") / FILE
+    return path if path.is_file() else None
+
+
+def sites() -> dict[str, Site]:
+    """Return the executors of the file by name; empty without a file. Raises UserError for a wrong file."""
+    path = file()
+    if path is None:
+        return {}
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError.of(f"{path}: {error.strerror}", f"correct {VARIABLE}, or unset it") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError.of(f"{path}: not YAML: {error}") from error
+    named = data.get("executors") if isinstance(data, dict) else None
+    if not isinstance(named, dict) or set(data) != {"executors"}:
+        raise UserError.of(f"{path}: has no map `executors`", "executors: {lab: {engine: slurm, partition: bench}}")
+    if LOCAL in named:
+        raise UserError.of(f"{path}: `{LOCAL}` is this machine", "give the executor another name")
+    return {str(name): _site(path, str(name), about) for name, about in named.items()}
+
+
+def _site(path: Path, name: str, about: object) -> Site:
+    try:
+        found = Site.model_validate(about)
+        for key in ("pending", "poll", "grace"):
+            duration(str(getattr(found, key)))
+        least, most = found.lengths
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        keys = ", ".join(field.alias or key for key, field in Site.model_fields.items())
+        raise UserError.of(f"{path}: {name}.{where}: {problem['msg']}", f"keys: {keys}") from error
+    except UnitError as error:
+        raise UserError.of(f"{path}: {name}: {error}", "write a duration such as 90s or 24h") from error
+    if not 0 < least <= most:
+        raise UserError.of(f"{path}: {name}.group: the first duration must be the shorter one", "group: [10m, 60m]")
+    return found
+
+
+def site_of(name: str) -> Site | None:
+    """Return the executor with a name, None for this machine. Raises UserError for an unknown name."""
+    if name == LOCAL:
+        return None
+    known = sites()
+    if name not in known:
+        near = nearest(name, [LOCAL, *known])
+        where = file()
+        hint = f"did you mean {near}?" if near else f"executors: {', '.join([LOCAL, *known])}"
+        there = f"in {where}" if where else f"there is no {FILE}; {VARIABLE} names one"
+        raise UserError.of(f"no executor is called {name!r}", f"{hint} ({there})")
+    return known[name]
+
 
 _PATIENCE = 60
 """Seconds for one command. Without a controller, squeue gives up after 18 s."""
@@ -184,3 +379,26 @@ def why_unsuitable(place: Place, nodes: Sequence[Node]) -> str:
     if place.gpus and not any("gpu" in node.gpus and place.gpu_type in node.gpus for node in fit):
         return f"no node with these labels has a GPU{' ' + place.gpu_type if place.gpu_type else ''}"
     return ""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An executor, its machines and queue; ``trouble`` is the reason why it cannot be used, or ''."""
+
+    name: str
+    engine: str
+    nodes: Sequence[Node]
+    queue: Queue | None = None
+    trouble: str = ""
+
+
+def executors() -> Iterator[Checked]:
+    """Yield this machine, then the executors of the file. Raises UserError if the file is wrong."""
+    load = f"load {os.getloadavg()[0]:.1f}"
+    yield Checked(LOCAL, "this machine", [Node(platform.node(), labels(), "", load, usable=True)])
+    for name, site in sites().items():
+        engine = Slurm(site)
+        try:
+            yield Checked(name, site.engine, engine.nodes(), engine.check())
+        except EngineError as error:
+            yield Checked(name, site.engine, (), None, str(error))

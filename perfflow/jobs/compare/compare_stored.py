@@ -1,7 +1,14 @@
-"""Compare two stored sets of samples: write their samples as the events of a new run, then judge it as any run."""
+"""Compare two stored sets of samples: write their samples as the events of a new run, then judge it as any run.
+
+The workflow behind ``perfflow compare -- OLD NEW``, which compares two commands without a workflow file.
+"""
 
 from __future__ import annotations
 
+import json
+import secrets
+import shlex
+import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,22 +16,23 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from perfflow.jobs.run.run import FinishedRun
+from platformdirs import user_cache_path
+
+from perfflow.execute.invoke import LEFT_RUNNING
+from perfflow.execute.prepare import DISCARD
+from perfflow.jobs.run.run import FinishedRun, RunRequest
 from perfflow.model.criteria import Criteria, criteria_from_json
-from perfflow.model.design import Design
 from perfflow.model.errors import Exit, UserError
-from perfflow.model.readings import Side
+from perfflow.model.readings import Design, Side
 from perfflow.model.result import Result
-from perfflow.model.tree_facts import STORED
-from perfflow.model.version import VERSION
-from perfflow.session.clock import now
-from perfflow.session.conclude import write
-from perfflow.session.guard_run_folder import explaining_folder_errors
+from perfflow.model.units import duration
+from perfflow.model.version import STORED, VERSION
+from perfflow.session.open_workflow import Opened, open_workflow
+from perfflow.session.perform import write
+from perfflow.session.session import explaining_folder_errors, now
 from perfflow.store import run_folder
-from perfflow.store.history import machines
-from perfflow.store.history.same_statistic import with_same_statistic
-from perfflow.store.history.stored import OWN, Key, Stored
-from perfflow.store.history.suggestions import listed
+from perfflow.store.history import summary
+from perfflow.store.history.stored import OWN, Key, Stored, listed, with_same_statistic
 from perfflow.store.record import SCHEMA, reading_to_json, record_of
 from perfflow.store.run_folder import RunFolder
 from perfflow.tools.tool_files import clean_name
@@ -82,13 +90,13 @@ def compare_stored(first: Stored, second: Stored, asked: CompareOptions) -> Fini
     return FinishedRun(result, folder.path, interrupted=False)
 
 
-def require_comparable(first: Stored, second: Stored, *, across_machines: bool) -> list[machines.Difference]:
+def require_comparable(first: Stored, second: Stored, *, across_machines: bool) -> list[summary.Difference]:
     """Return how the two machines differ.
 
     Raises UserError for sets over different data, and for sets of different machines unless ``across_machines``.
     """
     _refuse_other_data(first, second)
-    differing = machines.differences(first.machine, second.machine)
+    differing = summary.machine_differences(first.machine, second.machine)
     if differing and not across_machines:
         raise _other_machine(first, second, differing)
     return differing
@@ -131,7 +139,7 @@ def _refuse_other_data(first: Stored, second: Stored) -> None:
     raise UserError.of(text, "results over different data are never compared; measure one of them again")
 
 
-def _other_machine(first: Stored, second: Stored, differing: Sequence[machines.Difference]) -> UserError:
+def _other_machine(first: Stored, second: Stored, differing: Sequence[summary.Difference]) -> UserError:
     facts = "; ".join(f"{item.fact}: {clean_name(item.first)} and {clean_name(item.second)}" for item in differing)
     text = f"{_name(first)} and {_name(second)} are from different machines ({facts})"
     return UserError.of(text, "use --across-machines to compare them anyway; every row is then marked")
@@ -214,12 +222,12 @@ def _contents(side: Stored, shared: Collection[str]) -> str:
     return listed([f"{clean_name(name)} ({metrics[name]})" if shared else clean_name(name) for name in metrics])
 
 
-def _cautions(first: Stored, second: Stored, differing: Sequence[machines.Difference]) -> Iterator[str]:
+def _cautions(first: Stored, second: Stored, differing: Sequence[summary.Difference]) -> Iterator[str]:
     """Yield the reasons why this comparison is weaker than one measured in pairs."""
     if differing:
         facts = "; ".join(f"{item.fact}: {item.first} and {item.second}" for item in differing)
         yield f"across machines: {facts}; the machines' differences are part of every change"
-    elif not machines.certain(first.machine, second.machine):
+    elif not summary.certain_facts(first.machine, second.machine):
         unsure = [side.label for side in (first, second) if "identity" not in side.machine]
         yield f"perfflow cannot tell whether one machine measured both: no machine in {' and '.join(unsure)}"
     if across_gpus(first, second):
@@ -312,7 +320,7 @@ def _of_gpus(first: Stored, second: Stored) -> dict[str, Any]:
 
 
 def _tree(side: Stored) -> dict[str, Any]:
-    told: dict[str, Any] = {"kind": STORED, "machine": machines.described(side.machine)}
+    told: dict[str, Any] = {"kind": STORED, "machine": summary.described_machine(side.machine)}
     names = ("label", "tool", "version", "started", "revision", "dirty")
     return told | {name: getattr(side, name) for name in names}
 
@@ -332,3 +340,97 @@ def _samples(name: Side, side: Stored) -> Iterator[dict[str, Any]]:
         for reading in readings:
             event = {"event": "sample", "step": STEP, "design": Design.UNPAIRED}
             yield event | {name.value: [reading_to_json(reading)]}
+
+
+BUDGET = "20s"
+MOST_SEED = 2**63 - 1
+"""The largest seed that a run accepts."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Two commands and how to compare them. ``metric`` is auto or a timing.
+
+    ``budget``: the longest time of the whole comparison, such as 20s. Without it, it is BUDGET, but slow commands still
+    run a few times each.
+    ``stdout`` and ``allow_left_running`` (the reason why processes may be left running) are as in a workflow.
+    """
+
+    old: str
+    new: str
+    budget: str | None = None
+    metric: str = "auto"
+    runs: int | None = None
+    stdout: str = DISCARD
+    allow_left_running: str | None = None
+
+
+def require_commands(*commands: str) -> None:
+    """Raise UserError if a command is empty or has an unclosed quotation."""
+    for text in commands:
+        if not text.strip():
+            raise UserError.of("one of the commands is empty", "write a program and its arguments")
+        try:
+            shlex.split(text)
+        except ValueError as error:
+            raise UserError.of(f"{text!r}: {error}", "close the quotation") from error
+
+
+def as_run(question: Question, request: RunRequest) -> tuple[Opened, RunRequest]:
+    """Return the workflow and the request that compare both commands in pairs until the difference is settled.
+
+    ``request``: the user's other options. Raises UserError for an unusable command.
+    """
+    for text in (question.old, question.new):
+        if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise UserError.of("a command contains bytes that are not UTF-8", "put it into a script, and compare that")
+    with tempfile.TemporaryDirectory(prefix="perfflow-") as folder:
+        path = Path(folder) / "compare.yaml"
+        path.write_text(json.dumps(workflow_of(question), ensure_ascii=False), encoding="utf-8")
+        opened = open_workflow(str(path))
+    opened.require_usable(to_run=True)
+    total = None if question.budget is None else duration(question.budget)
+    # The comparison should take about a second; checking the machine's noise would take a quarter of it.
+    return opened, replace(request, budget=total, checks_noise=False, command=_typed(question), typed=True)
+
+
+def _typed(question: Question) -> list[str]:
+    """Return the command line that asks this question."""
+    usual = Question(question.old, question.new)
+    options = [
+        word
+        for name in ("budget", "metric", "runs", "stdout", "allow_left_running")
+        if (value := getattr(question, name)) != getattr(usual, name)
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    ]
+    return ["perfflow", "compare", *options, "--", question.old, question.new]
+
+
+def workflow_of(question: Question) -> dict[str, Any]:
+    """Return the workflow as data, which is written as JSON because JSON is also YAML."""
+    step: dict[str, Any] = {
+        "id": STEP,
+        "benchmark": _literal(question.new),
+        "run": _literal(question.old),
+        "candidate": _literal(question.new),
+        "metric": question.metric,
+        "budget": question.budget or BUDGET,
+    }
+    if question.runs is not None:
+        step["runs"] = question.runs
+    if question.stdout != DISCARD:
+        step["stdout"] = _literal(question.stdout)
+    if question.allow_left_running is not None:
+        step["allow"] = {LEFT_RUNNING: _literal(question.allow_left_running)}
+    component = f"{question.old} → {question.new}"
+    return {"perfflow": 1, "name": STEP, "component": _literal(component), "stages": {"baseline": [step]}}
+
+
+def _literal(text: str) -> str:
+    """Return the text with ``${{`` escaped, so that it is not read as an expression."""
+    return text.replace("${{", "${{ '${{' | raw }}")
+
+
+def new_folder() -> Path:
+    """Return a new folder in the user's cache, for a run that belongs to no project."""
+    return user_cache_path("perfflow") / "compare" / secrets.token_hex(8)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfflow.jobs.history.change_report import Change, LocatedChange, changes_of, located_change
 from perfflow.jobs.history.collect import shown
+from perfflow.jobs.history.suspicion_report import Change, LocatedChange, changes_of, located_change
 from perfflow.jobs.history.trends import NEWEST, HistoryFilter, Trend, commit_order, parameters_of, trends
 from perfflow.model.errors import UserError
 from perfflow.model.metrics import in_words
@@ -18,7 +18,7 @@ from perfflow.report import history_tables
 from perfflow.report.history_tables import ChangeRow, IndexRow, Shift
 from perfflow.report.sanitize import csv_cell
 from perfflow.report.table import Table, Tone
-from perfflow.store.history.suggestions import suggestion
+from perfflow.store.history.stored import suggestion
 from perfflow.tools.tool_files import clean_name
 
 Tell = Callable[[str], None]

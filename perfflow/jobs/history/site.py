@@ -1,25 +1,68 @@
-"""``perfflow history build``: write the history as a folder of static HTML pages."""
+"""``perfflow history build``: write the history as a folder of static HTML pages.
+
+Apply one function to many series on all processors, since hundreds of series take seconds.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import signal
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, TypeVar
 
-from perfflow.jobs.history.change_report import Change, changes_of
 from perfflow.jobs.history.overview import change_row, followed_trends
-from perfflow.jobs.history.parallel import in_parallel
+from perfflow.jobs.history.suspicion_report import Change, changes_of
 from perfflow.jobs.history.trends import HistoryFilter, Trend, parameters_of
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import Followed
 from perfflow.report.html.history_site import FOLDER, INDEX, MOST_DRAWN, path_of, render_benchmark, render_index
-from perfflow.store.run_folder import write_text
-from perfflow.store.write_failure import exit_of, remedy
+from perfflow.store.run_folder import exit_of_write_failure, write_remedy, write_text
+
+FEWEST = 40
+"""The fewest items for each process. With fewer, its start would take longer than it saves."""
+_TOGETHER = 8
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
+
+
+def in_parallel(work: Callable[[_Item], _Made], items: Sequence[_Item]) -> list[_Made]:
+    """Return ``work(item)`` for each item, in order. The results travel between processes, so keep them small."""
+    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    processes = min(free, len(items) // FEWEST)
+    if processes < 2:
+        return list(map(work, items))
+
+    # A forked process has all modules and items already, and only receives indices. Forking is safe because commands
+    # that read a history have no other threads.
+    context = get_context("fork")
+    with ProcessPoolExecutor(processes, context, _Started.begin, (work, items)) as pool:
+        return list(pool.map(_Started.one, range(len(items)), chunksize=_TOGETHER))
+
+
+class _Started:
+    """The function and the items of a worker process, set once when it starts."""
+
+    work: Callable[[Any], Any]
+    items: Sequence[Any]
+
+    @classmethod
+    def begin(cls, work: Callable[[Any], Any], items: Sequence[Any]) -> None:
+        # The terminal interrupts all processes of a command, but only the parent should report it.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        cls.work, cls.items = staticmethod(work), items
+
+    @classmethod
+    def one(cls, number: int) -> Any:
+        return cls.work(cls.items[number])
+
 
 Tell = Callable[[str], None]
 _PAGE = re.compile(rf"{FOLDER}/[A-Za-z0-9-]+\.html")
@@ -60,7 +103,9 @@ def build(root: Path, folder: Path, asked: HistoryFilter, tell: Tell) -> int:
             (folder / left).unlink(missing_ok=True)
         write_text(folder / MARK, json.dumps(sorted(pages_wanted), indent=1))
     except OSError as error:
-        raise UserError.of(f"cannot write {folder}: {error.strerror}", remedy(error), exit_of(error)) from error
+        raise UserError.of(
+            f"cannot write {folder}: {error.strerror}", write_remedy(error), exit_of_write_failure(error)
+        ) from error
     return len(pages_wanted)
 
 

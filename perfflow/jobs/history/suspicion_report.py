@@ -1,6 +1,8 @@
 """Suspicions: the newest points of a series may have left its level. A run in pairs confirms or withdraws each one.
 
 Suspicions and their states are stored in the history, so that none is reported twice.
+
+Find changes in a benchmark's history, each with its commits and the command that bisects it.
 """
 
 from __future__ import annotations
@@ -10,21 +12,181 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-from perfflow.jobs.history.change_report import logs_of
 from perfflow.jobs.history.collect import opened, shown
-from perfflow.jobs.history.trends import HistoryFilter, Trend, commit_order, trends
+from perfflow.jobs.history.trends import HistoryFilter, HotspotShift, Trend, commit_order, hotspot_shifts, trends
 from perfflow.model.errors import UserError
-from perfflow.report.history_tables import SuspicionRow
-from perfflow.stats import change_points, newest_points
-from perfflow.stats.newest_points import SAME, SuspicionStatus
+from perfflow.report.history_tables import SuspicionRow, weight_of
+from perfflow.stats import change_points
+from perfflow.stats.change_points import SAME, SuspicionStatus
 from perfflow.stats.paired_test import quantile
 from perfflow.store.history.database import Measured
-from perfflow.store.history.suspicions import CONFIRMED, OPEN, WITHDRAWN, StoredSuspicion
+from perfflow.store.history.summary import CONFIRMED, OPEN, WITHDRAWN, StoredSuspicion
 from perfflow.trees import repository as repositories
+
+_WIDTH = 2 * NormalDist().inv_cdf(0.975)
+"""Standard errors in a 95% interval."""
+MOST_COMMITS = 50
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of level between two points of a trend; ``at`` is the first point after it.
+
+    With 95% confidence, it lies between ``earliest`` and ``latest``. ``before`` and ``after`` are in base units.
+    ``change`` is its share, and ``low`` to ``high`` the 99% interval. ``is_drift``: many small steps from ``at`` to
+    ``latest``.
+    """
+
+    at: int
+    earliest: int
+    latest: int
+    before: float
+    after: float
+    change: float
+    low: float
+    high: float
+    confidence: float
+    is_drift: bool = False
+
+
+def changes_of(trend: Trend) -> list[Change]:
+    """Return the changes and drifts of a trend, oldest first; none if a value is not positive."""
+    found = _searched(trend)
+    if found is None:
+        return []
+    levels = [
+        Change(
+            *(item.at, item.earliest, item.latest, math.exp(item.before), math.exp(item.after)),
+            *(math.expm1(item.size), math.expm1(item.low), math.expm1(item.high), item.confidence),
+        )
+        for item in found.changes
+    ]
+    drifts = [_drifted(trend, item) for item in found.drifts]
+    return sorted([*levels, *drifts], key=lambda item: item.at)
+
+
+def _searched(trend: Trend) -> change_points.FoundChanges | None:
+    logs = logs_of(trend)
+    return change_points.changes(*logs) if logs else None
+
+
+def logs_of(trend: Trend) -> tuple[list[float], list[float]] | None:
+    """Return the logarithms of a trend's values, and their standard errors; None if a value is not positive."""
+    if any(point.value <= 0 for point in trend.points):
+        return None
+    return [math.log(point.value) for point in trend.points], [_error(point) for point in trend.points]
+
+
+def _error(point: Measured) -> float:
+    """Return the standard error of a value's logarithm, from its interval; 0 if that is not known."""
+    if point.low is None or point.high is None or point.low <= 0:
+        return 0.0
+    return max(0.0, math.log(point.high / point.low)) / _WIDTH
+
+
+def _drifted(trend: Trend, drift: Any) -> Change:
+    before, after = trend.points[drift.begin].value, trend.points[min(drift.end, len(trend.points) - 1)].value
+    size = math.expm1(drift.size)
+    return Change(drift.begin, drift.begin, drift.end, before, after, size, size, size, 1.0, is_drift=True)
+
+
+@dataclass(frozen=True)
+class LocatedChange:
+    """A change with its benchmark, its commits (newest first), and the command that bisects it."""
+
+    trend: Trend
+    change: Change
+    commits: tuple[str, ...]
+    range: str
+    bisect: str
+    hotspots: tuple[HotspotShift, ...] = ()
+
+    @property
+    def rebased(self) -> str:
+        """A note if the trend contains values of another machine, else ''."""
+        return self.trend.rebased.text() if self.trend.rebased else ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the change as data, values in base units."""
+        series, found = self.trend.series, self.change
+        first, last = self.trend.points[found.at], self.trend.points[max(0, found.at - 1)]
+        return {
+            "benchmark": series.benchmark,
+            "metric": series.metric,
+            "unit": series.unit,
+            "machine": series.machine,
+            "before": found.before,
+            "after": found.after,
+            "change": found.change,
+            "low": found.low,
+            "high": found.high,
+            "confidence": found.confidence,
+            "at": found.at,
+            "commits": list(self.commits),
+            "weight": weight_of(found.change, series.statistic).value,
+            "kind": "drift" if found.is_drift else "step",
+            "range": self.range,
+            "bisect": self.bisect,
+            "hotspots": [
+                {**{name: getattr(item, name) for name in ("function", "before", "after")}, "runs": list(item.runs)}
+                for item in self.hotspots
+            ],
+            "rebased": self.rebased,
+            "from": last.committed or last.started,
+            "since": first.committed or first.started,
+        }
+
+
+def all_changes(root: Path, asked: HistoryFilter, tell: Tell) -> list[LocatedChange]:
+    """Return the changes of all requested series, newest first."""
+    with shown(root, tell) as history:
+        order = commit_order(root, history.revisions())
+        found = list(trends(history, asked, order, None))
+    found_changes = [
+        replace(located_change(root, trend, change, order), hotspots=_hotspots(root, trend, change))
+        for trend in found
+        for change in changes_of(trend)
+    ]
+    return sorted(found_changes, key=lambda item: item.trend.points[item.change.at].started, reverse=True)
+
+
+def _hotspots(root: Path, trend: Trend, change: Change) -> tuple[HotspotShift, ...]:
+    before, after = trend.points[: change.at][::-1], trend.points[change.latest if change.is_drift else change.at :]
+    return hotspot_shifts(root, trend.series.benchmark, before, after, change.change)
+
+
+def located_change(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> LocatedChange:
+    """Return a change with the commits between its points, as far as the repository has them."""
+    points = trend.points
+    good = next((point.revision for point in reversed(points[: change.at]) if point.revision in order), "")
+    bad = next((point.revision for point in points[change.at :] if point.revision in order), "")
+    between = _between(root, good, bad) if good and bad and good != bad else ()
+    after = points[change.at].revision
+    commits = between or ((after,) if after else ())
+    workflow = trend.series.workflow
+    command = (
+        shlex.join(["perfflow", "bisect", workflow, "--good", good[:12], "--bad", bad[:12]])
+        if between and workflow
+        else ""
+    )
+    return LocatedChange(trend, change, commits, f"{good[:12]}..{bad[:12]}" if between else "", command)
+
+
+@cache
+def _between(root: Path, good: str, bad: str) -> tuple[str, ...]:
+    """Return the commits after ``good`` up to ``bad``. Cached, since many series change between the same two."""
+    try:
+        git = repositories.look_at(root).git()
+        found = git.attempt("rev-list", "--topo-order", f"--max-count={MOST_COMMITS}", f"{good}..{bad}")
+    except UserError:
+        return ()
+    return tuple(found.stdout.decode("ascii", "replace").split()) if found.status == 0 else ()
+
 
 Tell = Callable[[str], None]
 _BEFORE = 3
@@ -137,7 +299,7 @@ def _looked_at(trend: Trend, known: Sequence[StoredSuspicion], now: str) -> Iter
     for number, item in enumerate(known):
         suspected = _placed(item, places)
         if item.state == OPEN and suspected:
-            status = newest_points.review(suspected, found, *logs)
+            status = change_points.review_suspicion(suspected, found, *logs)
             # A change among the newest points is the suspicion itself. Only further runs can confirm it.
             too_early = status is SuspicionStatus.CONFIRMED and _is_new(trend, suspected.at)
             if status is not SuspicionStatus.OPEN and not too_early:
@@ -164,7 +326,7 @@ def _new(
     logs: tuple[list[float], list[float]],
     found: change_points.FoundChanges,
     known: Sequence[StoredSuspicion],
-) -> newest_points.Suspicion | None:
+) -> change_points.Suspicion | None:
     """Return a new suspicion about the newest points; None if there is none or it was already reported."""
     if any(item.state == OPEN for item in known):
         return None
@@ -173,11 +335,11 @@ def _new(
     settled = [at for item, at in told.items() if item.state == CONFIRMED]
     older = [item.at for item in found.changes if not _is_new(trend, item.at)]
     start = min(len(trend.points), max([0, *settled, *older, *(item.end for item in found.drifts)]))
-    new = newest_points.fresh(*logs, start) or _of_change(trend, found, start)
+    new = change_points.fresh_suspicion(*logs, start) or _of_change(trend, found, start)
     return None if new is None or any(abs(new.at - at) <= SAME for at in told.values()) else new
 
 
-def _of_change(trend: Trend, found: change_points.FoundChanges, start: int) -> newest_points.Suspicion | None:
+def _of_change(trend: Trend, found: change_points.FoundChanges, start: int) -> change_points.Suspicion | None:
     """Return the newest change as a suspicion, if it is among the newest points."""
     new = [item for item in found.changes if _is_new(trend, item.at) and item.at > start]
     if not new:
@@ -185,7 +347,7 @@ def _of_change(trend: Trend, found: change_points.FoundChanges, start: int) -> n
     last = new[-1]
     reach = (last.high - last.low) / 2
     z = abs(last.size) / reach * NormalDist().inv_cdf(0.995) if reach else math.inf
-    return newest_points.Suspicion(last.at, start, last.before, last.size, min(z, sys.float_info.max))
+    return change_points.Suspicion(last.at, start, last.before, last.size, min(z, sys.float_info.max))
 
 
 def _places(trend: Trend) -> dict[tuple[str, str], int]:
@@ -196,12 +358,12 @@ def _places(trend: Trend) -> dict[tuple[str, str], int]:
     return found
 
 
-def _placed(item: StoredSuspicion, places: Mapping[tuple[str, str], int]) -> newest_points.Suspicion | None:
+def _placed(item: StoredSuspicion, places: Mapping[tuple[str, str], int]) -> change_points.Suspicion | None:
     """Return a suspicion with its current indices; None if the points lack it, such as those of one branch."""
     at, since = places.get((item.first, item.first_revision)), places.get((item.since, item.since_revision))
     if at is None or since is None or since >= at:
         return None
-    return newest_points.Suspicion(at, since, item.before, item.size, item.z)
+    return change_points.Suspicion(at, since, item.before, item.size, item.z)
 
 
 class _Commits:

@@ -1,22 +1,117 @@
-"""The values of each benchmark in commit order, for tables, charts and the search for changes."""
+"""The values of each benchmark in commit order, for tables, charts and the search for changes.
+
+Compare where a benchmark spent its time before and after a change, from the profiles of runs on both sides.
+
+Convert values of one machine to the scale of another, by the revisions that both measured.
+
+Values of different machines are only compared on request. The results are marked everywhere: each series names the
+machine, the factor with its interval and the number of revisions, and each value names the machine.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
-from perfflow.jobs.history.rebase import Rebased, key_of, machine_named, overlap, rebased, too_few
 from perfflow.model.errors import UserError
-from perfflow.stats.paired_test import quantile
+from perfflow.model.result import Result
+from perfflow.report.sanitize import visible
+from perfflow.stats.paired_test import mean_interval, quantile
+from perfflow.store import result_file
 from perfflow.store.history.database import History, Measured, Series
+from perfflow.store.history.stored import listed
+from perfflow.store.run_folder import HOME, RESULT
 from perfflow.trees import repository as repositories
 from perfflow.trees.git import Git
+
+FEWEST = 4
+"""Revisions that both machines must have measured. With fewer, the interval is too wide to be useful."""
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Rebased:
+    """The factor for the values of ``machine``, its 95% interval, and the number of revisions that it is based on."""
+
+    machine: str
+    factor: float
+    low: float
+    high: float
+    revisions: int
+
+    def text(self) -> str:
+        """Return ``values of machine 0123456789ab × 1.32 [1.30, 1.34], by 6 revisions``."""
+        interval = f"{self.factor:.4g} [{self.low:.4g}, {self.high:.4g}]"
+        return f"values of machine {self.machine[:12]} × {interval}, by {self.revisions} revisions"
+
+
+def machine_named(word: str, option: str, known: Sequence[str]) -> str:
+    """Return the identity of the machine in the history that begins with ``word``. Raises UserError."""
+    found = [name for name in known if name == word] or [name for name in known if word and name.startswith(word)]
+    if len(found) == 1:
+        return found[0]
+    if not word:
+        hint = f"add --machine with one of: {listed(known)}"
+        raise UserError.of("--rebase needs the machine to convert values to", hint)
+    said = "names several machines" if found else "is not a machine of the history"
+    raise UserError.of(f"{option} {word} {said}", f"write one of: {listed(found or known)}")
+
+
+def rebased(new: Sequence[Measured], old: Sequence[Measured], machine: str) -> tuple[list[Measured], Rebased] | None:
+    """Return the ``old`` points of ``machine`` on the scale of the ``new`` ones, and the factor.
+
+    Points of revisions that ``new`` contains are left out. None if both have too few revisions in common.
+    """
+    ours, theirs = _levels(new), _levels(old)
+    both = sorted(ours.keys() & theirs.keys())
+    if len(both) < FEWEST or any(point.value <= 0 for point in old):
+        return None
+    logs = [ours[revision] - theirs[revision] for revision in both]
+    ends = mean_interval(logs, _CONFIDENCE)
+    found = Rebased(machine, math.exp(fmean(logs)), math.exp(ends.low), math.exp(ends.high), len(both))
+    return [_scaled(point, found) for point in old if point.revision not in ours], found
+
+
+def _levels(points: Sequence[Measured]) -> dict[str, float]:
+    """Return the logarithm of the median value of each revision, without values of uncommitted changes."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for point in points:
+        if point.revision and not point.dirty and point.value > 0:
+            values[point.revision].append(math.log(point.value))
+    return {revision: quantile(found, 0.5) for revision, found in values.items()}
+
+
+def _scaled(point: Measured, by: Rebased) -> Measured:
+    low, high = (None if end is None else end * by.factor for end in (point.low, point.high))
+    return point._replace(value=point.value * by.factor, low=low, high=high, rebased=by.machine)
+
+
+def key_of(series: Series) -> tuple[str, ...]:
+    """Return the fields that two series of different machines must share to be comparable."""
+    return (series.benchmark, series.metric, series.statistic, series.workflow, series.params)
+
+
+def too_few(old: str, new: str, overlaps: Iterator[int]) -> UserError:
+    """Return the error that no series can be converted."""
+    most = max(overlaps, default=0)
+    text = f"machines {old[:12]} and {new[:12]} have {most} revisions of a benchmark in common; {FEWEST} are needed"
+    hint = f"on {new[:12]}, check out revisions that {old[:12]} measured, and `perfflow run` the workflow at each"
+    return UserError.of(text, hint)
+
+
+def overlap(new: Sequence[Measured], old: Sequence[Measured]) -> int:
+    """Return how many revisions both measured."""
+    return len(_levels(new).keys() & _levels(old).keys())
+
 
 NEWEST = 200
 """The number of newest points of a series that are read by default."""
@@ -220,3 +315,94 @@ def parameters_of(trend: Trend, others: Sequence[Trend]) -> str:
 def _params(series: Series) -> dict[str, object]:
     found = json.loads(series.params) if series.params else {}
     return found if isinstance(found, dict) else {}
+
+
+_LOOKED_AT = 5
+"""The most runs on each side of a change that are searched for a profile."""
+_LEAST = 0.01
+"""The smallest cost change of a function that is reported, as a share of the whole cost before."""
+MOST = 3
+
+
+@dataclass(frozen=True)
+class HotspotShift:
+    """A function with its share of the profile on both sides, 0 to 1.
+
+    ``cost`` is the cost that it added, as a share of the whole cost before. ``runs`` are the profiled runs before and
+    after the change.
+    """
+
+    function: str
+    before: float
+    after: float
+    cost: float
+    runs: tuple[str, str]
+
+    def text(self) -> str:
+        """Return ``parse 12% → 35% of the profile``."""
+        return f"{visible(self.function)} {self.before:.0%} → {self.after:.0%} of the profile"
+
+
+def hotspot_shifts(
+    root: Path, benchmark: str, before: Iterable[Measured], after: Iterable[Measured], change: float
+) -> tuple[HotspotShift, ...]:
+    """Return the functions whose cost moved most in the direction of a change, at most 3, the largest first.
+
+    before, after: points on both sides, nearest first. change: that of the benchmark, as a share. Empty if the same
+    tool did not profile the benchmark on both sides.
+    """
+    for old, old_run in _profiled(root, benchmark, before):
+        for new, new_run in _profiled(root, benchmark, after):
+            source = next((name for name in old if name in new), "")
+            if source:
+                return _moved(old[source], new[source], change, (old_run, new_run))
+    return ()
+
+
+_Shares = dict[str, float]
+
+
+def _profiled(root: Path, benchmark: str, points: Iterable[Measured]) -> list[tuple[dict[str, _Shares], str]]:
+    """Return (tool → function → share, run) of the benchmark for each profiled run."""
+    runs = list(dict.fromkeys(point.run for point in points))[:_LOOKED_AT]
+    found = [(_shares(root, run, benchmark), run) for run in runs]
+    return [(shares, run) for shares, run in found if shares]
+
+
+def _shares(root: Path, run: str, benchmark: str) -> dict[str, _Shares]:
+    result = _result(root, run)
+    shares: dict[str, _Shares] = {}
+    if result is None:
+        return shares
+    trees = {spot.tree for spot in result.hotspots}
+    wanted = "candidate" if "candidate" in trees else "baseline"
+    for spot in result.hotspots:
+        if spot.benchmark == benchmark and spot.tree == wanted:
+            own, name = shares.setdefault(spot.source, {}), spot.function or spot.location
+            own[name] = own.get(name, 0.0) + (spot.share if spot.self_share is None else spot.self_share)
+    return shares
+
+
+@cache
+def _result(root: Path, run: str) -> Result | None:
+    # The name of the run, without the name of the machine in it.
+    path = root / HOME / "runs" / run.partition("/")[0] / RESULT
+    # A run of another machine or tool has no folder here.
+    if not path.is_file():
+        return None
+
+    try:
+        return result_file.read(path)
+    except (UserError, OSError):
+        return None
+
+
+def _moved(old: _Shares, new: _Shares, change: float, runs: tuple[str, str]) -> tuple[HotspotShift, ...]:
+    found = []
+    for name in {**old, **new}:
+        before, after = old.get(name, 0.0), new.get(name, 0.0)
+        # Relative to the whole cost before, since the whole cost changed as well.
+        cost = after * (1 + change) - before
+        if abs(cost) >= _LEAST and (cost > 0) == (change > 0):
+            found.append(HotspotShift(name, before, after, cost, runs))
+    return tuple(sorted(found, key=lambda item: (-abs(item.cost), item.function))[:MOST])

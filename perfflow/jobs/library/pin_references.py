@@ -1,22 +1,38 @@
-"""Pin, fetch and update references to git repositories. Only this module fetches workflows."""
+"""Pin, fetch and update references to git repositories. Only this module fetches workflows.
+
+Remove references from the lock, and their vendored copies from the project. Uses no network.
+
+The state of a lock's items on this machine. Uses no network.
+
+Write a first repository for the workflows of a team: one workflow, its test, and a README.
+
+Test a library of workflows: each workflow must be valid, and each test under ``tests/`` must pass.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from perfflow.library import items, lock_file, references, store
-from perfflow.library.items import Item
-from perfflow.library.lock_file import Lock, Pin
-from perfflow.library.pinned import Library
+from pydantic import Field
+
+from perfflow.library import pinned, references, search_path
+from perfflow.library.pinned import Item, Library, Lock, Pin
 from perfflow.library.references import Reference
 from perfflow.model.errors import UserError
 from perfflow.model.similar import nearest
 from perfflow.trees import remote
-from perfflow.workflow.readable import LARGEST
+from perfflow.workflow.model import EnvText, WorkflowPart
+from perfflow.workflow.shape import read_shape
+from perfflow.workflow.yaml_text import LARGEST, Readable, read_file, read_text
 
 MOST_ITEMS = 50
 """The most items of one lock."""
@@ -39,7 +55,7 @@ class Pinned:
     @property
     def unseen(self) -> list[str]:
         """The touched items whose files were never shown on this machine, in order."""
-        return [name for name in sorted(self.touched) if not store.is_shown(name, self.after[name])]
+        return [name for name in sorted(self.touched) if not pinned.is_shown(name, self.after[name])]
 
     @property
     def is_new(self) -> bool:
@@ -49,7 +65,7 @@ class Pinned:
     def files(self, name: str) -> dict[str, bytes]:
         """Return the files of an item by path. Raises UserError if they do not match the lock."""
         pin = self.after[name]
-        files, wrong = store.checked(Library(self.root).folder_of(name, pin), pin)
+        files, wrong = pinned.checked_item(Library(self.root).folder_of(name, pin), pin)
         if wrong:
             raise UserError.of(f"{name}: {'; '.join(wrong)}", "run the command again")
         return files
@@ -57,9 +73,9 @@ class Pinned:
     def files_shown_before(self, name: str) -> dict[str, bytes] | None:
         """Return the files of an item before the command, if all of them were shown on this machine, else None."""
         pin = self.before.get(name)
-        if pin is None or not store.is_shown(name, pin):
+        if pin is None or not pinned.is_shown(name, pin):
             return None
-        files, wrong = store.checked(store.cached(pin), pin)
+        files, wrong = pinned.checked_item(pinned.cached_item(pin), pin)
         return None if wrong else files
 
 
@@ -69,9 +85,9 @@ def add(root: Path, texts: Sequence[str]) -> Pinned:
     Pinned items keep their commit, and are fetched if they are missing or damaged. The lock is not written yet.
     Raises UserError.
     """
-    done = Pinned(root, before := lock_file.read(root), dict(before))
+    done = Pinned(root, before := pinned.read_lock(root), dict(before))
     if not (texts or before):
-        raise UserError.of(f"there is no {lock_file.NAME} here", "name what to pin: perfflow library add REFERENCE")
+        raise UserError.of(f"there is no {pinned.LOCK_FILE} here", "name what to pin: perfflow library add REFERENCE")
     with _Fetching(done) as fetching:
         for text in texts or sorted(before):
             fetching.pin(text)
@@ -83,7 +99,7 @@ def update(root: Path, texts: Sequence[str], *, allow_moved: bool) -> Pinned:
 
     A moved tag keeps its pin unless ``allow_moved``. Raises UserError.
     """
-    done = Pinned(root, before := lock_file.read(root), dict(before))
+    done = Pinned(root, before := pinned.read_lock(root), dict(before))
     names = known(before, texts)
     # All items of the same revision of a repository have the same commit.
     sources = {(item.url, item.revision) for item in map(references.read, names)}
@@ -98,7 +114,7 @@ def update(root: Path, texts: Sequence[str], *, allow_moved: bool) -> Pinned:
 
 def vendor(root: Path, texts: Sequence[str]) -> Pinned:
     """Copy the items of the named references, or all, into the project, and record it in the lock. Raises UserError."""
-    done = Pinned(root, before := lock_file.read(root), dict(before))
+    done = Pinned(root, before := pinned.read_lock(root), dict(before))
     with _Fetching(done) as fetching:
         for name in known(before, texts):
             pin = before[name]
@@ -106,26 +122,26 @@ def vendor(root: Path, texts: Sequence[str]) -> Pinned:
             done.after[name] = pin.model_copy(update={"vendored": True})
             _copy(root, name, item)
             done.touched.add(name)
-            done.notes.append(f"{name}: {store.vendored(root, references.read(name)).relative_to(root)}/{pin.path}")
+            done.notes.append(f"{name}: {pinned.vendored(root, references.read(name)).relative_to(root)}/{pin.path}")
     return done
 
 
 def known(lock: Lock, texts: Sequence[str]) -> list[str]:
     """Return the references as the lock spells them; all if none is named. Raises UserError for unpinned ones."""
     if not lock:
-        raise UserError.of(f"there is no {lock_file.NAME} here", "pin a workflow: perfflow library add REFERENCE")
+        raise UserError.of(f"there is no {pinned.LOCK_FILE} here", "pin a workflow: perfflow library add REFERENCE")
     names = [str(references.read(text)) for text in texts] or sorted(lock)
     for name in names:
         if name not in lock:
             near = nearest(name, lock)
             hint = f"did you mean {near}?" if near else f"perfflow library add {name}"
-            raise UserError.of(f"{name} is not in {lock_file.NAME}", hint)
+            raise UserError.of(f"{name} is not in {pinned.LOCK_FILE}", hint)
     return names
 
 
 def _copy(root: Path, name: str, item: Item) -> None:
     try:
-        store.write_into(store.vendored(root, references.read(name)), item.files, root)
+        pinned.write_into(pinned.vendored(root, references.read(name)), item.files, root)
     except OSError as error:
         raise UserError.of(f"{error.filename}: {error.strerror}", "move the existing file away") from error
 
@@ -136,7 +152,7 @@ class _Fetching:
     def __init__(self, done: Pinned) -> None:
         self._done = done
         self._open = ExitStack()
-        self._temporary = self._open.enter_context(store.temporary())
+        self._temporary = self._open.enter_context(pinned.temporary_item())
         self._snapshots: dict[tuple[str, str], remote.Snapshot] = {}
         self._tips: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -160,7 +176,7 @@ class _Fetching:
         else:
             commit, kind = self._sibling(reference) or self._tip(reference)
             item = self._item(reference, commit)
-            self._keep(name, items.pin_of(commit, kind, item), item)
+            self._keep(name, pinned.pin_of(commit, kind, item), item)
         self._follow(name, item, chain)
 
     def move_on(self, reference: Reference, *, allow_moved: bool) -> None:
@@ -178,7 +194,7 @@ class _Fetching:
             self.pin(name)
             return
         item = self._item(reference, commit)
-        new = items.pin_of(commit, kind, item).model_copy(update={"vendored": old.vendored})
+        new = pinned.pin_of(commit, kind, item).model_copy(update={"vendored": old.vendored})
         self._keep(name, new, item)
         if old.vendored:
             _copy(self._done.root, name, item)
@@ -189,18 +205,20 @@ class _Fetching:
         """Return the files of an item as pinned, fetched if they are not on this machine. Raises UserError."""
         folder = Library(self._done.root).folder_of(name, pin)
         reference = references.read(name)
-        for place in (folder, store.cached(pin)):
-            files, wrong = store.checked(place, pin)
+        for place in (folder, pinned.cached_item(pin)):
+            files, wrong = pinned.checked_item(place, pin)
             if not wrong:
-                item = items.collected(reference, pin.path, sorted(files), _reader(reference, files))
+                item = pinned.collected(reference, pin.path, sorted(files), _reader(reference, files))
                 break
         else:
             item = self._item(reference, pin.commit)
-            if lock_file.digest(store.sums(item.files)) != pin.sha256:
-                hint = f"restore {lock_file.NAME}, or pin it anew: perfflow library remove {name}, then add it"
-                raise UserError.of(f"{name}: {lock_file.NAME} has other checksums than commit {pin.commit[:12]}", hint)
-            store.keep(pin, item.files)
-        if pin.vendored and store.changed(folder, pin):
+            if pinned.digest_of(pinned.checksums(item.files)) != pin.sha256:
+                hint = f"restore {pinned.LOCK_FILE}, or pin it anew: perfflow library remove {name}, then add it"
+                raise UserError.of(
+                    f"{name}: {pinned.LOCK_FILE} has other checksums than commit {pin.commit[:12]}", hint
+                )
+            pinned.keep_item(pin, item.files)
+        if pin.vendored and pinned.changed_items(folder, pin):
             _copy(self._done.root, name, item)
         return item
 
@@ -210,7 +228,7 @@ class _Fetching:
             self.pin(other, (*chain, name))
 
     def _keep(self, name: str, pin: Pin, item: Item) -> None:
-        store.keep(pin, item.files)
+        pinned.keep_item(pin, item.files)
         self._done.after[name] = pin
         if len(self._done.after) > MOST_ITEMS:
             raise UserError.of(f"more than {MOST_ITEMS} items", "check why this library extends so many others")
@@ -234,9 +252,9 @@ class _Fetching:
         if key not in self._snapshots:
             self._snapshots[key] = self._open.enter_context(remote.fetched(*key, self._done.root, self._temporary))
         snapshot = self._snapshots[key]
-        path, further = items.entry_of(reference, snapshot.files)
+        path, further = pinned.entry_of(reference, snapshot.files)
 
-        return items.collected(reference, path, further, _reader(reference, snapshot.files, snapshot))
+        return pinned.collected(reference, path, further, _reader(reference, snapshot.files, snapshot))
 
 
 def _reader(
@@ -258,12 +276,267 @@ def _reader(
 def tidy(done: Pinned) -> None:
     """Remove the vendored copies that no item has any more. Raises OSError."""
     kept = {
-        store.vendored(done.root, references.read(name)) / path
+        pinned.vendored(done.root, references.read(name)) / path
         for name, pin in done.after.items()
         for path in pin.files
     }
     for name, pin in done.before.items():
         for path in pin.files if pin.vendored else ():
-            place = store.vendored(done.root, references.read(name)) / path
+            place = pinned.vendored(done.root, references.read(name)) / path
             if place not in kept:
-                store.remove(place, done.root)
+                pinned.remove_items(place, done.root)
+
+
+def remove_references(root: Path, texts: Sequence[str]) -> Pinned:
+    """Remove references from the lock. The lock is not written yet, and the copies still exist.
+
+    The references in their files stay pinned, since they may be used by themselves; a note reports this. Raises
+    UserError if a workflow of the project or another item still uses one of the removed references.
+    """
+    done = Pinned(root, before := pinned.read_lock(root), dict(before))
+    gone = dict.fromkeys(known(before, texts))
+    for name in gone:
+        del done.after[name]
+    users = _users(root, done.after)
+    for name in gone:
+        if by := users.get(name):
+            hint = f"remove that too: perfflow library remove {name} {by}" if by in done.after else f"change {by} first"
+            raise UserError.of(f"{name} is used by {by}", hint)
+        done.notes.append(f"{name}: removed")
+    for name in _left_over(root, before, gone, users):
+        done.notes.append(f"{name} stays pinned; nothing here uses it. Remove it: perfflow library remove {name}")
+    return done
+
+
+def remove_unused(done: Pinned) -> None:
+    """Delete the vendored copies that no item of the lock has any more. Raises UserError."""
+    try:
+        tidy(done)
+    except OSError as error:
+        raise UserError.of(f"{error.filename}: {error.strerror}", "delete the copies by hand") from error
+
+
+def _users(root: Path, lock: Lock) -> dict[str, str]:
+    """Return reference -> a file of the project's ``workflows/``, or an item of the lock, that uses it."""
+    users: dict[str, str] = {}
+    for name, pin in sorted(lock.items()):
+        users.update(dict.fromkeys(_named_by(root, name, pin), name))
+    for path in search_path.workflows(root):
+        if path.parent == search_path.SHIPPED:
+            continue
+        try:
+            found = list(pinned.references_in(read_file(path, Readable.of(root))))
+        except UserError:
+            # An invalid workflow cannot be run, so it uses nothing; `perfflow validate` reports its errors.
+            continue
+        users.update(dict.fromkeys(found, str(path.relative_to(root))))
+    return users
+
+
+def _named_by(root: Path, name: str, pin: Pin) -> Iterator[str]:
+    """Yield the references in the files of an item, if these are on this machine and unchanged."""
+    folder = Library(root).folder_of(name, pin)
+    files, wrong = pinned.checked_item(folder, pin)
+    if not wrong:
+        for path, raw in files.items():
+            if path.endswith(search_path.WORKFLOW_SUFFIXES):
+                yield from pinned.references_in(read_text(raw.decode("utf-8-sig"), str(folder / path)))
+
+
+def _left_over(root: Path, before: Lock, gone: Mapping[str, None], users: Mapping[str, str]) -> Iterator[str]:
+    for other in sorted({other for name in gone for other in _named_by(root, name, before[name])}):
+        if other in before and other not in gone and other not in users:
+            yield other
+
+
+@dataclass(frozen=True)
+class ItemState:
+    """One item: the folder of its files, whether its files were shown on this machine, and problems of its files."""
+
+    name: str
+    pin: Pin
+    folder: Path
+    is_shown: bool
+    wrong: tuple[str, ...]
+
+    @property
+    def word(self) -> str:
+        """``vendored``, ``fetched``, ``not fetched`` or ``changed``."""
+        if not self.folder.is_dir():
+            return "missing" if self.pin.vendored else "not fetched"
+        return "changed" if self.wrong else "vendored" if self.pin.vendored else "fetched"
+
+
+def item_states(root: Path) -> list[ItemState]:
+    """Return all items of a project's lock, in order. Raises UserError for a lock that cannot be read."""
+    library = Library(root)
+    return [_state(library, name, pin) for name, pin in sorted(pinned.read_lock(root).items())]
+
+
+def _state(library: Library, name: str, pin: Pin) -> ItemState:
+    folder = library.folder_of(name, pin)
+    return ItemState(name, pin, folder, pinned.is_shown(name, pin), tuple(pinned.changed_items(folder, pin)))
+
+
+FILES = {
+    "workflows/command.yaml": """\
+perfflow: 1
+name: command
+description: How long does a command take, how much memory, and does it print the same every time?
+
+# A project's own file: perfflow: 1, extends: git+https://HOST/OWNER/REPO@v1#workflows/command.yaml, and its params.
+params:
+  command: {type: string, help: "the program and its arguments"}
+
+thresholds: {concern: 5%, action: 10%}
+
+stages:
+  baseline:
+    - id: program
+      uses: command
+      with: {command: "${{ params.command }}"}
+  verify:
+    - id: repeatable
+      uses: same-output
+      benchmark: program
+      with: {runs: 2}
+""",
+    "tests/command.yaml": """\
+# `perfflow library test` runs the workflow with these parameters, and checks these results.
+perfflow-test: 1
+workflow: workflows/command.yaml
+set: {command: "echo hello"}
+budget: 60s
+exit: 0
+steps: [program, repeatable]
+benchmarks: [program]
+""",
+    "README.md": """\
+# Workflows of our team
+
+Projects use a workflow by its address and a tag:
+
+    # workflows/latency.yaml of a project
+    perfflow: 1
+    extends: git+https://HOST/OWNER/REPO@v1#workflows/command.yaml
+    name: latency
+    params: {command: ./serve --requests 1000}
+
+and pin it once, which writes `perfflow.lock`, a file to be committed:
+
+    perfflow library add git+https://HOST/OWNER/REPO@v1#workflows/command.yaml
+
+`perfflow library update` pins the newest commit of a branch. A tag that was moved is reported.
+
+## To change something here
+
+1. Edit `workflows/`, and add a test to `tests/` for each new workflow.
+2. Run `perfflow library test`.
+3. Commit, and tag the version that projects should use: `git tag v2`. Do not move old tags.
+""",
+}
+
+
+def write_template(folder: Path) -> list[Path]:
+    """Write the files into a new or empty folder. Raises UserError if the folder is not empty."""
+    try:
+        if folder.is_symlink() or (folder.exists() and any(folder.iterdir())):
+            raise UserError.of(f"{folder} is not empty", "name a new folder")
+        for name, text in FILES.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError.of(f"{folder} cannot be written: {error.strerror}", "name another folder") from error
+    return [folder / name for name in FILES]
+
+
+TESTS = "tests"
+_LEFT_OUT = shutil.ignore_patterns(".git", ".perfflow", ".venv", "node_modules", "__pycache__")
+
+
+class LibraryTest(WorkflowPart):
+    """One file under ``tests/``: a workflow, its parameters, and the expected results."""
+
+    perfflow_test: Literal[1] = Field(description="format version")
+    workflow: str = Field(description="its file, from the top of the library")
+    set: dict[str, EnvText] = Field(default_factory=dict, description="values of its parameters")
+    budget: str = Field("60s", description="longest time of the run, builds included")
+    exit: int = Field(0, description="exit status of `perfflow run`")
+    steps: list[str] | None = Field(None, description="ids of its steps in order, as `perfflow plan` shows them")
+    benchmarks: list[str] | None = Field(None, description="names of what it measures, in any order")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The name of a test, and its failures; none if it passed."""
+
+    name: str
+    wrong: tuple[str, ...] = ()
+
+
+def tested(folder: Path) -> Iterator[Outcome]:
+    """Validate each workflow of a library and run its tests, one by one, in a copy of it. Raises UserError."""
+    flows = [path for path in search_path.workflows(folder) if path.parent == folder / search_path.FOLDER]
+    if not flows:
+        hint = "name the folder that holds workflows/; `perfflow library init DIR` writes a first one"
+        raise UserError.of(f"{folder} has no workflows/", hint)
+    tests = {
+        path: _read(path)
+        for suffix in search_path.WORKFLOW_SUFFIXES
+        for path in sorted((folder / TESTS).glob(f"*{suffix}"))
+    }
+    with tempfile.TemporaryDirectory(prefix="perfflow-library-") as place:
+        copy = Path(place, folder.resolve().name or "library")
+        shutil.copytree(folder, copy, symlinks=True, ignore=_LEFT_OUT)
+        for path in flows:
+            name = f"{search_path.FOLDER}/{path.name}"
+            yield Outcome(name, tuple(_invalid(copy, name)))
+        for path, test in tests.items():
+            yield Outcome(f"{TESTS}/{path.name}", tuple(_failures(copy, test)))
+    known = {(folder / test.workflow).resolve() for test in tests.values()}
+    for path in flows:
+        if path.resolve() not in known:
+            yield Outcome(f"{search_path.FOLDER}/{path.name}", ("no test under tests/ runs it",))
+
+
+def _read(path: Path) -> LibraryTest:
+    document = read_file(path, Readable.of(path.parent))
+    data = document.data()
+    shaped = read_shape(document, LibraryTest, data, ())
+    problems = (*document.problems, *shaped.problems)
+    if problems or shaped.model is None:
+        raise UserError(problems)
+    return shaped.model
+
+
+def _invalid(copy: Path, name: str) -> Iterator[str]:
+    done = _perfflow(copy, "validate", name)
+    if done.returncode:
+        yield done.stderr.strip()
+
+
+def _failures(copy: Path, test: LibraryTest) -> Iterator[str]:
+    """Yield the differences from the test's expectations: the plan's first, and the run's only if the plan is right."""
+    words = [test.workflow, *(f"--set={name}={value}" for name, value in test.set.items())]
+    planned = _perfflow(copy, "plan", *words, "--format=json")
+    if planned.returncode:
+        yield f"plan: {planned.stderr.strip()}"
+        return
+    steps = [step["id"] for step in json.loads(planned.stdout)["steps"]]
+    if test.steps is not None and steps != test.steps:
+        yield f"steps: {', '.join(steps)}; expected {', '.join(test.steps)}"
+        return
+    done = _perfflow(copy, "run", *words, f"--budget={test.budget}", "--json", "--progress=off")
+    result: dict[str, Any] = json.loads(done.stdout) if done.stdout.strip() else {}
+    if done.returncode != test.exit:
+        why = "\n".join([*result.get("reasons", []), done.stderr.strip()]).strip()
+        yield f"exit status {done.returncode}; expected {test.exit}{chr(10) if why else ''}{why}"
+    if test.benchmarks is not None:
+        measured = sorted({row["name"] for row in result.get("benchmarks", [])})
+        if measured != sorted(test.benchmarks):
+            yield f"benchmarks: {', '.join(measured) or 'none'}; expected {', '.join(sorted(test.benchmarks))}"
+
+
+def _perfflow(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "perfflow", *words]
+    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)

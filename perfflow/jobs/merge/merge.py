@@ -17,15 +17,14 @@ from perfflow.jobs.history.collect import record as add_to_history
 from perfflow.jobs.run.run import FinishedRun
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Side
-from perfflow.model.tree_facts import tree_of
+from perfflow.model.version import tree_of
 from perfflow.plan.groups import Shard, shard_of
-from perfflow.session.conclude import result_of_events, write, write_profiles
-from perfflow.session.guard_run_folder import explaining_folder_errors
+from perfflow.session.perform import result_of_events, write, write_profiles
+from perfflow.session.session import explaining_folder_errors
 from perfflow.store import run_folder
-from perfflow.store.group_events import GroupJob
-from perfflow.store.json_text import json_lines
 from perfflow.store.receipts import manifest
-from perfflow.store.record import Record
+from perfflow.store.record import GroupJob, Record
+from perfflow.store.run_folder import json_lines
 
 PARTS = "parts"
 """The folder of the merged parts in the run's folder."""

@@ -1,31 +1,47 @@
 """Turn a candidate's change into a tree: a patch, a revision, or the edits of a command or a proposer.
 
 The limits of the stage are checked before anything is built.
+
+A proposer's brief: the JSON that a proposing program reads before it edits the tree.
+
+Write accepted settings into the workflow file (``--apply``). If that is impossible, refuse before the run.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from perfflow.execute.context import Settings, variables_of
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import PreparationError
 from perfflow.execute.schedule import StepRun
-from perfflow.model.errors import UserError
+from perfflow.library.pinned import PROJECT
+from perfflow.model.errors import Problem, UserError
+from perfflow.model.result import Result
 from perfflow.model.targets import matches
-from perfflow.plan.plan import Planned
+from perfflow.plan.plan import Planned, StagePlan
+from perfflow.session.open_workflow import Opened
 from perfflow.session.session import RunSession
-from perfflow.session.steps.work import command
+from perfflow.session.steps.check import command
+from perfflow.store.record import Record
 from perfflow.tools import regular_files
+from perfflow.tools.adapter import Role
 from perfflow.trees import patches
-from perfflow.trees.differences import Difference, changed_paths, difference
+from perfflow.trees.patches import Difference, changed_paths, difference
 from perfflow.trees.repository import Repository
 from perfflow.trees.slots import Slot
+from perfflow.workflow.document import Loc, replace_file
 from perfflow.workflow.expression_text import ExpressionError, as_text
 from perfflow.workflow.expressions import render
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Stage
+from perfflow.workflow.settings_text import UNTOUCHED, Written, with_settings
+from perfflow.workflow.yaml_text import LARGEST
 
 _SHOWN = 5
 """The most paths that a message lists."""
@@ -128,3 +144,178 @@ def _covers(glob: str, path: str) -> bool:
     """Return whether a glob matches a path. The name of a folder matches everything in it."""
     plain = glob.removeprefix("./").lstrip("/").rstrip("/")
     return matches(plain, path) or matches(f"{plain}/**", path)
+
+
+BRIEF = "PERFFLOW_BRIEF"
+"""Environment variable with the path of the brief, which is also the proposer's standard input."""
+SCHEMA = "perfflow.brief/1"
+TOP = 5
+"""The most hotspots of each profile in a brief."""
+_AROUND = 5
+"""Source lines shown before and after a hotspot's line."""
+
+
+def proposing(planned: Planned, brief: Path) -> Planned:
+    """Return the candidate as a command that reads the brief."""
+    text = f'exec < "${BRIEF}"\n{planned.step.propose}'
+    step = planned.step.model_copy(
+        update={"run": text, "propose": None, "env": {**planned.step.env, BRIEF: str(brief)}}
+    )
+    return replace(planned, step=step)
+
+
+def brief_of(
+    stage: StagePlan,
+    record: Record,
+    targets: Iterable[Mapping[str, Any]],
+    ledger: Iterable[Mapping[str, Any]],
+    tree: Path,
+    attempt: int,
+) -> dict[str, Any]:
+    """Return the brief as JSON data: shares from 0 to 1, values in base units, files relative to the tree."""
+    own = stage.own
+    return {
+        "schema": SCHEMA,
+        "tree": str(tree),
+        "attempt": attempt,
+        "attempts": stage.attempts,
+        "targets": list(targets),
+        "objectives": [{"benchmark": name, "metric": metric or "time"} for name, metric in stage.goal.objectives],
+        "hotspots": [_hotspot(item, tree) for item in _top(record)],
+        "ledger": list(ledger),
+        "constraints": {
+            "accept": stage.goal.accept,
+            "forbid": own.forbid or [],
+            "max_diff": own.max_diff,
+            "check": [own.check] if isinstance(own.check, str) else own.check or [],
+            "guard": list(stage.goal.guards),
+        },
+    }
+
+
+def _top(record: Record) -> list[dict[str, Any]]:
+    """Return the largest hotspots of each profile, since shares of time and of bytes cannot be compared."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for step_id, hotspot in record.hotspots():
+        spot = hotspot.spot
+        benchmark = spot.benchmark or record.planned[step_id].benchmark
+        item = {"step": step_id, "benchmark": benchmark, "spot": spot}
+        found.setdefault((step_id, benchmark), []).append(item)
+    return [item for items in found.values() for item in sorted(items, key=lambda item: -item["spot"].share)[:TOP]]
+
+
+def _hotspot(item: Mapping[str, Any], tree: Path) -> dict[str, Any]:
+    spot = item["spot"]
+    found = {"step": item["step"], "benchmark": item["benchmark"], "location": spot.location}
+    found |= {"file": spot.file, "line": spot.line, "share": spot.share, "unit": spot.unit}
+    return found | {"source": _source(tree, spot.file, spot.line)}
+
+
+def _source(tree: Path, file: str, line: int | None) -> list[dict[str, Any]]:
+    """Return the numbered lines around a line; none if the file is outside the tree."""
+    place = tree / file if file else tree
+    if not file or not line or not place.resolve().is_relative_to(tree.resolve()):
+        return []
+    try:
+        text = place.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    first = max(0, line - 1 - _AROUND)
+    return [{"line": first + number, "text": content} for number, content in enumerate(text[first : line + _AROUND], 1)]
+
+
+_BY_HAND = "run without --apply, which shows the settings, and write them by hand"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The workflow file and its bytes when the run began. Links are followed, so that they stay links."""
+
+    path: Path
+    shown: str
+    raw: bytes
+
+    def written(self, params: Mapping[str, Any], env: Mapping[str, str]) -> tuple[bytes, list[Written]]:
+        """Return the file with the settings, and the changes in it. Raises UserError."""
+        text, found = with_settings(self.raw.decode("utf-8"), self.shown, params, env)
+        return text.encode("utf-8"), found
+
+
+def target(opened: Opened) -> Target:
+    """Return the file that settings are written into. Raises UserError if it can no longer be read."""
+    try:
+        with opened.path.open("rb") as stream:
+            return Target(Path(os.path.realpath(opened.path)), str(opened.path), stream.read(LARGEST + 1))
+    except OSError as error:
+        raise UserError.of(f"{opened.path}: {error.strerror}", _BY_HAND) from error
+
+
+def require_appliable(opened: Opened, selected: Collection[str]) -> None:
+    """Raise UserError if the settings of the selected candidates cannot be written into the workflow file."""
+    if opened.origin != PROJECT:
+        hint = f"write a workflow of your own with `extends: {opened.origin}` and its own values"
+        raise UserError.of(f"--apply: {opened.origin} is outside this project and is not changed", hint)
+    candidates = [item for item in opened.plan.steps if item.role is Role.CANDIDATE and item.id in selected]
+    if not candidates:
+        raise UserError.of("--apply: this run has no candidate of an optimize stage, so nothing could be kept")
+    file = target(opened)
+    _require_writable(file)
+    for step in {item.step.id: item.step for item in candidates}.values():
+        _require_own(opened.draft, step.params or {}, step.env)
+        # Which values will be accepted is not known yet, but where they would be written is.
+        file.written(step.params or {}, step.env)
+
+
+def _require_writable(file: Target) -> None:
+    # Root can write every file, but a file without any write bit was protected on purpose.
+    protected = not file.path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
+    if protected or not os.access(file.path, os.W_OK) or not os.access(file.path.parent, os.W_OK):
+        raise UserError.of(f"--apply: {file.shown} is read-only", f"chmod u+w it and its folder, or {_BY_HAND}")
+
+
+def _require_own(draft: Draft, params: Collection[str], env: Collection[str]) -> None:
+    """Raise UserError if a value that would be replaced comes from another file, which the workflow extends."""
+    places: list[Loc] = [("params", name) for name in params]
+    places += [("params", name, "default") for name in params]
+    places += [(*loc, name) for loc in _environments(draft) for name in env]
+    for loc in places:
+        if draft.document.written(loc) != loc:
+            continue
+        place = draft.document.place(loc, key=True)
+        if place.file != str(draft.path):
+            key = ".".join(map(str, loc))
+            hint = f"set it in {draft.path} as well, or change {place.file} by hand"
+            raise UserError((Problem(f"--apply: {key} comes from another file, {place.file}", hint, place),))
+
+
+def _environments(draft: Draft) -> Iterator[Loc]:
+    yield from (("env",), ("defaults", "env"))
+    seeing = [name for name in draft.workflow.stages if name not in UNTOUCHED]
+    yield from (("stages", name, "env") for name in seeing)
+    yield from ((*draft.document.written(loc), "env") for loc in draft.steps.values() if loc[1] in seeing)
+
+
+def accepted_settings(result: Result) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the parameters and environment of all accepted candidates; later ones win."""
+    params: dict[str, Any] = {}
+    env: dict[str, str] = {}
+    for item in result.optimizations:
+        if item.decision == "accepted":
+            params |= item.params
+            env |= item.env
+    return params, env
+
+
+def why_not_applied(result: Result) -> str:
+    """Return why accepted settings are not written, for the reasons that also prevent a branch; '' if they can be."""
+    failed = [item.id for item in result.verification if item.status == "failed"]
+    if result.run.interrupted:
+        return "the run was interrupted"
+    return f"{', '.join(failed)} failed on the kept changes" if failed else ""
+
+
+def apply_settings(file: Target, params: Mapping[str, Any], env: Mapping[str, str]) -> list[Written]:
+    """Write the settings atomically and keep the file's mode. Raises UserError, also if the file was changed."""
+    new, found = file.written(params, env)
+    replace_file(file.path, file.shown, file.raw, new, "write them by hand")
+    return found

@@ -2,54 +2,200 @@
 
 Correctness is checked first, in the candidate's own tree. Then pairs of processes compare it with the accepted state.
 An accepted change is the base of the next candidate. The final effect is measured against the original, not added up.
+
+The accepted state in one of two slots. The other slot holds the next candidate, which is built on top of it.
+
+The ledger: one entry for each try of a candidate, with its change, figures, decision and reason.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from perfflow.execute import invoke
 from perfflow.execute.context import Settings, TreeContext
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import PreparationError
-from perfflow.execute.schedule import StepRun
-from perfflow.execute.states import StepStatus
-from perfflow.jobs.optimize import ledger
-from perfflow.jobs.optimize.accepted_state import AcceptedState
-from perfflow.jobs.optimize.apply_change import Change, RejectedError, change_of, edited, patched, settings_of
-from perfflow.jobs.optimize.propose import brief_of, proposing
+from perfflow.execute.schedule import StepRun, StepStatus
+from perfflow.jobs.optimize.apply_change import (
+    Change,
+    RejectedError,
+    brief_of,
+    change_of,
+    edited,
+    patched,
+    proposing,
+    settings_of,
+)
 from perfflow.model.errors import UserError
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.plain_data import to_json
+from perfflow.model.readings import Side
 from perfflow.model.secrets import masked
 from perfflow.model.stacks import Stack, read_folded, share_below
 from perfflow.model.targets import matches
-from perfflow.plan.optimize_stage import StagePlan
-from perfflow.plan.plan import Planned
-from perfflow.session.perform import perform_all
-from perfflow.session.session import Perform, RunSession, TreeWork
+from perfflow.model.units import format_change
+from perfflow.plan.plan import Planned, StagePlan
+from perfflow.session.perform import failure_of, log_of, perform_all
+from perfflow.session.progress import Nested
+from perfflow.session.session import Perform, RunSession, TreeWork, context_in, shown_in
 from perfflow.session.steps.by_role import performer_of
-from perfflow.session.steps.work import command
-from perfflow.session.tree_contexts import context_in
+from perfflow.session.steps.check import command
 from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
-from perfflow.store.run_facts import Branch, LastWords, StepFindings, TriedChange, Try
-from perfflow.store.run_folder import write_text
-from perfflow.store.subrun import Subrun
+from perfflow.store.run_facts import Branch, Effect, LastWords, StepFindings, TriedChange, Try, TryFigures
+from perfflow.store.run_folder import Subrun, write_text
 from perfflow.tools.adapter import Role
 from perfflow.trees import commits, patches
 from perfflow.trees.repository import Repository, State
-from perfflow.trees.slots import Slots, open_slots
+from perfflow.trees.slots import Slot, Slots, open_slots
 from perfflow.trees.snapshots import snapshot
 from perfflow.verdict import targets
-from perfflow.verdict.acceptance import Acceptance, Goal, accept
-from perfflow.verdict.gating import covers
-from perfflow.verdict.sharing import compared
+from perfflow.verdict.acceptance import SAME_FILES, Acceptance, Goal, accept, effect_of
+from perfflow.verdict.comparison import Comparison
+from perfflow.verdict.gating import compared, covers
 from perfflow.workflow.load import Draft
+
+_SHARE = "if it needs an ignored file, list the file under `worktree: {share: [...]}`"
+
+
+class AcceptedState:
+    """The code and settings accepted so far, built in ``slot``. The other slot is for the next candidate."""
+
+    def __init__(self, session: RunSession, stage: StagePlan, slots: Slots, original: State) -> None:
+        self._session, self._stage = session, stage
+        self.original, self.state, self.settings = original, original, Settings()
+        self.slot, self.other = slots.a, slots.b
+        self.context: TreeContext | None = None
+
+    @property
+    def standing(self) -> TreeContext:
+        """The tree in which the accepted state is built. Raises Failure before ``set_up``."""
+        if self.context is None:
+            raise Failure("the accepted state is not built")
+        return self.context
+
+    @property
+    def changed(self) -> bool:
+        """Whether any candidate was accepted."""
+        return self.state.tree != self.original.tree or self.settings != Settings()
+
+    def session_in(self, context: TreeContext, subrun: Subrun, candidate: Planned) -> RunSession:
+        """Return a session whose steps run in one tree."""
+        return self._session.nested(context, subrun, Nested(self._session.progress, candidate))
+
+    def session_between(
+        self, baseline: TreeContext, candidate: TreeContext, subrun: Subrun, planned: Planned
+    ) -> RunSession:
+        """Return a session whose steps alternate between two trees. Steps with one side run in the candidate's."""
+        contexts = {Side.BASELINE: baseline, Side.CANDIDATE: candidate}
+        # A candidate that executes the same is measured too: its effect is what the report tells.
+        return replace(self.session_in(candidate, subrun, planned), contexts=contexts, times_all=True)
+
+    def built(self, slot: Slot, tree: str, settings: Settings, subrun: Subrun, candidate: Planned) -> TreeContext:
+        """Check out a tree in a slot and build it. Raises RejectedError if a building step fails."""
+        state = replace(self.state, tree=tree)
+        context = shown_in(slot, state, self._session.context, settings, self._stage.building)
+        self.perform(self.session_in(context, subrun, candidate), self._stage.building, "it does not build")
+        return context
+
+    def perform(self, session: RunSession, steps: Collection[str], what: str) -> list[StepRun]:
+        """Run steps of the plan.
+
+        Raises RejectedError, its text beginning with ``what``, if a step fails; Failure if it fails on the baseline.
+        """
+        runs = perform_all(session, steps)
+        for run in runs:
+            if run.blocks and run.failing_side is Side.BASELINE:
+                said = f"{run.planned.id} failed on the baseline: {run.reason}; {_SHARE}"
+                raise failure_of(run, session.folder.path, said)
+            if run.blocks:
+                detail = f": {run.detail}" if run.detail else ""
+                said = f"{what}: step {run.planned.id}: {run.reason}{detail}"
+                raise RejectedError(said, log_of(run, session.folder.path))
+        return runs
+
+    def set_up(self, subrun: Callable[[], Subrun], candidate: Planned) -> None:
+        """Build the accepted state, unless it is built. Raises Failure, since without it nothing can be compared."""
+        if self.context is not None:
+            return
+        where = subrun()
+        try:
+            context = self.built(self.slot, self.state.tree, self.settings, where, candidate)
+            session = self.session_in(context, where, candidate)
+            self.perform(session, self._stage.checking, "correctness does not hold")
+        except RejectedError as error:
+            said = f"the current code does not work in a separate folder: {error}; {_SHARE}"
+            raise Failure(said, log=error.log) from error
+        self.context = context
+
+    def keep(self, state: State, change: Change, context: TreeContext) -> None:
+        """Accept a candidate, which is built in the other slot."""
+        self.state, self.settings, self.context = state, change.own.on_top(self.settings), context
+        self.slot, self.other = self.other, self.slot
+
+
+Decision = Literal["accepted", "rejected", "skipped"]
+LONGEST_DIFF = 1 << 16
+"""The most characters of a diff that a result contains. A longer diff is only in its file."""
+
+
+def ledger_entry(
+    planned: Planned,
+    name: str,
+    decision: Decision,
+    reason: str,
+    row: Comparison | None = None,
+    bound: float | None = None,
+) -> Try:
+    """Return the entry of one try."""
+    figures = _figures(row) if row else None
+    return Try(name, planned.step.technique or "", planned.step.why or "", decision, reason, bound, figures)
+
+
+def _figures(row: Comparison) -> TryFigures:
+    effect = effect_of(row)
+    return TryFigures(
+        benchmark=row.benchmark,
+        metric=row.metric.name,
+        unit=row.metric.dimension.base_unit,
+        pairs=row.pairs,
+        before=row.baseline.value if row.baseline else None,
+        after=row.candidate.value if row.candidate else None,
+        effect=Effect(effect.estimate, effect.low, effect.high) if effect else None,
+    )
+
+
+def with_change(found: Try, change: Change, path: str) -> Try:
+    """Add the change to an entry; ``path`` is that of the diff in the run's folder.
+
+    If files changed but the same programs ran, the change was probably not built.
+    """
+    text, files = change.difference.text, change.difference.files
+    reason, same = found.reason, f" ({SAME_FILES})"
+    if files and reason.endswith(same):
+        reason = f"{reason.removesuffix(')')}: was it built?)"
+    made = TriedChange(
+        diff=text if len(text) <= LONGEST_DIFF else "",
+        diff_file=path if files else "",
+        files=tuple(file.path for file in files),
+        lines=change.difference.lines,
+        env=dict(change.own.env),
+        params=dict(change.own.params),
+    )
+    return replace(found, reason=reason, change=made)
+
+
+def message_of(found: Try) -> str:
+    """Return the commit message of an accepted change: ``perf: <change> (<effect>)``, and the reason below."""
+    effect = format_change(found.effect.value) if found.effect else "effect unknown"
+    change = " ".join((found.why or found.id).split())
+    return f"perf: {change} ({effect})\n\n{found.id}: {found.reason}\n"
+
 
 ORIGINAL = "original"
 """Subrun of the run's folder for the original tree, built outside the project."""
@@ -97,11 +243,11 @@ class Optimizer(TreeWork):
             kept.perform(replace(between, goal=self._stage.goal), self._stage.measuring, "it could not be measured")
             acceptance = self._judged(subrun.record)
         except (RejectedError, PreparationError) as error:
-            found = ledger.entry(planned, name, "rejected", str(error), bound=bound)
+            found = ledger_entry(planned, name, "rejected", str(error), bound=bound)
             found = replace(found, words=self._last_words(error))
             return self._kept_diff(found, change, subrun)
-        decision: ledger.Decision = "accepted" if acceptance.accepted else "rejected"
-        found = ledger.entry(planned, name, decision, acceptance.reason, acceptance.row, bound)
+        decision: Decision = "accepted" if acceptance.accepted else "rejected"
+        found = ledger_entry(planned, name, decision, acceptance.reason, acceptance.row, bound)
         found = self._kept_diff(found, change, subrun)
         if acceptance.accepted and planned.cell:
             self._rivals.append(Rival(planned, change, subrun, found))
@@ -123,11 +269,11 @@ class Optimizer(TreeWork):
             self._try_as_often_as_asked(planned, run, entries)
         except UserError as error:
             failure = Failure(error.in_one_line)
-            entries.append(ledger.entry(planned, planned.id, "skipped", failure.reason))
+            entries.append(ledger_entry(planned, planned.id, "skipped", failure.reason))
             raise failure from error
         except Failure as failure:
             # The ledger lists every candidate, also one that could not be tried.
-            entries.append(ledger.entry(planned, planned.id, "skipped", failure.reason))
+            entries.append(ledger_entry(planned, planned.id, "skipped", failure.reason))
             raise
         finally:
             run.found = StepFindings(optimizations=tuple(entries))
@@ -140,11 +286,11 @@ class Optimizer(TreeWork):
         name, bound, stop = planned.id, self._bound(planned, run), self._stop
         if stop:
             run.status, run.reason = StepStatus.SKIPPED, stop
-            entries.append(ledger.entry(planned, name, "skipped", stop, bound=bound))
+            entries.append(ledger_entry(planned, name, "skipped", stop, bound=bound))
             return
         if bound is not None and bound < self._stage.diminishing:
             reason = f"its hotspot and all it calls take {bound:.1%} of the time, so it cannot gain more than that"
-            entries.append(ledger.entry(planned, name, "skipped", reason, bound=bound))
+            entries.append(ledger_entry(planned, name, "skipped", reason, bound=bound))
             return
         kept.set_up(lambda: self._subrun(ORIGINAL), planned)
         if not planned.step.propose:
@@ -294,7 +440,7 @@ class Optimizer(TreeWork):
         kept, found = self._begun(), best.found
         state = kept.state
         if best.change.difference.files:
-            state = commits.commit(self._repository, best.change.tree, state, ledger.message_of(found))
+            state = commits.commit(self._repository, best.change.tree, state, message_of(found))
         self._folder.append({"event": "kept", "id": best.subrun.name, "revision": state.commit, "tree": state.tree})
         kept.keep(state, best.change, context)
         self._kept_names.append(best.subrun.name)
@@ -319,7 +465,7 @@ class Optimizer(TreeWork):
             return found
         path = self._folder.step(subrun.name) / DIFF
         path.write_bytes(change.difference.patch)
-        return ledger.with_change(found, change, str(path.relative_to(self._folder.path)))
+        return with_change(found, change, str(path.relative_to(self._folder.path)))
 
     # -- state of the stage
 
@@ -384,7 +530,7 @@ class Optimizer(TreeWork):
             made = found.change or TriedChange()
             if made.diff_file:
                 tree = self._patched(kept.state.tree, made)
-                kept.state = commits.commit(self._repository, tree, kept.state, ledger.message_of(found))
+                kept.state = commits.commit(self._repository, tree, kept.state, message_of(found))
             kept.settings = Settings(made.env, made.params).on_top(kept.settings)
             self._kept_names.append(found.id)
             if self._targets_met(self._record.trials.get(found.id, Record())):

@@ -2,23 +2,167 @@
 
 Temporary errors (rate limits, server errors, missing responses) are retried, after growing pauses or the time that
 GitHub asks for. All calls together end within ``TOTAL`` seconds.
+
+One HTTP request whose response, including its headers, is limited in bytes and in time.
+
+The standard library only limits each wait for the next byte, so a server that sends a byte now and then never times
+out.
+
+Post a stored result: create or update the pull request's one comment, and create the check run.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import Request
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
-from perfflow.jobs.publish.bounded_http import Answer, NoAnswerError, ask
 from perfflow.model.errors import Exit, UserError
+from perfflow.model.result import Result
 from perfflow.model.secrets import Secrets, masked
+from perfflow.report.payloads.check_run import requests
+from perfflow.report.payloads.comment import comment, marker
 from perfflow.report.payloads.escape import clipped
+from perfflow.report.payloads.revision import revision_of
+from perfflow.report.payloads.run_log import earlier_hops
+
+MOST = 32 * 2**20
+"""The most bytes of one response. A page of a hundred comments has about 7 MiB."""
+_CHUNK = 2**16
+
+
+class NoAnswerError(Exception):
+    """There was no readable response. ``sent``: whether the server may have received the request."""
+
+    def __init__(self, reason: str, *, sent: bool = True) -> None:
+        super().__init__(reason)
+        self.sent = sent
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A server's response. Names of ``headers`` are lower case; ``data`` is None if the body is not JSON."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    data: Any = None
+
+
+def ask(request: Request, seconds: float) -> Answer:
+    """Send a request and read the response, both within ``seconds``. Raises NoAnswerError.
+
+    Redirects are not followed, so that the token goes to no other host.
+    """
+    ends = time.monotonic() + seconds
+    opener = build_opener(_NoRedirects, _Plain(ends), _Secure(ends))
+    try:
+        try:
+            response = opener.open(request, timeout=seconds)
+        except HTTPError as error:
+            response = error
+        with response:
+            body = b"".join(iter(partial(response.read, _CHUNK), b""))
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return Answer(int(response.status or 0), str(response.reason), headers, _decoded(body, response.status))
+    except URLError as error:
+        sent = not isinstance(error.reason, ConnectionRefusedError | socket.gaierror)
+        raise NoAnswerError(str(error.reason), sent=sent) from None
+    except (HTTPException, OSError, ValueError, RecursionError) as error:
+        raise NoAnswerError(str(error) or type(error).__name__) from None
+
+
+def _decoded(body: bytes, status: int | None) -> Any:
+    """Return the JSON of a body. Raises ValueError if a success has none; an error may have an HTML page instead."""
+    try:
+        return json.loads(body or b"null")
+    except (ValueError, RecursionError):
+        if status and status < 300:
+            raise ValueError("the answer is not JSON") from None
+        return None
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows no redirect: urllib would send the token to the new location."""
+
+    def redirect_request(self, *_parts: object, **_named: object) -> None:
+        """Return None, which makes a redirect an HTTP error."""
+
+
+class _Bounded(io.RawIOBase):
+    """A server's response as a stream that is limited in bytes and in time."""
+
+    def __init__(self, raw: io.RawIOBase, connection: socket.socket, ends: float) -> None:
+        self._raw, self._connection, self._ends, self._left = raw, connection, ends, MOST
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read available bytes. Raises TimeoutError after the deadline, and OSError beyond the size limit."""
+        seconds = self._ends - time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError("the answer took too long")
+        self._connection.settimeout(seconds)
+        count: int | None = self._raw.readinto(buffer)
+        self._left -= count or 0
+        if self._left < 0:
+            raise OSError(f"the answer is longer than {MOST >> 20} MiB")
+        return count
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._raw.close()
+        super().close()
+
+
+class _Response(HTTPResponse):
+    """A response that is read through ``_Bounded``."""
+
+    def __init__(self, connection: socket.socket, *parts: Any, ends: float, **named: Any) -> None:
+        super().__init__(connection, *parts, **named)
+        self.fp = io.BufferedReader(_Bounded(self.fp.detach(), connection, ends))
+
+
+def _bounded(kind: type[HTTPConnection], ends: float) -> Callable[..., HTTPConnection]:
+    def connect(*parts: Any, **named: Any) -> HTTPConnection:
+        connection = kind(*parts, **named)
+        connection.response_class = partial(_Response, ends=ends)  # type: ignore[assignment] # called like the class
+        return connection
+
+    return connect
+
+
+class _Plain(HTTPHandler):
+    def __init__(self, ends: float) -> None:
+        super().__init__()
+        self._ends = ends
+
+    def http_open(self, request: Request) -> HTTPResponse:
+        """Open a URL without TLS."""
+        return self.do_open(_bounded(HTTPConnection, self._ends), request)
+
+
+class _Secure(HTTPSHandler):
+    def __init__(self, ends: float) -> None:
+        super().__init__()
+        self._ends = ends
+
+    def https_open(self, request: Request) -> HTTPResponse:
+        """Open a URL with TLS, with its certificate verified."""
+        return self.do_open(_bounded(HTTPSConnection, self._ends), request)
+
 
 PAGE = 100
 TOTAL = 240.0
@@ -208,3 +352,113 @@ def _mapping(answer: object, path: str) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise RefusedError.because(f"GitHub's answer to {path} is not an object", "check GITHUB_API_URL")
     return answer
+
+
+ACTIONS = "github-actions[bot]"
+"""The author of comments that a job's own token posts. GitHub does not return the login of such a token."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to post. Without ``sha``, the commit comes from the result. Without ``pull``, it is found by the commit."""
+
+    sha: str | None = None
+    pull: int | None = None
+    author: str | None = None
+    always: bool = False
+    """Whether a run that passed gets a first comment as well."""
+    unproven: str = "fail"
+
+
+def commit_of(result: Result, sha: str | None) -> str:
+    """Return the commit of the check. Raises UserError if it is not known, or is not the measured one."""
+    measured = revision_of(result)
+    if sha and measured and sha != measured:
+        text = f"the result is of commit {measured[:12]}, and --sha is {sha[:12]}"
+        hint = "check out the pull request's head commit, not GitHub's merge of it, before `perfflow gate`"
+        raise UserError.of(text, hint)
+    if not (sha or measured):
+        raise UserError.of("the result does not contain the commit that was measured", "name it with --sha")
+    return sha or str(measured)
+
+
+def post_check(github: GitHub, result: Result, target: Target) -> str:
+    """Create the check run with all its annotations; return a line about it."""
+    if result.verdict is None:
+        return "no check run: a comparison of two stored sets has no verdict"
+    first, *others = requests(result, target.unproven)
+    created = github.send("POST", "check-runs", {**first, "head_sha": commit_of(result, target.sha)})
+    for body in others:
+        github.send("PATCH", f"check-runs/{created['id']}", body)
+    return f"check run {first['name']}: {first['conclusion']}"
+
+
+def post_comment(github: GitHub, result: Result, target: Target) -> Sequence[str]:
+    """Create or update the comment; return lines about what was done, or why nothing was."""
+    pull = target.pull or _pull_of(github, commit_of(result, target.sha))
+    if pull is None:
+        return ["no comment: no open pull request has this commit as its head"]
+    author = target.author or _author(github)
+    old = _own_comment(github, pull, marker(result), author)
+    hops = earlier_hops(old["body"]) if old else ()
+    text = comment(result, hops)
+
+    def post() -> str:
+        def made() -> dict[str, Any] | None:
+            newest = _own_comment(github, pull, marker(result), author)
+            return newest if newest and (old is None or int(newest["id"]) > int(old["id"])) else None
+
+        posted = github.send("POST", f"issues/{pull}/comments", {"body": text}, made)
+        return f"comment: {posted.get('html_url', 'made')}"
+
+    if old is None:
+        if result.verdict == "pass" and not target.always:
+            return ["no comment: the run passed, and there is no earlier comment to update"]
+        return [post()]
+    before = next((hop.verdict for hop in reversed(hops) if hop.run != result.run.id), "")
+    if before == "PASS" and result.verdict not in ("pass", None) and hops[-1].run != result.run.id:
+        # GitHub notifies nobody of an edit, and a new failure needs a notification.
+        return [post(), *_minimized(github, old)]
+    changed = github.send("PATCH", f"issues/comments/{int(old['id'])}", {"body": text})
+    return [f"comment updated: {changed.get('html_url', old['id'])}"]
+
+
+def _pull_of(github: GitHub, sha: str) -> int | None:
+    """Return the open pull request whose head is the commit, also from a fork; None if there is none."""
+    heads = [
+        int(pull["number"])
+        for pull in github.every("pulls", state="open")
+        if isinstance(pull.get("head"), dict) and pull["head"].get("sha") == sha
+    ]
+    if len(heads) > 1:
+        listed = ", ".join(f"#{number}" for number in heads)
+        raise UserError.of(f"several pull requests have this head commit: {listed}", "name one with --pr NUMBER")
+    return heads[0] if heads else None
+
+
+def _author(github: GitHub) -> str:
+    try:
+        return github.login() or ACTIONS
+    except RefusedError as error:
+        # Not after a temporary error: the owner's comment would not be found, and a second one would be created.
+        if error.status in (403, 404) and not error.passing:
+            return ACTIONS
+        raise
+
+
+def _own_comment(github: GitHub, pull: int, mark: str, author: str) -> dict[str, Any] | None:
+    """Return this author's newest comment with the marker. The author is checked, since anyone can write the marker."""
+    found = [
+        item
+        for item in github.every(f"issues/{pull}/comments")
+        if (item.get("user") or {}).get("login") == author and str(item.get("body") or "").startswith(mark)
+    ]
+    return max(found, key=lambda item: int(item["id"]), default=None)
+
+
+def _minimized(github: GitHub, old: dict[str, Any]) -> list[str]:
+    try:
+        done = bool(old.get("node_id")) and github.minimize(str(old["node_id"]))
+    except RefusedError:
+        done = False
+    return [] if done else ["the earlier comment could not be minimized as outdated; it stays as it is"]

@@ -11,13 +11,11 @@ from typing import Any
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
 from perfflow.model.version import VERSION
-from perfflow.session.conclude import result_of_events
-from perfflow.store.receipts import environment, verification
-from perfflow.store.receipts.environment import Difference
-from perfflow.store.receipts.files import sha256
+from perfflow.session.perform import result_of_events
+from perfflow.store.receipts import manifest, verification
+from perfflow.store.receipts.manifest import Difference, sha256
 from perfflow.store.receipts.verification import Finding
-from perfflow.store.result_file import to_text
-from perfflow.store.run_bisection import require_verdict
+from perfflow.store.result_file import require_verdict, to_text
 from perfflow.store.run_folder import EVENTS, RECEIPT, RESULT, require_ended
 from perfflow.tools import regular_files
 
@@ -60,7 +58,7 @@ def verify(folder: Path, root: Path, against: Result | None = None) -> Verified:
         files=len(receipt["files"]),
         findings=tuple(found),
         data=tuple(_data(root, receipt.get("data") or {})),
-        environment=tuple(environment.differences(_surroundings(against), receipt)) if against else (),
+        environment=tuple(manifest.environment_differences(_surroundings(against), receipt)) if against else (),
     )
 
 

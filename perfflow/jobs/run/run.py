@@ -1,56 +1,202 @@
-"""``perfflow run``: plan, measure, judge and write the result."""
+"""``perfflow run``: plan, measure, judge and write the result.
+
+The trees that a run works in beside the user's own: none, those of candidates, or those of base and head.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perfflow.execute import programs
+from perfflow.execute import prepare
 from perfflow.execute.deadline import Deadline
-from perfflow.execute.schedule import StepRun
-from perfflow.execute.states import UNABLE, StepStatus
-from perfflow.jobs.cluster import place_groups, placed_run
+from perfflow.execute.schedule import UNABLE, StepRun, StepStatus
+from perfflow.jobs.cluster import placed_run
 from perfflow.jobs.cluster.placed_run import Placement
-from perfflow.jobs.gate.merged_acceptances import without_spent
+from perfflow.jobs.gate.base_and_head import BaseAndHead, ends, states, without_spent
 from perfflow.jobs.history.collect import record as add_to_history
-from perfflow.jobs.run import tree_jobs
-from perfflow.jobs.run.tree_jobs import RunTrees
+from perfflow.jobs.optimize.optimize import Optimizer
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
+from perfflow.model.version import tree_of
 from perfflow.plan.groups import Benchmarks, Group, Shard, shard_of, sharded
-from perfflow.plan.layouts import draws_layouts
-from perfflow.plan.plan import Planned
-from perfflow.session import earlier_run
-from perfflow.session.clock import now
-from perfflow.session.conclude import write, write_profiles
-from perfflow.session.earlier_run import Earlier
-from perfflow.session.first_event import digest, opening_event
-from perfflow.session.guard_run_folder import discarding_unmeasured, explaining_folder_errors
+from perfflow.plan.plan import Planned, building_steps, draws_layouts, stage_plan
+from perfflow.session import session
+from perfflow.session.compared_trees import require_complete
 from perfflow.session.known_names import KnownNames
 from perfflow.session.open_workflow import Opened, select
-from perfflow.session.pause import pausing
-from perfflow.session.perform import schedule
-from perfflow.session.progress import Progress
-from perfflow.session.run_events import step_event
-from perfflow.session.session import RunSession
-from perfflow.session.startable import not_startable
+from perfflow.session.perform import not_startable, schedule, write, write_profiles
+from perfflow.session.progress import KEPT, Progress, TotalBudget
+from perfflow.session.session import (
+    Earlier,
+    RunSession,
+    chosen_run,
+    digest,
+    discarding_unmeasured,
+    earlier_of_run,
+    explaining_folder_errors,
+    now,
+    opening_event,
+    pausing,
+    shard_of_run,
+    step_event,
+    undecided_rows,
+    users_tree,
+)
 from perfflow.session.steps.by_role import performer_of
-from perfflow.session.total_budget import KEPT, TotalBudget
-from perfflow.session.tree_contexts import users_tree
-from perfflow.store import run_calibration, run_folder
-from perfflow.store.json_text import json_lines
+from perfflow.store import result_file, run_folder
 from perfflow.store.receipts import manifest
 from perfflow.store.record import record_of
 from perfflow.store.run_facts import Expectation
-from perfflow.store.run_folder import RunFolder
+from perfflow.store.run_folder import RunFolder, json_lines
 from perfflow.tools.adapter import Role
-from perfflow.trees.swap_files import ASIDE, restore
+from perfflow.trees.overlay import overlaid
+from perfflow.trees.repository import Repository, State, look_at, open_repository
+from perfflow.trees.slots import ASIDE, restore
+from perfflow.trees.snapshots import at, snapshot
 from perfflow.verdict.judge import judge
+from perfflow.workflow.load import Draft
+
+
+@dataclass(frozen=True)
+class RunTrees:
+    """The trees of a run, as found before anything ran. ``told``: their description for the result."""
+
+    draft: Draft
+    repository: Repository | None = None
+    base: State | None = None
+    head: State | None = None
+    told: dict[str, Any] | None = None
+    unsure: tuple[str, ...] = ()
+    """Warnings about files that the trees may lack."""
+    fresh: bool = False
+    """Whether both trees are built from nothing, whatever earlier runs have built."""
+
+    def cautions(self) -> list[str]:
+        """Return the warnings about the trees."""
+        return [*self.compared(), *self.unsure]
+
+    def compared(self) -> list[str]:
+        """Return what the user should know of base and head before they are measured."""
+        if self.base is None or self.head is None:
+            return []
+        if self.base.tree == self.head.tree:
+            return [*self._overlaid(), "base and head are the same code: any difference between them is noise"]
+        dirty = bool(self.told and self.told["candidate"].get("dirty"))
+        text = "head is the working tree with its uncommitted changes; `--head HEAD` leaves them out"
+        return [*self._overlaid(), *([text] if dirty else [])]
+
+    def _overlaid(self) -> list[str]:
+        """Return what the user should know of files of head in the base; empty if there are none."""
+        facts = tree_of(self.told or {}, Side.BASELINE)
+        if not facts.overlay:
+            return []
+        files = f"{facts.replaced} files differ" if facts.replaced != 1 else "1 file differs"
+        return [f"base is measured with head's {', '.join(facts.overlay)}: {files} from its own"]
+
+
+def _are_two(trees: Mapping[str, Any]) -> bool:
+    """Return whether a run's stored trees are a base and a head that it compares."""
+    return all(isinstance(trees.get(side), dict) and "tree" in trees[side] for side in ("baseline", "candidate"))
+
+
+def with_builds(opened: Opened, selected: frozenset[str]) -> frozenset[str]:
+    """Return the selected steps, plus the building steps if any of them runs in the compared trees.
+
+    The slot of a tree could otherwise contain an earlier run's build of other code.
+    """
+    in_trees = any(item.stage != "setup" for item in opened.plan.steps if item.id in selected)
+    return selected.union(building_steps(opened.plan)) if in_trees else selected
+
+
+def _resumed_trees(opened: Opened, trees: Mapping[str, Any], base: str | None, overlay: Sequence[str]) -> RunTrees:
+    """Return base and head of a resumed run, as the run found them, even if the base has moved since.
+
+    Empty values of ``base`` and ``overlay`` stand for the run's own. Raises UserError if others are requested, or if
+    head has changed.
+    """
+    was, is_ = trees["baseline"], trees["candidate"]
+    if base and base not in (was["name"], was["revision"]):
+        text = f"this run compares with {was['name']}, not with {base}"
+        raise UserError.of(text, "leave out --base, or start a new run without --resume")
+    facts = tree_of(trees, Side.BASELINE)
+    if overlay and set(overlay) != set(facts.overlay):
+        text = "this run was started with another --overlay" if facts.overlay else "this run has no --overlay"
+        raise UserError.of(text, "leave it out, or start a new run without --resume")
+    repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
+    other = at(repository, is_["revision"]) if is_["kind"] == "revision" else snapshot(repository)
+    one, _ = overlaid(repository, at(repository, was["revision"]), other, facts.overlay)
+    if (one.tree, other.tree) != (was["tree"], is_["tree"]):
+        text = "the code has changed since the run was interrupted"
+        raise UserError.of(text, "undo the change, or start a new run without --resume")
+    return RunTrees(opened.draft, repository, one, other)
+
+
+def run_trees(
+    opened: Opened,
+    selected: frozenset[str],
+    base: str | None,
+    head: str | None,
+    resume: Path | None,
+    *,
+    overlay: Sequence[str] = (),
+    elsewhere: bool = False,
+) -> RunTrees:
+    """Return the trees that the run needs.
+
+    elsewhere: other machines perform the steps, and get the code from the repository.
+    Raises UserError if there is no repository or no such revision, if a tree would lack a file that a step starts, and
+    if ``base`` is given for a resumed run that does not compare trees.
+    """
+    before = session.trees_of_run(resume) if resume else {}
+    if _are_two(before):
+        return _resumed_trees(opened, before, base, overlay)
+    if base is not None and resume is not None:
+        raise UserError.of(f"{resume}: this run does not compare base and head", "leave out --base")
+    candidates = any(item.role is Role.CANDIDATE and item.id in selected for item in opened.plan.steps)
+    if base is None and not candidates and not elsewhere:
+        return RunTrees(opened.draft)
+
+    repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
+    unsure = require_complete(opened)
+    if base is None and elsewhere:
+        return RunTrees(opened.draft, repository, head=snapshot(repository), unsure=unsure)
+    if base is None:
+        return RunTrees(opened.draft, repository, unsure=unsure)
+
+    return RunTrees(opened.draft, repository, *states(repository, base, head, overlay), unsure=unsure)
+
+
+def require_revisions(opened: Opened, base: str, head: str | None) -> None:
+    """Raise UserError if a run that compares these revisions would. Changes nothing."""
+    ends(look_at(opened.root), base, head)
+
+
+@contextmanager
+def working_in(wanted: RunTrees, session: RunSession) -> Iterator[None]:
+    """Give the session the work in other trees, and release the trees afterwards."""
+    if wanted.repository is None:
+        yield
+        return
+    # Imported here because most runs need no trees.
+    if wanted.base and wanted.head:
+        session.trees = BaseAndHead(session, wanted.repository, wanted.base, wanted.head, fresh=wanted.fresh)
+    else:
+        stage = stage_plan(session.context.plan)
+        if stage:
+            session.trees = optimizer = Optimizer(session, stage, wanted.repository, wanted.draft)
+            session.performer_of = optimizer.performer_of
+    try:
+        yield
+    finally:
+        if session.trees:
+            session.trees.close()
 
 
 @dataclass(frozen=True)
@@ -152,7 +298,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
             progress.noted(caution)
         ended, unable = set[str](), False
         interrupted = _placed(session, chosen, request, folder)
-        with discarding_unmeasured(folder), tree_jobs.working_in(chosen.trees_here, session):
+        with discarding_unmeasured(folder), working_in(chosen.trees_here, session):
             try:
                 with pausing(session):
                     for step in _steps(session, chosen, request):
@@ -202,7 +348,7 @@ def _placed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: R
         return False
 
     if not request.resume:
-        folder.append(place_groups.Partition(placement.name, trees.head.tree, tuple(chosen.groups)).event())
+        folder.append(placed_run.Partition(placement.name, trees.head.tree, tuple(chosen.groups)).event())
     keep_going = request.keep_going or chosen.is_gate
     work = placed_run.work_of(session, chosen.opened, placement, request.budget, keep_going=keep_going)
     code = placed_run.Code(trees.repository, trees.head, trees.base)
@@ -248,7 +394,7 @@ class _Chosen:
 
 def _chosen_before(folder: Path, asked: Sequence[str]) -> tuple[str, ...]:
     """Return the globs of the benchmarks that a resumed run measures. Raises UserError if others are asked for."""
-    before = earlier_run.chosen(folder)
+    before = chosen_run(folder)
     if asked and set(asked) != set(before):
         measured = " ".join(f"--benchmark {glob}" for glob in before) or "all benchmarks"
         text = f"{folder}: this run measures {measured}"
@@ -258,7 +404,7 @@ def _chosen_before(folder: Path, asked: Sequence[str]) -> tuple[str, ...]:
 
 def _shard_before(folder: Path, asked: Shard | None) -> Shard | None:
     """Return the part that a resumed run measures. Raises UserError if another one is asked for."""
-    before = earlier_run.shard(folder)
+    before = shard_of_run(folder)
     if asked and str(asked) != before:
         what = f"part {before}" if before else "all benchmarks"
         hint = "leave out --shard, or start a new run without --resume"
@@ -271,7 +417,7 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
     # The steps of a part were chosen where the run began.
     benchmarks = () if request.part else request.benchmarks
     steps = select(opened.plan, request.stages, request.only, request.start, benchmarks)
-    trees = tree_jobs.run_trees(
+    trees = run_trees(
         opened,
         steps,
         request.base,
@@ -284,7 +430,7 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
     known, cautions = _calibrated(opened) if request.checks_noise else (_Calibrated(), [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:
-        steps = tree_jobs.with_builds(opened, steps)
+        steps = with_builds(opened, steps)
         opened, unsure = without_spent(opened, trees.repository, trees.base)
         cautions += unsure
     chosen = _Chosen(opened, steps, trees, known, cautions)
@@ -302,7 +448,7 @@ def _groups(chosen: _Chosen, request: RunRequest) -> list[Group]:
     if request.placement is None:
         return []
     if request.resume:
-        earlier = place_groups.partition(request.resume)
+        earlier = placed_run.partition(request.resume)
         if earlier and chosen.trees.head and earlier.tree != chosen.trees.head.tree:
             raise UserError.of(
                 "the code has changed since the run began", "undo the change, or start a new run without --resume"
@@ -317,7 +463,7 @@ def _calibrated(opened: Opened) -> tuple[_Calibrated, list[str]]:
     """Return what this machine's calibration tells, and a warning if its file is damaged."""
     asked = opened.root, facts()["identity"], opened.plan.workflow.name, opened.plan.params
     try:
-        return _Calibrated(list(run_calibration.expected(*asked)), run_calibration.disturbed(*asked)), []
+        return _Calibrated(list(result_file.expected_noise(*asked)), result_file.disturbed_suites(*asked)), []
     except UserError as error:
         return _Calibrated(), [error.in_one_line]
 
@@ -326,11 +472,9 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     """Start a run and store its first event, or resume it; return its session."""
     opened, steps = chosen.opened, chosen.steps
     elsewhere = request.placement is not None
-    earlier = (
-        earlier_run.earlier(folder.path, digest(opened), steps, elsewhere=elsewhere) if request.resume else Earlier()
-    )
+    earlier = earlier_of_run(folder.path, digest(opened), steps, elsewhere=elsewhere) if request.resume else Earlier()
     if request.again:
-        left = earlier_run.undecided(folder.path)
+        left = undecided_rows(folder.path)
         earlier = replace(earlier, done={name: told for name, told in earlier.done.items() if name not in left})
     context = users_tree(opened, folder, earlier.seed if request.resume else request.seed, typed=request.typed)
     context.layouts = _layouts(opened)
@@ -392,6 +536,6 @@ def _steps(session: RunSession, chosen: _Chosen, request: RunRequest) -> Iterabl
 
 def _write_receipt(opened: Opened, result: Result, folder: RunFolder) -> None:
     used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool and item.step.uses}
-    versions = {name: programs.version_of(tool) or "" for name, tool in used.items() if tool.program}
+    versions = {name: prepare.version_of(tool) or "" for name, tool in used.items() if tool.program}
     made = manifest.make(result, folder.path, versions)
     run_folder.write_text(folder.path / run_folder.RECEIPT, json_lines(made.items()))

@@ -10,8 +10,8 @@ from pathlib import Path
 from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import UserError
 from perfflow.session.open_workflow import Opened
-from perfflow.workflow.readable import LARGEST
-from perfflow.workflow.replace_file import replace_file
+from perfflow.workflow.document import replace_file
+from perfflow.workflow.yaml_text import LARGEST
 
 
 @dataclass(frozen=True)

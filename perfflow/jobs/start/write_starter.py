@@ -14,7 +14,7 @@ def write(begun: Start, root: Path) -> Path:
     """Write the workflow's file. An existing file is never changed. Raises UserError, and then leaves no new file."""
     folder = root / search_path.FOLDER
     path = folder / f"{begun.name}.yaml"
-    taken = [folder / (begun.name + suffix) for suffix in search_path.SUFFIXES]
+    taken = [folder / (begun.name + suffix) for suffix in search_path.WORKFLOW_SUFFIXES]
     there = next((other for other in taken if other.exists() or other.is_symlink()), None)
     if there:
         raise UserError.of(f"{there} already exists", "choose another name with --name, or edit that file")

@@ -1,17 +1,27 @@
 """Published peaks of GPUs: a table of data, looked up by the name that a driver reports.
 
 Each figure has a source. The table is read on first use.
+
+Place a GPU kernel under the roofline, and find whether memory, compute or latency bounds it.
+
+The roofline only distinguishes memory and compute. A kernel is latency-bound if both throughputs of Nsight Compute's
+speed of light are under 60% (rule SOLBottleneck, SpeedOfLight.py).
+
+One kernel on several GPUs: its time, and its share of each GPU's roof, which does not depend on the GPU's speed.
+
+Differences between GPUs are reported, but they are never regressions, because the numbers are from different machines.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -141,3 +151,136 @@ def _key(name: str) -> str:
     """Return a name's words in lower case without those of the vendor."""
     words = re.split(r"[\s_-]+", re.sub(r"\((?:r|tm)\)|[®™]", "", name, flags=re.IGNORECASE).strip().lower())
     return " ".join(word for word in words if word not in _VENDOR)
+
+
+LATENCY_BELOW = 0.6
+Bound = Literal["memory", "compute", "latency"]
+
+
+@dataclass(frozen=True)
+class SpeedOfLight:
+    """Measured throughput of the SMs and of memory as shares of their peaks, 0 to 1, and waves if known.
+
+    In ncu these are ``sm__throughput.avg.pct_of_peak_sustained_elapsed``,
+    ``gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed`` and ``launch__waves_per_multiprocessor``.
+    """
+
+    compute: float
+    memory: float
+    waves: float | None = None
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A kernel under a roof: FLOP/B, FLOP/s and B/s attained, FLOP/s attainable, and the share of the roof.
+
+    The share is of the bandwidth left of the ridge, and of the arithmetic peak right of it. It can exceed 1: published
+    peaks hold at the boost clock, and caches serve bytes that never reach memory.
+    """
+
+    intensity: float
+    flops: float
+    bandwidth: float
+    attainable: float
+    share: float
+    bound: Bound
+    because: str
+
+    @property
+    def headroom(self) -> float:
+        """Speedup that the roof would allow; infinite for a kernel that attained nothing."""
+        return 1 / self.share if self.share else math.inf
+
+
+def place(roof: Roof, *, flops: float, size: float, seconds: float, evidence: SpeedOfLight | None = None) -> Placed:
+    """Place a kernel that did ``flops`` operations on ``size`` bytes of memory in ``seconds``.
+
+    ``flops`` may be 0 (a copy), or ``size`` (a kernel that uses only registers), but not both. Without evidence, the
+    intensity alone decides between memory and compute. Raises UserError for impossible numbers.
+    """
+    if not (seconds > 0 and flops >= 0 and size >= 0 and flops + size > 0) or math.isinf(seconds + flops + size):
+        raise UserError.of(
+            f"no roofline for {flops:g} FLOP and {size:g} B in {seconds:g} s",
+            "set `work:` with bytes or flops above 0; the time must be above 0",
+        )
+    intensity = flops / size if size else math.inf
+    rates = flops / seconds, size / seconds
+    share = rates[1] / roof.bandwidth if roof.bound(intensity) == "memory" else rates[0] / roof.flops
+    bound, because = bound_under(roof, intensity, evidence)
+    return Placed(intensity, *rates, roof.attainable(intensity), share, bound, because)
+
+
+def bound_under(roof: Roof, intensity: float, evidence: SpeedOfLight | None = None) -> tuple[Bound, str]:
+    """Return the bound of a kernel with an intensity in FLOP/B, and the reason."""
+    if evidence is not None and max(evidence.compute, evidence.memory) < LATENCY_BELOW:
+        return "latency", _why_it_waits(evidence)
+    return roof.bound(intensity), f"{intensity:.3g} FLOP/B, where the ridge is at {roof.ridge:.3g}"
+
+
+def bound_without_roof(evidence: SpeedOfLight) -> tuple[Bound, str]:
+    """Return the bound by the speed of light alone, as in that rule: the unit whose throughput is nearer to its peak.
+
+    Memory then includes caches and shared memory.
+    """
+    if max(evidence.compute, evidence.memory) < LATENCY_BELOW:
+        return "latency", _why_it_waits(evidence)
+    shares = f"SM {evidence.compute:.0%} and memory {evidence.memory:.0%} of their speed of light"
+    return ("compute" if evidence.compute > evidence.memory else "memory"), shares
+
+
+def _why_it_waits(evidence: SpeedOfLight) -> str:
+    """Return the reason as in that rule: a grid that does not fill the GPU once, or too little work in flight."""
+    shares = f"SM {evidence.compute:.0%} and memory {evidence.memory:.0%} of their speed of light, both under 60%"
+    if evidence.waves is not None and evidence.waves < 1:
+        return f"{shares}: the grid fills {evidence.waves:.2g} of a wave"
+    return shares
+
+
+@dataclass(frozen=True)
+class OnDevice:
+    """A kernel's time on a device in seconds, and its share of that device's roof, None without a roof."""
+
+    kernel: str
+    device: str
+    seconds: float
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table. ``slower``: time / fastest time; ``of_best``: share / best share."""
+
+    kernel: str
+    device: str
+    seconds: float
+    share: float | None
+    slower: float
+    of_best: float | None
+
+
+def rows(measured: Iterable[OnDevice]) -> tuple[Row, ...]:
+    """Sort each kernel's devices by their share of the roof, best first; those without a roof come last, by time.
+
+    Kernels keep their order. ``of_best`` shows how well the code fits a device compared to the one that it fits best.
+    """
+    by_kernel: dict[str, list[OnDevice]] = {}
+    for one in measured:
+        by_kernel.setdefault(one.kernel, []).append(one)
+    return tuple(row for group in by_kernel.values() for row in _of_one(group))
+
+
+def _of_one(group: list[OnDevice]) -> list[Row]:
+    fastest = min(one.seconds for one in group)
+    best = max((one.share for one in group if one.share is not None), default=0.0)
+    lines = [
+        Row(
+            one.kernel,
+            one.device,
+            one.seconds,
+            one.share,
+            one.seconds / fastest,
+            None if one.share is None or not best else one.share / best,
+        )
+        for one in group
+    ]
+    return sorted(lines, key=lambda row: (row.share is None, -(row.share or 0.0), row.seconds, row.device))

@@ -2,17 +2,131 @@
 
 NVIDIA publishes the algorithm in ``cuda_occupancy.h`` of the CUDA Toolkit (and, up to 8.6, in its CUDA Occupancy
 Calculator spreadsheet): each resource alone allows a number of blocks, and the smallest of these is the occupancy.
+
+Find the smallest changes that raise a launch's theoretical occupancy to the next step.
+
+Registers can be lowered by ``__launch_bounds__`` or ``-maxrregcount`` (and then spill), shared memory by smaller tiles,
+the block size by the launch. Higher occupancy hides latency; it does not help a kernel with another bottleneck.
+
+Limits of one multiprocessor (SM) by compute capability: threads, blocks, registers, shared memory.
+
+Sources, in this order; figures that occur in two of them agree:
+CUDA Programming Guide, appendix "Compute Capabilities", tables "Device and Streaming Multiprocessor (SM) Information",
+"Memory Information" and "Shared Memory Capacity per Compute Capability" (7.5 and later; 7.0 and 7.2: CUDA C++
+Programming Guide 12.9, table "Technical Specifications per Compute Capability"); ``cuda_occupancy.h`` of CUDA 13.5
+(allocation units, sub-partitions, carveouts of shared memory, barriers); ``cuda/__device/arch_traits.h`` of CCCL
+13.3 (limits, the memory that the driver reserves for each block).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from perfflow.model.errors import UserError
-from perfflow.model.gpu.limits import WARP, Limits
+
+WARP = 32
+"""Threads of a warp, on every GPU to date."""
+_KIB = 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one compute capability, per SM unless stated otherwise; memory in bytes, registers of 32 bits."""
+
+    capability: str
+    architecture: str
+    warps: int
+    blocks: int
+    shared_sizes: tuple[int, ...]
+    """Possible carveouts of shared memory (the rest is L1 cache), ascending; the last one is all of it."""
+    reserved_shared: int
+    """Shared memory that the driver reserves in each block."""
+    shared_unit: int
+    f32_cores: int
+    barriers: int | None
+    """Hardware barriers that blocks share; None if they are never the limit."""
+    threads_per_block: int = 1024
+    registers: int = 65536
+    """Registers of an SM; one block may use all of them."""
+    registers_per_thread: int = 255
+    register_unit: int = 256
+    """Registers are allocated to a warp in multiples of this."""
+    partitions: int = 4
+    """Sub-partitions with their own scheduler and registers; a warp runs in one of them."""
+
+    @property
+    def shared(self) -> int:
+        """Largest shared memory of an SM in bytes."""
+        return self.shared_sizes[-1]
+
+    @property
+    def shared_per_block(self) -> int:
+        """Largest shared memory (bytes) of a block, static and dynamic together, if the kernel opts in."""
+        return self.shared - self.reserved_shared
+
+
+def _limits(
+    capability: str,
+    architecture: str,
+    warps: int,
+    blocks: int,
+    kibibytes: tuple[int, ...],
+    f32_cores: int,
+    barriers: int | None = None,
+) -> Limits:
+    """Return one row. From 8.0 on, the driver reserves 1 KiB in each block, and shared memory has units of 128 B."""
+    since_ampere = int(capability.split(".", maxsplit=1)[0]) >= 8
+    return Limits(
+        capability,
+        architecture,
+        warps,
+        blocks,
+        tuple(size * _KIB for size in kibibytes),
+        reserved_shared=_KIB if since_ampere else 0,
+        shared_unit=128 if since_ampere else 256,
+        f32_cores=f32_cores,
+        barriers=barriers,
+    )
+
+
+_VOLTA = (0, 8, 16, 32, 64, 96)
+_GA10X = (0, 8, 16, 32, 64, 100)
+_GA100 = (*_GA10X, 132, 164)
+_HOPPER = (*_GA100, 196, 228)
+
+_ROWS = (
+    _limits("7.0", "Volta", 64, 32, _VOLTA, 64),
+    _limits("7.2", "Volta", 64, 32, _VOLTA, 64),
+    _limits("7.5", "Turing", 32, 16, (32, 64), 64),
+    _limits("8.0", "Ampere", 64, 32, _GA100, 64),
+    _limits("8.6", "Ampere", 48, 16, _GA10X, 128),
+    _limits("8.7", "Ampere", 48, 16, _GA100, 128),
+    _limits("8.9", "Ada", 48, 24, _GA10X, 128),
+    _limits("9.0", "Hopper", 64, 32, _HOPPER, 128, barriers=64),
+    _limits("10.0", "Blackwell", 64, 32, _HOPPER, 128, barriers=64),
+    _limits("10.3", "Blackwell", 64, 32, _HOPPER, 128, barriers=32),
+    _limits("12.0", "Blackwell", 48, 24, _GA10X, 128, barriers=24),
+    _limits("12.1", "Blackwell", 48, 24, _GA10X, 128, barriers=24),
+)
+ARCHITECTURES: Mapping[str, Limits] = {row.capability: row for row in _ROWS}
+
+
+def limits_of(capability: str) -> Limits:
+    """Return the limits of a compute capability, written as in ncu (``8.6``), or as ``sm_86`` or ``86``.
+
+    Raises UserError for one that is not in the table, because limits of a similar one would give wrong occupancies.
+    """
+    digits = capability.lower().removeprefix("sm_").removeprefix("compute_").rstrip("af")
+    wanted = digits if "." in digits else f"{digits[:-1]}.{digits[-1:]}"
+    if wanted not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise UserError.of(
+            f"no limits are known for compute capability {capability}", f"measure on one of these: {known}"
+        )
+    return ARCHITECTURES[wanted]
 
 
 class Limiter(StrEnum):
@@ -161,3 +275,101 @@ def waves(found: Occupancy, grid: int, sms: int) -> Waves:
 def _up(value: int, unit: int) -> int:
     """Round ``value`` up to a multiple of ``unit``."""
     return math.ceil(value / unit) * unit
+
+
+@dataclass(frozen=True)
+class Lift:
+    """A changed launch with more resident warps, and the names of the changed fields of ``Launch``."""
+
+    changed: tuple[str, ...]
+    reached: Occupancy
+
+    @property
+    def text(self) -> str:
+        """Text such as ``at most 40 registers per thread: 75% occupancy``."""
+        launch = self.reached.launch
+        says = {
+            "registers": f"at most {launch.registers} registers per thread",
+            "shared": f"at most {launch.shared} B of shared memory per block",
+            "carveout": f"shared memory set to {launch.carveout} B per SM",
+            "threads": f"{launch.threads} threads per block",
+        }
+        return f"{' and '.join(says[name] for name in self.changed)}: {self.reached.share:.0%} occupancy"
+
+
+def lifts(found: Occupancy) -> tuple[Lift, ...]:
+    """Return changes of one kind each that raise occupancy; empty at 100%, or if none would help.
+
+    First a smaller use per block (registers and shared memory together, if both limit), then a larger carveout of
+    shared memory, then other block sizes: the nearest one that helps, and the one with the highest occupancy. A changed
+    block size keeps the other numbers.
+    """
+    if found.warps >= found.limits.warps:
+        return ()
+    tried = (_smaller(found), _larger_setting(found), *_other_blocks(found))
+    return tuple(lift for lift in tried if lift is not None)
+
+
+def _smaller(found: Occupancy) -> Lift | None:
+    """Return the largest registers and shared memory that leave room for one more block."""
+    wanted = found.blocks + 1
+    if any(found.allowed.get(fixed, wanted) < wanted for fixed in (Limiter.WARPS, Limiter.BLOCKS, Limiter.BARRIERS)):
+        return None
+    launch, limits, changed = found.launch, found.limits, []
+    if found.allowed.get(Limiter.REGISTERS, wanted) < wanted:
+        registers = _most(
+            launch.registers, lambda n: _holds(by_registers, replace(launch, registers=n), limits, wanted)
+        )
+        if not registers:  # every kernel needs registers
+            return None
+        launch, changed = replace(launch, registers=registers), ["registers"]
+    if found.allowed.get(Limiter.SHARED_MEMORY, wanted) < wanted:
+        shared = _most(launch.shared, lambda n: _holds(by_shared_memory, replace(launch, shared=n), limits, wanted))
+        if shared is None:
+            return None
+        launch, changed = replace(launch, shared=shared), [*changed, "shared"]
+    return Lift(tuple(changed), occupancy(launch, limits))
+
+
+def _larger_setting(found: Occupancy) -> Lift | None:
+    """Return the smallest carveout of shared memory that holds more blocks, if a carveout is known."""
+    carveout = found.launch.carveout
+    if carveout is None or found.limiters != (Limiter.SHARED_MEMORY,):
+        return None
+    for size in found.limits.shared_sizes:
+        reached = occupancy(replace(found.launch, carveout=size), found.limits)
+        if size > carveout and reached.warps > found.warps:
+            return Lift(("carveout",), reached)
+    return None
+
+
+def _other_blocks(found: Occupancy) -> list[Lift]:
+    """Return the nearest block size (in whole warps) with more resident warps, then the nearest with the most.
+
+    Ties go to more warps, then to the smaller size: while one block waits at a barrier, the others keep running.
+    """
+    present = found.launch.threads
+    sizes = range(WARP, found.limits.threads_per_block + 1, WARP)
+    reached = [occupancy(replace(found.launch, threads=size), found.limits) for size in sizes]
+    better = [one for one in reached if one.warps > found.warps]
+    better.sort(key=lambda one: (abs(one.launch.threads - present), -one.warps, one.launch.threads))
+    most = max((one.warps for one in better), default=0)
+    chosen = {one.launch.threads: one for one in (*better[:1], *[one for one in better if one.warps == most][:1])}
+    return [Lift(("threads",), one) for one in chosen.values()]
+
+
+def _holds(by: Callable[[Launch, Limits], int | None], launch: Launch, limits: Limits, wanted: int) -> bool:
+    """Return whether a resource allows at least ``wanted`` blocks."""
+    blocks = by(launch, limits)
+    return blocks is None or blocks >= wanted
+
+
+def _most(present: int, fits: Callable[[int], bool]) -> int | None:
+    """Return the largest number from 0 to ``present`` that fits; None if 0 does not. All smaller ones must fit too."""
+    if not fits(0):
+        return None
+    low, high = 0, present
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low

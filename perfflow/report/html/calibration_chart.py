@@ -9,7 +9,7 @@ from markupsafe import Markup
 from perfflow.report.html import svg
 from perfflow.report.html.charts import ACTION, BAR_HEIGHT, BAR_WIDTH, CONCERN, EMPTY
 from perfflow.report.html.svg import Scale
-from perfflow.store.run_calibration import Finding
+from perfflow.store.result_file import Finding
 
 LEAST_SPAN = 0.12
 """Least share at the right end of a bar, so that both thresholds fit."""

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.result import Result
-from perfflow.model.stack_profile import StackProfile
+from perfflow.model.stacks import StackProfile
 from perfflow.report import bisect_page, calibration_page, sections, tables
 from perfflow.report.blocks import Block, Fold, Section
 from perfflow.report.html import charts
@@ -25,9 +25,9 @@ from perfflow.report.ladder import ladders_of
 from perfflow.report.page import Page, page_of
 from perfflow.report.sanitize import visible
 from perfflow.report.table import Table, mark, name, table
-from perfflow.store.run_calibration import Entry
+from perfflow.store.result_file import Entry
 from perfflow.store.sample_order import TakingOrder, Wanted
-from perfflow.verdict.bisect_result import Bisected, Outcome
+from perfflow.verdict.bisection import Bisected, Outcome
 
 MOST_ROWS = 2500
 """Most rows of one table. It is more than in Markdown, since tables can be filtered here."""

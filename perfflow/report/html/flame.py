@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from perfflow.model.stack_profile import StackProfile
-from perfflow.model.stacks import Stack
+from perfflow.model.stacks import Stack, StackProfile
 from perfflow.model.units import format_change
 from perfflow.report.blocks import Block, Prose, named, quoted
 from perfflow.report.html import svg
@@ -20,7 +19,7 @@ from perfflow.report.html.flame_costs import AFTER, BEFORE, SHARE, Function, Pro
 from perfflow.report.html.flame_tree import DIGITS, Tree, tree_of, written
 from perfflow.report.sanitize import shortened
 from perfflow.report.table import NOTHING, Cell, mark, name, optional, table, value
-from perfflow.verdict.function_changes import COUNTED, ENOUGH, Changes, Noise, Trend
+from perfflow.verdict.attribution import COUNTED, ENOUGH, Changes, Noise, Trend
 
 MOST_GRAPHS = 6
 """Most graphs of one page, since they are most of its size."""

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_low
 
-from perfflow.model.stack_profile import StackProfile
-from perfflow.model.stacks import Stack
+from perfflow.model.stacks import Stack, StackProfile
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.html.flame_tree import Costs, stacks_of
-from perfflow.verdict.function_changes import Changes, OwnCosts, Trend, function_changes
+from perfflow.verdict.attribution import Changes, OwnCosts, Trend, function_changes
 
 SHARE = "share"
 """The unit of costs if the cost of an operation is not known."""

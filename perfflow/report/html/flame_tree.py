@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from perfflow.model.stack_profile import StackProfile
-from perfflow.model.stacks import Stack
+from perfflow.model.stacks import Stack, StackProfile
 
 SMALLEST = 0.0002
 """Share of a side below which a frame is dropped, if it is below on both sides."""

@@ -8,8 +8,7 @@ from statistics import fmean
 from markupsafe import Markup
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.result import Benchmark
-from perfflow.model.result_samples import LayoutsOf, Sample
+from perfflow.model.result import Benchmark, LayoutsOf, Sample
 from perfflow.model.units import format_quantity
 from perfflow.report.html import svg
 from perfflow.report.html.charts import CHART_WIDTH, EMPTY, LEFT, from_zero, ticks

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from markupsafe import Markup
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.result import Result, TargetResult
-from perfflow.model.result_samples import MemoryResult
+from perfflow.model.result import MemoryResult, Result, TargetResult
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.bounds import bound_of
 from perfflow.report.html import svg

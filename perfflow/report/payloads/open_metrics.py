@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import get_args
 
 from perfflow.model.criteria import criteria_from_json
-from perfflow.model.result import Benchmark, Result, TargetStatus
-from perfflow.model.result_samples import Sample
+from perfflow.model.result import Benchmark, Result, Sample, TargetStatus
 from perfflow.report.sanitize import visible
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)

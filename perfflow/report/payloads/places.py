@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from perfflow.tools.own_code import is_own
+from perfflow.tools.python_command import is_own
 
 
 def path_in_repository(file: str) -> str:

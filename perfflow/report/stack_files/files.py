@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from perfflow.model.stack_profile import StackProfile
-from perfflow.model.stacks import write_folded
+from perfflow.model.stacks import StackProfile, write_folded
 from perfflow.report.stack_files import named, pprof, speedscope
 from perfflow.store.run_folder import file_name
 

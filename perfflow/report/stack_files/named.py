@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perfflow.model.stack_profile import StackProfile
-from perfflow.model.stacks import Stack
+from perfflow.model.stacks import Stack, StackProfile
 from perfflow.report.sanitize import visible
 
 CALL_PAIRS = "callers are known one level up only"

@@ -11,7 +11,7 @@ import gzip
 import io
 from collections.abc import Iterable
 
-from perfflow.model.stack_profile import StackProfile
+from perfflow.model.stacks import StackProfile
 from perfflow.report.stack_files import named
 
 _TYPES = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from perfflow.model.stack_profile import StackProfile
+from perfflow.model.stacks import StackProfile
 from perfflow.model.version import VERSION
 from perfflow.report.stack_files import named
 

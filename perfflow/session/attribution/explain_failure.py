@@ -10,11 +10,9 @@ from dataclasses import replace
 
 from perfflow.model.plain_data import to_json
 from perfflow.plan.plan import EVERY, Plan, Planned
-from perfflow.session.attribution.choose_profilers import AUTOMATIC, failing
-from perfflow.session.first_event import planned_step
+from perfflow.session.attribution.profiler_calls import AUTOMATIC, failing
 from perfflow.session.perform import perform
-from perfflow.session.run_events import step_event
-from perfflow.session.session import RunSession
+from perfflow.session.session import RunSession, planned_step, step_event
 from perfflow.store import run_folder
 from perfflow.store.record import record_of
 from perfflow.tools.adapter import Role

@@ -2,22 +2,85 @@
 
 ``counted`` profilers give the same counts every time. For ``sampled`` and ``timed`` ones, each function's share of its
 side is stored with its variance, which covers the sampling noise and the differences between calls.
+
+The owner of a function: the crate of its file, or its Python package; '' if it has neither.
+
+Find the commits between base and head that touched each function that got slower, and store them as events.
+
+They are stored during the run, so that rejudging it does not need the repository.
 """
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path, PurePosixPath
 
 from perfflow.execute.prepare import Ready
+from perfflow.model.errors import UserError
+from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Cost, Parsed, Side
+from perfflow.model.result import Attribution
 from perfflow.model.targets import matches
-from perfflow.session.attribution.function_owner import owner
-from perfflow.session.evidence import sources_of
+from perfflow.session.bench import sources_of
+from perfflow.session.own_code import SourceFiles
 from perfflow.session.session import RunSession
-from perfflow.session.source_files import SourceFiles
-from perfflow.store.run_facts import BenchmarkCosts, FunctionCost, SideCost
+from perfflow.store import run_folder
+from perfflow.store.record import record_of
+from perfflow.store.run_facts import BenchmarkCosts, Blame, FunctionCost, SideCost, Touching
 from perfflow.tools.adapter import Adapter, ProfilingMethod
+from perfflow.trees import line_history
+from perfflow.trees.definitions import definition
+from perfflow.trees.line_history import Touched, lines_of
+from perfflow.trees.repository import Repository, State
+from perfflow.trees.snapshots import MESSAGE
+from perfflow.verdict.judge import judge
+
+_CRATE = re.compile(r"<?([a-z_][a-z0-9_]*)::")
+
+
+def owner(root: Path, function: str, file: str) -> str:
+    """Return the crate or package of a function; ``file`` is relative to the ``root`` of its tree."""
+    path = PurePosixPath(file)
+    if path.suffix == ".rs" or (not file and "::" in function):
+        return _crate(root, path) or _named(function)
+    if path.suffix == ".py":
+        return _package(root, path)
+    return ""
+
+
+def _named(function: str) -> str:
+    found = _CRATE.match(function)
+    return found[1] if found else ""
+
+
+@cache
+def _crate(root: Path, path: PurePosixPath) -> str:
+    """Return the package name in the nearest Cargo.toml above a file of the tree that declares one."""
+    if path.is_absolute() or not path.name:
+        return ""
+    for folder in path.parents:
+        try:
+            content = tomllib.loads((root / folder / "Cargo.toml").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        package = content.get("package")
+        if isinstance(package, dict) and isinstance(package.get("name"), str):
+            return str(package["name"])
+    return ""
+
+
+@cache
+def _package(root: Path, path: PurePosixPath) -> str:
+    """Return the outermost package above a module, else the module itself; outside the tree always the module."""
+    if path.is_absolute():
+        return path.stem
+    packages = [folder for folder in path.parents if folder.name and (root / folder / "__init__.py").is_file()]
+    return packages[-1].name if packages else path.stem
+
 
 KEPT = 200
 """Number of functions whose costs are stored, the largest first. The totals include the others."""
@@ -157,3 +220,52 @@ def _paired(found: Mapping[Side, _Counts]) -> list[tuple[_Place | None, _Place |
         pairs.append((moved[0] if alone else None, place))
         gone -= set(moved if alone else ())
     return [*pairs, *((place, None) for place in gone)]
+
+
+UNCOMMITTED = "uncommitted changes"
+
+
+def blame(session: RunSession, repository: Repository, base: State, head: State) -> None:
+    """Store the commits that touched each function that the run found slower."""
+    record = record_of(run_folder.events(session.folder.path))
+    if not any(step.costs for step in record.steps.values()):
+        return
+    for item in judge(record, session.context.plan.criteria).attributions:
+        place = None
+        try:
+            if not item.file:
+                place = definition(repository, base.commit, head.commit, item.function.partition(" (")[0])
+            where = item if place is None else item.model_copy(update=place._asdict())
+            commits, note = _touched(repository, base, head, where)
+        except UserError as error:
+            commits, note = [], f"its commits cannot be listed: {error.problems[0].message}"
+        touching = tuple(_touching(each, head) for each in commits)
+        found = Blame(item.benchmark, item.function, item.file, touching, note)
+        found = found if place is None else replace(found, defined_in=place.file, defined_at=place.line)
+        session.folder.append({"event": "blamed", **to_json(found)})
+
+
+def _touched(repository: Repository, base: State, head: State, item: Attribution) -> tuple[list[Touched], str]:
+    """Return the commits that touched a function, or else its file, and a note about them."""
+    path = PurePosixPath(item.file)
+    if not item.file or path.is_absolute() or ".." in path.parts:
+        return [], "its source is not in the repository"
+    text = line_history.content(repository, head.commit, item.file)
+    if text is None:
+        return [], "its source is not in the repository"
+    lines = lines_of(text, item.file, item.function, item.line)
+    if lines and (found := line_history.of_lines(repository, base.commit, head.commit, item.file, lines)):
+        return found, ""
+    whole = line_history.of_file(repository, base.commit, head.commit, item.file)
+    if not whole:
+        return [], "no commit between base and head touched its file: its callers may have changed"
+    if lines:
+        return whole, "no commit touched its lines; these commits touched its file"
+    return whole, "its lines cannot be determined; these commits touched its file"
+
+
+def _touching(touched: Touched, head: State) -> Touching:
+    """Return the commit to store. perfflow's own commit of uncommitted changes gets no revision."""
+    if touched.commit == head.commit and touched.subject == MESSAGE:
+        return Touching("", UNCOMMITTED)
+    return Touching(touched.commit, touched.subject, touched.author)

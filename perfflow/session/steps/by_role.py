@@ -6,12 +6,10 @@ from perfflow.execute.invoke import Failure
 from perfflow.execute.schedule import StepRun
 from perfflow.plan.plan import Planned
 from perfflow.session.session import Perform, RunSession
-from perfflow.session.steps.check import check
+from perfflow.session.steps.check import check, work
 from perfflow.session.steps.measure import measure_step
-from perfflow.session.steps.peaks import measure_peaks
-from perfflow.session.steps.profile import profile
+from perfflow.session.steps.profile import measure_peaks, profile
 from perfflow.session.steps.service import serve
-from perfflow.session.steps.work import work
 from perfflow.tools.adapter import Role
 
 

@@ -1,23 +1,195 @@
-"""Correctness steps: compare outputs, assert figures, or check an exit status."""
+"""Correctness steps: compare outputs, assert figures, or check an exit status.
+
+Compare the printed output of programs, and the files that they write, with the expected ones, run by run.
+
+Steps that run a command: build, setup, and other steps whose result is an exit status.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from perfflow.execute.invoke import Failure, written
-from perfflow.execute.prepare import ready
-from perfflow.execute.schedule import StepRun
+from perfflow.execute import invoke
+from perfflow.execute.invoke import Failure, require_there, written
+from perfflow.execute.prepare import PreparationError, Ready, ready
+from perfflow.execute.schedule import UNABLE, StepRun, StepStatus
 from perfflow.model.readings import Reading, Side
 from perfflow.model.units import format_quantity, parse_requirement
 from perfflow.plan.plan import Planned
 from perfflow.session.bench import read_figures
 from perfflow.session.own_code import run_check
-from perfflow.session.same_outputs import same_outputs
+from perfflow.session.recorded_links import with_links_recorded
 from perfflow.session.session import RunSession
-from perfflow.session.steps.work import command, work
+from perfflow.tools.adapter import Role
+from perfflow.tools.regular_files import NotRegularError, TooLargeError, read
 from perfflow.tools.shell import same_output
+from perfflow.tools.shell.same_output import BASELINE, RUNS, STDOUT, SameOutputOptions, difference
+from perfflow.tools.tool_files import last_line
+from perfflow.workflow.model import OUTPUT_VARIABLE
+
+MOST_COMPARED = 256 * 2**20
+"""Most bytes of one output, or of one file, that are compared."""
+_PRINTED = ""
+"""Key of standard output among the names of files."""
+
+
+def same_outputs(session: RunSession, planned: Planned, run: StepRun) -> str:
+    """Run each side the required number of times and compare every output with the expected one. Raises Failure."""
+    expected: dict[str, bytes] = {}
+    compared, against = 0, "the baseline's"
+    for side in session.sides_of(planned):
+        number, wanted = 0, 1
+        while number < wanted:
+            prepared = session.prepare(planned, side, run)
+            options = _options(prepared)
+            if not expected and options.expected != BASELINE:
+                expected[_PRINTED], against = _content(prepared.cwd / options.expected), options.expected
+            is_judged = side is Side.CANDIDATE or options.expected != BASELINE
+            number, wanted = number + 1, options.runs or (RUNS if is_judged else 1)
+            actual = _outputs(session, prepared, run, options)
+            compared += _compare(expected, actual, side, options)
+            expected = {**actual, **expected}
+    if not compared:
+        raise PreparationError("nothing to compare: set `expected: FILE`, `runs: 2` or more, or a candidate")
+    return f"{compared} output{'s' if compared > 1 else ''} the same as {against}"
+
+
+def _options(prepared: Ready) -> SameOutputOptions:
+    options = prepared.call.options if prepared.call else None
+    if not isinstance(options, SameOutputOptions):
+        raise PreparationError("same-output has no options")
+    return options
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read(path, MOST_COMPARED)
+    except OSError as error:
+        raise PreparationError(f"expected output {path}: {error.strerror}") from error
+
+
+def _left(path: Path, side: Side) -> bytes:
+    try:
+        return read(path, MOST_COMPARED)
+    except OSError as error:
+        hint = "compare less, such as a checksum" if isinstance(error, TooLargeError) else "does it still exist?"
+        raise Failure(f"{side.value}: cannot compare {path.name}: {error.strerror}; {hint}", exit_code=0) from error
+
+
+def _outputs(session: RunSession, prepared: Ready, run: StepRun, options: SameOutputOptions) -> dict[str, bytes]:
+    """Run the command once; return its output and the files. Raises Failure, also for a file that it did not write."""
+    files = {name: prepared.cwd / name for name in options.named_files}
+    before = {name: written(path) for name, path in files.items()}
+    run_check(prepared, run, partial(session.start, run=run))
+    run.exit_code = 0
+    found = {_PRINTED: _left(session.folder_of(prepared.planned, prepared.side) / STDOUT, prepared.side)}
+    for name, path in files.items():
+        if written(path) in (before[name], None):
+            raise Failure(f"{prepared.side.value}: the command did not write {name}", exit_code=0)
+        found[name] = _left(path, prepared.side)
+    return found
+
+
+def _compare(
+    expected: Mapping[str, bytes], actual: Mapping[str, bytes], side: Side, options: SameOutputOptions
+) -> bool:
+    """Return whether there was an expected output to compare with. Raises Failure at the first difference."""
+    for name, content in actual.items():
+        if name not in expected:
+            continue
+        what = f"{name}: " if name else ""
+        found = difference(expected[name], content, *options.allowed)
+        if found:
+            raise Failure(f"{side.value}: {what}{found}", exit_code=0)
+        # A command that is compared by its files may print nothing.
+        if not content and not options.allow_empty and (name or not options.files):
+            reason = "both outputs are empty, so the comparison proves nothing"
+            remedy = "print a result, list the files that it is written to under `files`, or set `allow-empty: true`"
+            raise Failure(f"{side.value}: {what}{reason}; {remedy}", exit_code=0)
+    return any(name in expected for name in actual)
+
+
+MOST_OUTPUTS = 2**20
+"""Size limit of that file in bytes."""
+
+
+def work(session: RunSession, planned: Planned, run: StepRun) -> None:
+    """Run a command whose result is its exit status, and retry it up to ``retries`` times. Raises Failure."""
+    for attempt in range((planned.step.retries or 0) + 1):
+        try:
+            command(session, planned, run)
+        except Failure as failure:
+            if failure.exit_code == UNABLE and planned.stage == "setup":
+                _skip(run, failure)
+                return
+            if attempt == (planned.step.retries or 0):
+                raise
+            run.warnings.append(f"try {attempt + 1} failed: {failure.reason}")
+        else:
+            return
+
+
+def _skip(run: StepRun, failure: Failure) -> None:
+    """Mark the step as skipped, which blocks all later steps. The reason is the last line it printed."""
+    said = last_line("\n".join(invoke.tail(failure.log)))
+    run.status, run.exit_code = StepStatus.SKIPPED, failure.exit_code
+    run.reason = said or f"step {run.planned.id} exited with {UNABLE} (unable to run here)"
+    run.blocked = True
+
+
+def command(session: RunSession, planned: Planned, run: StepRun) -> Path:
+    """Run a command step, read its outputs, and return the folder with its standard output. Raises Failure."""
+    folder = session.folder.step(planned.id)
+    outputs = f"{folder}{os.sep}outputs"
+    # The command creates this file if it has outputs. Creating it for every step is a quarter of perfflow's overhead.
+    if os.access(outputs, os.F_OK):
+        os.unlink(outputs)  # noqa: PTH108 (a Path for each step costs more than the call)
+    prepared = ready(session.context, planned, Side.BASELINE, folder, variables={OUTPUT_VARIABLE: outputs})
+    if planned.role is Role.WORK:
+        prepared = with_links_recorded(session.context, prepared)
+    run.argv = list(prepared.shown)
+    run.log = session.log_in(folder, "stderr" if prepared.tool else "stdout")
+    invoked = run_check(prepared, run, partial(invoke.run, session.spawner(), folder=folder))
+    run.exit_code = invoked.exit_code
+    run.warnings += [text for text in invoked.parsed.warnings if text not in run.warnings]
+    found = {**dict(read_outputs(outputs)), **_results(prepared, folder)}
+    session.context.outputs[planned.id] = run.outputs = found
+    return folder
+
+
+def _results(prepared: Ready, folder: Path) -> Mapping[str, str]:
+    """Return the outputs of a step's tool for later steps. Raises Failure if one of its files is missing."""
+    if not prepared.tool or not prepared.call:
+        return {}
+    with invoke.adapter_failures(prepared.tool, 0, folder / "stderr"):
+        for path in prepared.tool.made(prepared.call):
+            require_there(path, folder / "stderr", prepared.tool.name)
+        return prepared.tool.results(prepared.call)
+
+
+def read_outputs(path: str) -> Iterator[tuple[str, str]]:
+    """Yield the (name, value) pairs that a command wrote to its file of outputs. Raises Failure."""
+    if not os.access(path, os.F_OK):
+        return
+    try:
+        if stat.S_ISLNK(os.lstat(path).st_mode):
+            raise NotRegularError(errno.EINVAL, "a link, not a file")
+        data = read(Path(path), MOST_OUTPUTS)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        hint = f"append at most {MOST_OUTPUTS >> 20} MiB of name=value lines to the file"
+        raise Failure(f"${OUTPUT_VARIABLE}: {error.strerror}; {hint}", exit_code=0) from error
+    for line in data.decode("utf-8", "replace").splitlines():
+        name, equals, value = line.partition("=")
+        if equals and name.strip():
+            yield name.strip(), value
 
 
 def check(session: RunSession, planned: Planned, run: StepRun) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from perfflow.execute.schedule import StepRun
-from perfflow.execute.states import StepStatus
+from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.model.readings import BASH_START
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.plan.plan import Planned

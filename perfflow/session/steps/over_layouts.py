@@ -9,15 +9,13 @@ from dataclasses import dataclass, field
 
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.execute.prepare import Ready, first_count, ready
-from perfflow.model.design import SCHEDULES, Design
-from perfflow.model.readings import Side
+from perfflow.model.readings import SCHEDULES, Design, Side
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.sampling.stop_rule import Stop
 from perfflow.session.bench import Bench
-from perfflow.session.code_layouts.layout_sets import Drawn
-from perfflow.session.code_layouts.sources import Build
-from perfflow.workflow.layout_checks import AUTO
+from perfflow.session.code_layouts.sources import Build, Drawn
+from perfflow.workflow.roles import AUTO
 
 FEW = 8
 """Layouts of each side if one is expensive to make: all C(16, 8) assignments to the sides can be enumerated."""

@@ -1,4 +1,7 @@
-"""Profiling steps: run each side under a profiler. A step with a glob profiles several benchmarks."""
+"""Profiling steps: run each side under a profiler. A step with a glob profiles several benchmarks.
+
+Steps that measure the peak performance of the machine with one call, whatever is compared.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,9 @@ from perfflow.execute.schedule import StepRun
 from perfflow.model.readings import Parsed, Peak, Reading, Side
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned, counted_source, profiles_several
-from perfflow.session.attribution.choose_profilers import Subject, choices, subjects
 from perfflow.session.attribution.function_costs import FunctionCosts
-from perfflow.session.attribution.profiler_calls import LONGEST, ProfilerCalls
-from perfflow.session.benchmark_names import named
-from perfflow.session.evidence import Evidence, flatness
-from perfflow.session.figures import per_operation
+from perfflow.session.attribution.profiler_calls import LONGEST, ProfilerCalls, Subject, choices, subjects
+from perfflow.session.bench import Evidence, flatness, named, per_operation
 from perfflow.session.profiled_builds import ProfiledBuilds
 from perfflow.session.session import RunSession
 from perfflow.session.steps.measure import measure_step
@@ -206,3 +206,14 @@ def _seconds(session: RunSession, subject: Subject) -> float:
     values = [item.value for item in series.readings(Side.BASELINE)] if series else []
     counts = operations(session.context, source)
     return median(values) * (counts[-1] if counts else 1) if values else 1.0
+
+
+def measure_peaks(session: RunSession, planned: Planned, run: StepRun) -> None:
+    """Run the tool once and keep the peaks that it measured. Raises PreparationError and Failure."""
+    session.build_first(planned, run, (Side.BASELINE,))
+    prepared, invoked = session.invoke(planned, Side.BASELINE, run)
+    evidence = Evidence(session, planned)
+    evidence.add(prepared, invoked.parsed)
+    run.exit_code = invoked.exit_code
+    run.warnings += invoked.parsed.warnings
+    run.found = replace(evidence.found(), peaks=invoked.parsed.peaks)

@@ -11,15 +11,14 @@ from typing import Any
 from perfflow.execute.context import PORT_VARIABLE, TreeContext, variables_of
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import PreparationError, ready, rendered, whole
-from perfflow.execute.readiness import LOOPBACK, Address, MatchedLine, Port, Probe, accepts, free_port
 from perfflow.execute.schedule import StepRun
-from perfflow.execute.service import Service
+from perfflow.execute.service import LOOPBACK, Address, MatchedLine, Port, Probe, Service, accepts, free_port
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
 from perfflow.session.services import Started
 from perfflow.session.session import RunSession
-from perfflow.session.steps.work import read_outputs
-from perfflow.tools.pattern_search import PatternTimeoutError
+from perfflow.session.steps.check import read_outputs
+from perfflow.tools.parsed_output import PatternTimeoutError
 from perfflow.workflow.model import OUTPUT_VARIABLE
 from perfflow.workflow.service_checks import pattern_mistake, url_mistake
 

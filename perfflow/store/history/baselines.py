@@ -15,12 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 from perfflow.model.criteria import criteria_from_json
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
-from perfflow.store.history.stored import Source, error_of, stored_of
-from perfflow.store.history.suggestions import suggestion
+from perfflow.store.history.stored import Source, error_of, stored_of, suggestion
 from perfflow.store.result_file import to_text
-from perfflow.store.run_folder import HOME, home, write_text
-from perfflow.store.run_lock import only_writer
-from perfflow.store.write_failure import exit_of, remedy
+from perfflow.store.run_folder import HOME, exit_of_write_failure, home, only_writer, write_remedy, write_text
 from perfflow.tools import regular_files
 from perfflow.tools.result_set import ResultSet
 from perfflow.tools.tool_files import clean_name
@@ -119,8 +116,8 @@ def save(root: Path, name: str, source: Source, origin: str, *, force: bool, bra
                 raise _taken(name)
             write_text(path, _text(name, source, origin, branch))
     except OSError as error:
-        hint = f"{remedy(error)}; baselines are kept in the project"
-        raise UserError.of(f"cannot write {path}: {error.strerror}", hint, exit_of(error)) from error
+        hint = f"{write_remedy(error)}; baselines are kept in the project"
+        raise UserError.of(f"cannot write {path}: {error.strerror}", hint, exit_of_write_failure(error)) from error
     return path
 
 

@@ -16,11 +16,22 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from perfflow.model.errors import UserError
-from perfflow.store.history import schema, step_times, suspicions
+from perfflow.store.history import schema
 from perfflow.store.history.connections import Connection, DamagedError
-from perfflow.store.history.step_times import RunKind
-from perfflow.store.history.summary import Point, RunSummary, State, StepTime
-from perfflow.store.history.suspicions import StoredSuspicion
+from perfflow.store.history.summary import (
+    Point,
+    RunKind,
+    RunSummary,
+    State,
+    StepTime,
+    StoredSuspicion,
+    keep_step_times,
+    of_kind,
+    suspicion_of_series,
+)
+from perfflow.store.history.summary import (
+    keep_suspicions as keep,
+)
 
 _AT_ONCE = 500
 """Number of states per query."""
@@ -153,7 +164,7 @@ class History:
             f"INSERT INTO run ({', '.join(_RUN)}) VALUES ({', '.join(f':{name}' for name in _RUN)}) RETURNING id",  # noqa: S608
             {**about, "name": summary.id, "digest": digest, "machine": machine, "in_trees": int(summary.in_trees)},
         )
-        step_times.keep(self._own, run, summary.steps)
+        keep_step_times(self._own, run, summary.steps)
         states = {state.side: self._state(run, state) for state in summary.states}
         times = {state.side: _seconds(state.committed or summary.started) for state in summary.states}
         rows: dict[tuple[int, str], dict[str, object]] = {}
@@ -264,15 +275,15 @@ class History:
 
     def suspicions(self, series: int) -> list[StoredSuspicion]:
         """Return the suspicions about the newest points of a series, in the order in which they were reported."""
-        return suspicions.of_series(self._own, series)
+        return suspicion_of_series(self._own, series)
 
     def keep_suspicions(self, found: Sequence[StoredSuspicion]) -> None:
         """Store new suspicions, and update the state of known ones."""
-        suspicions.keep(self._own, found)
+        keep(self._own, found)
 
     def step_times(self, kind: RunKind, newest: int) -> dict[str, list[StepTime]]:
         """Return the durations of the steps in the newest runs of a kind, by run, the newest first."""
-        return step_times.of_kind(self._own, kind, newest)
+        return of_kind(self._own, kind, newest)
 
     def machines(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the facts of each machine by its identity."""

@@ -16,8 +16,7 @@ from perfflow.model.errors import UserError
 from perfflow.store import result_file, run_folder
 from perfflow.store.history.connections import DamagedError
 from perfflow.store.history.database import History
-from perfflow.store.history.step_times import RunKind
-from perfflow.store.history.summary import RunSummary, StepTime, params_text, summaries_of
+from perfflow.store.history.summary import RunKind, RunSummary, StepTime, params_text, summaries_of
 
 __all__ = ["NEWEST", "RunKind", "StepDuration", "step_durations"]
 NEWEST = 5

@@ -12,9 +12,8 @@ from perfflow.model.errors import UserError
 from perfflow.model.result import Result
 from perfflow.store import result_file as results
 from perfflow.store.history import baselines
-from perfflow.store.history.stored import Source, Stored, branch_of, stored_of
-from perfflow.store.history.suggestions import listed, suggestion
-from perfflow.store.run_bisection import is_bisection, require_verdict
+from perfflow.store.history.stored import Source, Stored, branch_of, listed, stored_of, suggestion
+from perfflow.store.result_file import is_bisection, require_verdict
 from perfflow.store.run_folder import EVENTS, HOME, RESULT, require_ended, require_own
 from perfflow.tools import read_file as imports
 from perfflow.tools.tool_files import clean_name

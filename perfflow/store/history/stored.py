@@ -1,22 +1,40 @@
-"""A stored set of samples from any tool: one side of a comparison, without pairs."""
+"""A stored set of samples from any tool: one side of a comparison, without pairs.
+
+Convert two stored sets to the same statistic. A quartile is never compared with a mean.
+
+Find the history of a project, and open it for reading.
+
+Suggestions for unknown names.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Iterator, Mapping
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from platformdirs import user_config_path
+
+from perfflow.machine.private_folder import private_folder
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.errors import UserError
 from perfflow.model.metrics import METRICS, is_exact
-from perfflow.model.readings import Reading, Side
-from perfflow.model.result import Benchmark, Result
-from perfflow.model.result_kernels import measured_of
-from perfflow.model.result_samples import Sample
-from perfflow.model.summaries import COUNT, ERROR
-from perfflow.model.tree_facts import STORED, TreeFacts, tree_of
+from perfflow.model.readings import CAPPED, COUNT, ERROR, MEAN, Reading, Side
+from perfflow.model.result import Benchmark, Result, Sample, measured_of
+from perfflow.model.similar import nearest
+from perfflow.model.version import STORED, TreeFacts, tree_of
+from perfflow.store.history.connections import DamagedError, PostgresConnection, SqliteConnection
+from perfflow.store.history.database import History
 from perfflow.store.record import reading_from_json
+from perfflow.store.run_folder import HISTORY, HOME, require_own, write_text
 from perfflow.tools.result_set import ResultSet, Summary
 from perfflow.tools.tool_files import clean_name
 
@@ -186,3 +204,194 @@ def _readings(row: Benchmark, side: Sample) -> Iterator[Reading]:
         if not math.isfinite(reading.value) or (row.metric in METRICS and reading.value < 0):
             raise ValueError(f"a value of {row.name} {row.metric} is {reading.value}")
         yield reading
+
+
+MOST = 8
+
+
+def suggestion(name: str, known: Sequence[str], kind: str) -> str:
+    """Return a hint with the nearest name, else with all known names."""
+    if near := nearest(name, known):
+        return f"did you mean {near!r}?"
+    return f"{kind}: {listed(known)}" if known else f"there are no {kind} yet"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first ``MOST`` names as text, and the number of further ones."""
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    return ", ".join(names[:MOST]) + more
+
+
+_MEDIAN = "p50"
+_WORDS = {
+    "": "single values",
+    MEAN: "the mean of each process",
+    CAPPED: "the capped mean of each process",
+    _MEDIAN: "the median of each process",
+}
+_Readings = tuple[Reading, ...]
+
+
+def with_same_statistic(first: Stored, second: Stored) -> tuple[Stored, Stored, list[str]]:
+    """Return both sets with common metrics as the same statistic, without those that have none, and warnings."""
+    kept: tuple[dict[Key, _Readings], dict[Key, _Readings]] = (dict(first.series), dict(second.series))
+    left_out: dict[tuple[str, str], list[str]] = defaultdict(list)
+    turned: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for key in first.series.keys() & second.series.keys():
+        pair = first.series[key], second.series[key]
+        old, new = (series[0].statistic for series in pair)
+        shown = clean_name(f"{key[0]} {key[1]}")
+        if old == new or any(reading.exact for side in pair for reading in side):
+            continue
+        common = next((name for name in (new, old, MEAN, _MEDIAN) if all(_holds(side, name) for side in pair)), "")
+        if common:
+            turned[old, new, common].append(shown)
+        else:
+            left_out[old, new].append(shown)
+        for side, series in zip(kept, pair, strict=True):
+            side[key] = tuple(_as(reading, common) for reading in series)
+            if not common:
+                del side[key]
+    said = [*_turned(first, second, turned), *_left_out(first, second, left_out)]
+    return replace(first, series=kept[0]), replace(second, series=kept[1]), said
+
+
+def _holds(series: Sequence[Reading], statistic: str) -> bool:
+    return bool(statistic) and all(reading.statistic == statistic or statistic in reading.inner for reading in series)
+
+
+def _as(reading: Reading, statistic: str) -> Reading:
+    return replace(reading, value=reading.inner.get(statistic, reading.value), statistic=statistic)
+
+
+def _turned(first: Stored, second: Stored, found: dict[tuple[str, str, str], list[str]]) -> Iterator[str]:
+    for (old, new, common), names in found.items():
+        yield (
+            f"compared by {_words(common)}, which both contain: {listed(sorted(names))} "
+            f"({_name(first)} was judged by {_words(old)}, {_name(second)} by {_words(new)})"
+        )
+
+
+def _left_out(first: Stored, second: Stored, found: dict[tuple[str, str], list[str]]) -> Iterator[str]:
+    older = second if first.started and second.started and second.started < first.started else first
+    for (old, new), names in found.items():
+        yield (
+            f"skipped, because {_name(first)} contains {_words(old)} and {_name(second)} {_words(new)}: "
+            f"{listed(sorted(names))}; measure {_name(older)} again to compare them"
+        )
+
+
+def _words(statistic: str) -> str:
+    return _WORDS.get(statistic, f"the {statistic} of each process")
+
+
+def _name(side: Stored) -> str:
+    return clean_name(side.label)
+
+
+NOT_READ = "history-address"
+"""A file with this name in the project's folder is not used: whoever wrote the project would choose the server."""
+VARIABLE = "PERFFLOW_HISTORY"
+_WAIT = 2
+"""Seconds to wait for a server that is only needed to estimate the duration of a run."""
+_SSL = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_ADDRESS = re.compile(
+    r"postgresql(?:\+psycopg)?://(?:[A-Za-z0-9_.%+-]+@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])?(?::[0-9]{1,5})?"
+    rf"/[A-Za-z0-9_.$-]+(?:\?sslmode=(?:{'|'.join(_SSL)}))?"
+)
+_PASSWORD = re.compile(r"[a-z0-9+]+://[^/@]*:[^/]*@.*")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of a project's history: the address of a server, or '' for the file in its own folder."""
+
+    root: Path
+    address: str
+
+    @property
+    def file(self) -> Path:
+        """The file of a history in the project's own folder."""
+        return self.root / HOME / HISTORY
+
+    @property
+    def shown(self) -> str:
+        """The place as text, which never contains a password."""
+        return self.address or str(self.file)
+
+
+def place_of(root: Path) -> Place:
+    """Return the place set by PERFFLOW_HISTORY or stored by ``history use``, else the project's own file.
+
+    Raises UserError for an address that is not valid, and for links out of the project.
+    """
+    require_own(root)
+    address = os.environ.get(VARIABLE, "").strip() or _stored(root)
+    return Place(root, checked(address) if address else "")
+
+
+def store(root: Path, address: str) -> None:
+    """Store the address of a project's history in the user's configuration, or remove it for ''. Raises OSError."""
+    path = _settings(root)
+    if not address:
+        path.unlink(missing_ok=True)
+        return
+    path.parent.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(path.parent, below=path.parent.parent)
+    write_text(path, f"{json.dumps({'project': os.path.realpath(root), 'address': address})}\n")
+
+
+def _stored(root: Path) -> str:
+    try:
+        about = json.loads(_settings(root).read_text(encoding="utf-8"))
+        return str(about["address"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""
+
+
+def _settings(root: Path) -> Path:
+    """Return the file with the address of a project's history: outside of the project, named by its real path."""
+    name = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:16]
+    return user_config_path("perfflow") / "histories" / f"{name}.json"
+
+
+def checked(address: str) -> str:
+    """Return the address of a server: user, host, port, database and sslmode. Raises UserError for anything else.
+
+    Other parameters of a connection can name files to read, programs and other servers.
+    """
+    if not address.startswith(("postgresql://", "postgresql+psycopg://")):
+        hint = f"write postgresql://USER@HOST/DATABASE, or unset {VARIABLE} to use the project's own file"
+        raise UserError.of("the address of the history is not a PostgreSQL address", hint)
+    if _PASSWORD.fullmatch(address):
+        hint = "set PGPASSWORD, or write it to ~/.pgpass; the address is stored and shown"
+        raise UserError.of("the address of the history contains a password", hint)
+    if not _ADDRESS.fullmatch(address):
+        hint = f"write postgresql://USER@HOST:PORT/DATABASE?sslmode=MODE, where MODE is {', '.join(_SSL)}"
+        raise UserError.of("the address of the history may have a user, host, port, database and sslmode only", hint)
+    return address
+
+
+@contextmanager
+def open_for_reading(root: Path, *, server: bool) -> Iterator[History | None]:
+    """Open the history for reading; None if there is none or it cannot be read.
+
+    ``server``: whether to connect to a server. Commands that only show data do not.
+    """
+    place = place_of(root)
+    if not (server if place.address else place.file.is_file()):
+        yield None
+        return
+
+    history: History | None = None
+    try:
+        address = place.address
+        own = PostgresConnection(address, _WAIT) if address else SqliteConnection(place.file, read_only=True)
+        history = History(own)
+    except (UserError, DamagedError):
+        history = None
+    try:
+        yield history
+    finally:
+        if history:
+            history.close()

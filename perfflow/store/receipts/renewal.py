@@ -8,11 +8,9 @@ from pathlib import Path
 
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
-from perfflow.store.json_text import json_lines
-from perfflow.store.receipts.files import sha256
-from perfflow.store.receipts.manifest import renewed
+from perfflow.store.receipts.manifest import renewed, sha256
 from perfflow.store.receipts.verification import read
-from perfflow.store.run_folder import PAGE, RECEIPT, REPORT, RESULT, write_text
+from perfflow.store.run_folder import PAGE, RECEIPT, REPORT, RESULT, json_lines, write_text
 
 _REWRITTEN = (RESULT, REPORT, PAGE)
 

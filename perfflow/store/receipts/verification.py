@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perfflow.model.errors import Exit, UserError
-from perfflow.store.json_text import json_lines
-from perfflow.store.receipts.files import names, sha256
-from perfflow.store.receipts.manifest import SCHEMA, SEAL, seal
-from perfflow.store.run_folder import RECEIPT, RESULT
+from perfflow.store.receipts.manifest import SCHEMA, SEAL, names, seal, sha256
+from perfflow.store.run_folder import RECEIPT, RESULT, json_lines
 from perfflow.tools import regular_files
 
 FindingKind = Literal["changed", "missing", "added", "verdict"]

@@ -15,9 +15,9 @@ from pydantic import AliasPath, Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage, reading_of_many
-from perfflow.tools import tool_files, tool_json
+from perfflow.tools import parsed_output, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
-from perfflow.tools.tool_json import Figure, Json
+from perfflow.tools.parsed_output import Figure, Json
 
 _FILE = "iostat.json"
 # Shares of the processors' time. Processes of low priority (`nice`) count as user.
@@ -78,7 +78,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     Raises ToolOutputError if the JSON is cut or invalid, if a disk does not exist, or if the command ended before the
     first sample.
     """
-    (host,) = tool_json.read(_File, call.folder / _FILE).hosts
+    (host,) = parsed_output.read_json(_File, call.folder / _FILE).hosts
     series: dict[str, list[float]] = {}
     for sample in host.statistics:
         for metric, value in _figures(sample, call.options.disks):

@@ -1,18 +1,316 @@
 """``perf``: sample the stacks of any program with Linux perf, and rank its functions.
 
 The stacks are folded from the text by drivers/perf_text.py.
+
+Record samples with perf and parse its text, for all tools that sample with perf.
+
+``perf record`` falls back to the timer ``cpu-clock`` if there are no hardware counters; the event is read from the
+samples. The inlined callers and source lines come from debug information, so compile with ``-g``.
+
+A sample is attributed to the innermost function of the project's own code on its stack, which includes its calls into
+libraries. If no frame is known to be the project's own, it is attributed to the running function. Its weight is its
+period: perf begins with short periods and adapts them, so equal weights would overrepresent the start of a program.
+
+In the text a sample is a header, then its frames, the running function first. Code generated at run time has the names
+in ``/tmp/perf-PID.map``. They are shown without the process id, and those of Python and Node.js with the function's
+file, so that they are equal in two runs.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from perfflow.model.readings import Parsed, Usage
-from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, ProfilingMethod, Role, leaves
-from perfflow.tools.linux import perf_samples
-from perfflow.tools.linux.perf_samples import Event, Stacks
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import FEW_SAMPLES, Hotspot, Parsed, Profile, StackCounts, Usage
+from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
+from perfflow.tools import python_command, symbol_names, tool_files
+from perfflow.tools.adapter import (
+    Adapter,
+    Call,
+    CommandOptions,
+    Invocation,
+    Profiler,
+    ProfilingMethod,
+    Program,
+    Role,
+    leaves,
+)
+from perfflow.tools.linux import costly_calls
+
+PERF = Program("perf", "apt-get install linux-perf")
+# Without --no-bpf-event, recording takes 1 s longer. With -N, perf does not write to the user's build-id cache.
+# With --max-size, a program that runs longer than expected does not fill the disk: perf ends it.
+MOST_RECORDED = 256
+"""Largest recording, in MiB; one of a few thousand samples with call stacks has some 20 MiB."""
+RECORD = ("record", "-q", "--no-bpf-event", "-N", f"--max-size={MOST_RECORDED}M")
+_TOO_LARGE = "perf size limit reached"
+DATA, SCRIPT = "perf.data", "perf.script"
+"""The recording and its text. The texts of several recordings can be concatenated."""
+NO_SAMPLE = "perf took no sample: give the program more work or a higher `frequency`"
+_FOLDED = "stacks.folded"
+_FEW = 100
+_FIELDS = "comm,pid,tid,time,period,event,ip,sym,dso,srcline"
+_TEXT = python_command.driver_command("perf_text.py", __file__)
+_NO_SOURCES = (
+    "no sample has a source file of the project: build with debug information (-g; in Rust `debug = 1`) to get files, "
+    "lines and inlined callers"
+)
+_DEEPEST = 512
+# perf_text.py's last line. Only it shows that perf's text was not cut between two samples.
+_END = "# end"
+# A line before it, if perf took too long or crashed while it looked for inlined callers.
+_WITHOUT = re.compile(
+    r"# without inlined callers: "
+    r"(?:more than (?P<limit>[\d.e+]{1,9}) s|perf (?:was ended by signal (?P<signal>\d{1,3}) .*|exited with \d+))\Z"
+)
+# `hot  3980/3980    919.305178: cpu-clock:ppp: `. Without call graphs the only frame follows on the same line.
+_SAMPLE = re.compile(
+    r"\s*(?P<comm>\S.{0,40}?)\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?\d+\.\d+:\s+"
+    r"(?:(?P<period>\d{1,18})\s+)?(?P<event>\S+):(?:\s+(?P<rest>.*))?\Z"
+)
+# `f(int)+0x1c (/usr/lib/x.so)`, where both parts may hold parentheses, and `g (inlined)`.
+_FRAME = re.compile(
+    r"\s*[0-9a-f]{1,16}\s+(?P<symbol>\S.*?)(?:\+0x[0-9a-f]+)?"
+    r"(?: \((?P<library>/.*|\[[^()]*|(?!inlined\))[^()]+)\))?(?: \(inlined\))?\s*\Z"
+)
+# Not `??:0` and `libc.so.6[27249]`, which perf prints if there is no source.
+_SOURCE = re.compile(r"(?!\?\?)(?P<file>.*\S):(?P<line>[1-9]\d{0,8})(?: \(discriminator \d+\))?(?: \(inlined\))?\Z")
+_GENERATED_IN = re.compile(r"perf-\d+\.map\Z|\[?JIT\]? tid \d+\Z")
+# `py::inner:/src/hot.py`, and `JS:*inner /src/hot.js:1:15`, where a mark is the level of optimisation.
+_GENERATED = re.compile(
+    r"py::(?P<python>[^:]*):(?P<module>.*)\Z"
+    r"|(?:JS|LazyCompile|Function|Script|Eval):[~^+*]?(?P<name>.*?) ?(?:file://)?(?P<file>(?:/|node:).*?)"
+    r":(?P<line>\d{1,9})(?::\d+)?\Z"
+)
+_TIMERS = frozenset({"cpu-clock", "task-clock"})
+_Place = tuple[str, str]
+Event = Annotated[
+    str,
+    Field(
+        pattern=r"^(?:[A-Za-z0-9_][A-Za-z0-9_:/=.,-]*)?$",
+        description="Event to sample, as named by `perf list` (default: perf's choice for this machine).",
+    ),
+]
+
+
+@dataclass(slots=True)
+class Sample:
+    """One sample: its frames leaf first, as perf prints them, and the ``library`` of the first.
+
+    ``period`` is the number of events since the previous sample, ns for a timer; 1 if the text has no periods.
+    """
+
+    comm: str
+    event: str
+    period: int = 1
+    frames: list[Frame] = field(default_factory=list)
+    library: str = ""
+
+    @property
+    def leaf(self) -> Frame:
+        """The running function. If it has no source file, its name includes the library."""
+        leaf = self.frames[0] if self.frames else Frame("[unknown]")
+        is_told = leaf.file or not self.library or leaf.name.startswith("[")
+        return leaf if is_told else Frame(f"{leaf.name} ({self.library})")
+
+
+class Sampling(CommandOptions):
+    """``with`` keys of the tools that record with perf."""
+
+    frequency: int = Field(default=999, ge=1, le=100_000, description="Samples per second of CPU time.")
+
+
+class Stacks(Sampling):
+    """``with`` keys of the tools that record call stacks with perf."""
+
+    inline_limit: float = Field(
+        default=60,
+        ge=0,
+        le=3600,
+        description="Time limit in seconds for finding inlined callers, 0 to skip them. Without inlined callers, their "
+        "samples count for the functions that they were inlined into.",
+    )
+
+
+def recording(call: Call, frequency: int, event: str, graph: str = "") -> Invocation:
+    """Return the process that samples the command; ``graph`` is the method for call stacks."""
+    asked = (*(("-e", event) if event else ()), "-F", str(frequency), *(("--call-graph", graph) if graph else ()))
+    return Invocation((call.program or "perf", *RECORD, *asked, "-o", str(call.folder / DATA), "--", *call.command))
+
+
+def script_text(program: str, data: str, limit: float) -> Invocation:
+    """Return the process that writes the text of a recording; ``limit`` is in seconds, for inlined callers."""
+    script = (program, "script", "-i", data, "-F", _FIELDS, "--full-source-path")
+    # Otherwise perf script queries servers on the network for debug information.
+    return Invocation((*_TEXT, f"{limit:g}", *script), env={"DEBUGINFOD_URLS": ""}, stdout=SCRIPT)
+
+
+def parse_script(folder: Path, source: str, event: str = "") -> Parsed:
+    """Parse the text for the tool ``source``; ``event`` is the event that was requested."""
+    if _TOO_LARGE in tool_files.last_bytes(folder):
+        raise ToolOutputError(
+            f"the recording reached {MOST_RECORDED} MiB, so perf ended the program: lower `frequency`, set "
+            "`call-graph: none`, or give the program less work"
+        )
+    notes: list[str] = []
+    events: defaultdict[str, _EventSums] = defaultdict(_EventSums)
+    for sample in read(folder / SCRIPT, notes):
+        events[sample.event].take(sample)
+    if not events:
+        raise ToolOutputError(NO_SAMPLE)
+    # Samples of several events cannot be added up, so the first event is ranked.
+    found = next(iter(events.values()))
+    (folder / _FOLDED).write_text(write_folded(found.stacks), encoding="utf-8")
+    used, *others = (name.split(":")[0] for name in events)
+    warnings = [*sampling_warnings(found.samples, used, event)]
+    if others:
+        warnings.append(f"functions are ranked only by {used}; profile {' and '.join(others)} in a separate step")
+    if not found.is_own:
+        notes.append(_NO_SOURCES)
+    # Costs are in samples; if periods differ, in mean samples.
+    mean = found.stacks.total() / found.samples
+    weights = found.blamed if mean == 1 else {frame: weight / mean for frame, weight in found.blamed.items()}
+    costs = costs_of(weights.items(), "time")
+    profile = Profile(_FOLDED, "folded", _counts(used, found))
+    return Parsed((), found.hotspots(source), (profile,), (*warnings, *notes), costs)
+
+
+def _counts(event: str, found: _EventSums) -> StackCounts:
+    """Return the unit and metric of an event's stacks; the unit is samples if the text has no periods."""
+    is_time = event in _TIMERS
+    unit = "samples" if found.stacks.total() == found.samples else "ns" if is_time else event
+    metric = {"cycles": "time", "instructions": "instructions"}.get(event, "time" if is_time else "")
+    return StackCounts(unit, metric, by_thread=True)
+
+
+def sampling_warnings(samples: int, used: str, wanted: str) -> Iterator[str]:
+    """Yield warnings if there are too few samples, or if perf did not sample the requested event."""
+    if samples < _FEW:
+        yield f"{samples} {FEW_SAMPLES}: give the program more work or raise `frequency` to get reliable shares"
+    if used in _TIMERS and wanted.split(":", maxsplit=1)[0] != used:
+        yield f"sampled by the timer {used}, since this machine has no hardware counters for perf"
+
+
+def read(path: Path, notes: list[str]) -> Iterator[Sample]:
+    """Yield the samples and append warnings about the text to ``notes``.
+
+    Raises ToolOutputError if a line is invalid or the text is cut.
+    """
+    sample: Sample | None = None
+    is_ended = False
+    for line in filter(str.strip, tool_files.read_lines(path)):
+        is_ended = line == _END
+        if note := _WITHOUT.match(line):
+            notes.append(_warning_of(note))
+        if note or is_ended:
+            continue
+        header = None if line.startswith("\t") else _SAMPLE.match(line)
+        if header:
+            if sample:
+                yield sample
+            comm, event = (tool_files.clean_name(header[name]) for name in ("comm", "event"))
+            sample = Sample(comm, event, int(header["period"] or 1))
+        if not sample:
+            raise ToolOutputError(f"{path.name} does not start with a sample: {line[:80]!r}")
+        if frame := header["rest"] if header else line:
+            _add(sample, frame, path.name)
+    if sample and not is_ended:
+        raise ToolOutputError(f"{path.name} is cut short: its last line is missing")
+    if sample:
+        yield sample
+
+
+def _warning_of(note: re.Match[str]) -> str:
+    why = f"needs more than {note['limit']} s to find"
+    if note["signal"]:
+        why = f"was ended by signal {note['signal']} while it looked for"
+    remedy = "; raise `inline-limit` to see them" if note["limit"] else ""
+    return f"perf {why} inlined callers, so their samples count for the functions around them{remedy}"
+
+
+def _add(sample: Sample, line: str, name: str) -> None:
+    """Add a frame, or the source line below a frame, to the sample."""
+    is_source = line.startswith("  ") and not line.startswith("   ")
+    if is_source and sample.frames:
+        if source := _SOURCE.match(line.strip()):
+            file = tool_files.clean_name(source["file"])
+            sample.frames[-1] = Frame(sample.frames[-1].name, file, int(source["line"]))
+        return
+    match = None if is_source else _FRAME.match(line)
+    if not match:
+        raise ToolOutputError(f"{name} has a line that is not a frame: {line[:80]!r}")
+    if len(sample.frames) >= _DEEPEST:
+        raise ToolOutputError(f"{name} has a stack of more than {_DEEPEST} frames")
+    frame, library = _frame(match["symbol"], match["library"] or "")
+    sample.library = sample.library if sample.frames else library
+    sample.frames.append(frame)
+
+
+def _frame(symbol: str, path: str) -> tuple[Frame, str]:
+    """Return the frame of a symbol and the library's name. Unknown symbols are named after their library."""
+    library = Path(path.removesuffix(" (deleted)")).name.strip("[]")
+    if _GENERATED_IN.match(library):
+        library = "JIT"
+        if made := _GENERATED.match(symbol):
+            name = tool_files.clean_name(made["python"] or made["name"] or "(anonymous)")
+            return Frame(name, tool_files.clean_name(made["module"] or made["file"]), int(made["line"] or 0)), library
+    name = symbol_names.plain(symbol)
+    if name in {"", "[unknown]"}:
+        name = f"[{library}]" if library else "[unknown]"
+    return Frame(tool_files.clean_name(name)), tool_files.clean_name(library) if library else ""
+
+
+@dataclass(slots=True)
+class _EventSums:
+    """Sums of one event's samples, weighted by period. A place is a function by name and file."""
+
+    samples: int = 0
+    stacks: Counter[Stack] = field(default_factory=Counter)
+    is_own: bool = False
+    blamed: Counter[Frame] = field(default_factory=Counter)
+    selves: Counter[_Place] = field(default_factory=Counter)
+    inclusive: Counter[_Place] = field(default_factory=Counter)
+    below: defaultdict[_Place, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def take(self, sample: Sample) -> None:
+        """Count one sample."""
+        weight, frames = max(1, sample.period), sample.frames
+        self.samples += 1
+        self.stacks[sample.comm, *(frame.name for frame in reversed(frames))] += weight
+        at = python_command.innermost_own(frames)
+        self.is_own |= at is not None
+        blamed = sample.leaf if at is None else frames[at]
+        place = (blamed.name, blamed.file)
+        self.blamed[blamed] += weight
+        self.selves[place] += 0 if at else weight
+        for each in {place} | {(frame.name, frame.file) for frame in frames}:
+            self.inclusive[each] += weight
+        # Below the function, the first one whose name shows its kind.
+        told = (
+            (kind, frame.name) for frame in reversed(frames[: at or 0]) if (kind := costly_calls.kind_of(frame.name))
+        )
+        if found := next(told, None):
+            self.below[place][found] += weight
+
+    def hotspots(self, source: str) -> tuple[Hotspot, ...]:
+        """Rank places by the samples attributed to them, each with a cause if it is known."""
+        found, total = [], self.stacks.total()
+        for spot in hotspots_of(self.blamed.items(), source=source):
+            place = (spot.location, spot.file)
+            cause = costly_calls.cause(self.below[place], round(spot.share * total))
+            if not cause and (kind := costly_calls.kind_of(spot.location)):
+                cause = f"supposed: {kind}, by the function's name"
+            own, whole = self.selves[place] / total, self.inclusive[place] / total
+            found.append(replace(spot, cause=cause, self_share=own, inclusive_share=whole))
+        return tuple(found)
+
 
 NAME = "perf"
 
@@ -33,8 +331,8 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Record the command, then convert the samples to text."""
     options = call.options
     graph = {"dwarf": "dwarf,8192", "none": ""}.get(options.call_graph, options.call_graph)
-    record = perf_samples.recording(call, options.frequency, options.event, graph)
-    return record, perf_samples.text(call.program or "perf", str(call.folder / perf_samples.DATA), options.inline_limit)
+    record = recording(call, options.frequency, options.event, graph)
+    return record, script_text(call.program or "perf", str(call.folder / DATA), options.inline_limit)
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
@@ -42,7 +340,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
 
     Raises ToolOutputError if there are no samples, or if the text is cut or invalid.
     """
-    return perf_samples.parse_script(call.folder, NAME, call.options.event)
+    return parse_script(call.folder, NAME, call.options.event)
 
 
 ADAPTER = Adapter(
@@ -53,14 +351,14 @@ ADAPTER = Adapter(
         follows={"time": 0, "instructions": 1},
         python=2,
         repeats=True,
-        recording=perf_samples.SCRIPT,
-        raw=(perf_samples.DATA, perf_samples.SCRIPT),
+        recording=SCRIPT,
+        raw=(DATA, SCRIPT),
     ),
     options=Options,
-    program=perf_samples.PERF,
+    program=PERF,
     passes_stdout=True,
     invocations=invocations,
     # The text is not listed, since `parse` reports an empty text with a better reason.
-    outputs=leaves(perf_samples.DATA),
+    outputs=leaves(DATA),
     parse=parse,
 )

@@ -16,10 +16,10 @@ from pydantic import Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage
-from perfflow.tools import tool_files, tool_json
+from perfflow.tools import parsed_output, tool_files
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role, leaves
-from perfflow.tools.linux.perf_samples import PERF
-from perfflow.tools.tool_json import Figure, Json
+from perfflow.tools.linux.perf import PERF
+from perfflow.tools.parsed_output import Figure, Json
 
 _FILE = "perf-stat.jsonl"
 _METRIC_OF: Mapping[str, str] = {
@@ -123,7 +123,7 @@ def _read(path: Path) -> _Counters:
         if not line.strip() or line.startswith("#"):
             continue
         content = tool_files.decoded(_DECIMAL_COMMA.sub(".", _NOT_FINITE.sub(": null", line)), path.name)
-        told = tool_json.checked(_Line, content, path.name)
+        told = parsed_output.checked_json(_Line, content, path.name)
         if told.value is None:
             continue
         match = _EVENT.match(str(told.event))

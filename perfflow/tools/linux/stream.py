@@ -22,7 +22,7 @@ from perfflow.model.readings import Parsed, Peak, Usage
 from perfflow.model.units import Dimension, format_quantity, parse_as
 from perfflow.tools import adapter, python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role, Seconds, leaves
-from perfflow.tools.tool_json import Counted, Json, Positive, Whole, checked
+from perfflow.tools.parsed_output import Counted, Json, Positive, Whole, checked_json
 
 CC = Program("cc", "apt-get install gcc libc6-dev")
 _FILE = "tries.jsonl"
@@ -200,12 +200,12 @@ def read(path: Path) -> tuple[Machine, Build, list[Group]]:
         raise ToolOutputError(f"{path.name} is cut short or not valid JSON") from error
     if set(kinds) - _TRIES.keys():
         raise ToolOutputError(f"{path.name} has a line that is not a try")
-    machine, build = checked(Machine, first, path.name), checked(Build, second, path.name)
-    if (count := checked(_End, end, path.name).tries) != len(lines):
+    machine, build = checked_json(Machine, first, path.name), checked_json(Build, second, path.name)
+    if (count := checked_json(_End, end, path.name).tries) != len(lines):
         raise ToolOutputError(f"{path.name} has {len(lines)} tries instead of {count}")
     found: dict[tuple[str, str, int], list[float]] = {}
     for metric, line in zip(kinds, lines, strict=True):
-        tried = checked(_TRIES[metric], line, path.name)
+        tried = checked_json(_TRIES[metric], line, path.name)
         values = found.setdefault((metric, tried.name, tried.array), [])
         if tried.round:
             values.append(tool_files.positive(tried.amount / tried.seconds, f"{metric} of {tried.name}"))

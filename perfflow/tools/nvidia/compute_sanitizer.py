@@ -16,7 +16,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, CommandText, Invocation, Program, Role, may_leave
-from perfflow.tools.nvidia import cuda_toolkit
+from perfflow.tools.nvidia import cuda_bench
 
 _FILE = "sanitizer.txt"
 # An exit status that programs rarely use, so that the step's reason distinguishes a finding from a failed program.
@@ -113,7 +113,7 @@ ADAPTER = Adapter(
     name="compute-sanitizer",
     role=Role.CHECK,
     options=Options,
-    program=Program("compute-sanitizer", "pip install nvidia-cuda-sanitizer-api", places=cuda_toolkit.PLACES),
+    program=Program("compute-sanitizer", "pip install nvidia-cuda-sanitizer-api", places=cuda_bench.TOOLKIT_PLACES),
     invocations=invocations,
     outputs=may_leave(_FILE),
     parse=parse,

@@ -11,11 +11,14 @@ one launch. ``warmup=1`` marks a warm-up, ``batch`` is the number of launches wh
 why the kernel could not be launched. ``end`` is the last line, with the number of kernels and, optionally, of
 repetitions. JSON objects, one per line, work as well: ``{"kernel": "sum", "ms": 0.1}`` and ``{"end": true, "kernels":
 1}``. Other keys and lines are ignored. perfflow trusts the program's clock and device; this module does not need CUDA.
+
+Folders of NVIDIA's CUDA toolkit, and the command that installs it, for all adapters of its programs.
 """
 
 from __future__ import annotations
 
 import re
+import sysconfig
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -190,3 +193,20 @@ ADAPTER = Adapter(
     parse=parse,
     listing=listing,
 )
+
+
+_SITE_PACKAGES = sysconfig.get_path("purelib")
+
+TOOLKIT_PLACES = (
+    "$CUDA_HOME/bin",
+    "$CUDA_PATH/bin",
+    "/usr/local/cuda/bin",
+    # Wheels of PyPI, installed with perfflow or in the active environment.
+    f"{_SITE_PACKAGES}/nvidia/cu*/bin",
+    "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cu*/bin",
+    "/usr/local/cuda-*/bin",
+)
+"""Folders of the toolkit's programs, which its installers do not add to PATH."""
+
+COMPILER = "pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm"
+"""Installs nvcc with its headers and the runtime. It needs a C++ compiler but no GPU."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.tools import printed_numbers, tool_files
+from perfflow.tools import parsed_output, tool_files
 from perfflow.tools.nvidia.ncu_metrics import BY_LABEL, Kind
 
 _FIRST = '"ID",'
@@ -226,7 +226,7 @@ def decimal_mark(cells: Iterable[Cell]) -> str:
 
 def _evidence(cell: Cell) -> Iterator[str]:
     for text in (_bare(cell), *re.split(r"[;()\s]+", cell.text)):
-        yield from printed_numbers.decimal_evidence(text)
+        yield from parsed_output.decimal_evidence(text)
     if _EITHER.fullmatch(text := _bare(cell)):
         seen, other = (".", ",") if "." in text else (",", ".")
         if cell.unit in _WHOLE:
@@ -251,7 +251,7 @@ def figure(cell: Cell, mark: str, kind: Kind, what: str) -> float | None:
         return None
     if not mark and _EITHER.fullmatch(text):
         raise ToolOutputError(f"{what} is {text}, which may be a thousand times as much or as little: use LC_ALL=C")
-    found = printed_numbers.plain(text, "comma" if mark == "," else "point")
+    found = parsed_output.plain_number(text, "comma" if mark == "," else "point")
     if found is None:
         raise ToolOutputError(f"{what} is {ascii(cell.text)[:60]}, not a number")
     value, power = tool_files.number(found.value, what), tool_files.scale_of(cell.unit.strip(), _POWERS[kind], what)

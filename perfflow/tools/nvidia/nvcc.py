@@ -25,7 +25,7 @@ from perfflow.model.readings import Parsed, Usage
 from perfflow.model.stacks import summed
 from perfflow.tools import adapter, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandText, Invocation, Program, Role, words
-from perfflow.tools.nvidia import cuda_toolkit, ncu_names
+from perfflow.tools.nvidia import cuda_bench, ncu
 from perfflow.tools.tool_files import clean_name, last_line
 
 _INFO = "ptxas.txt"
@@ -54,7 +54,7 @@ _REMEDIES: Mapping[str, str] = {
     "compiler: apt-get install g++",
     "too much shared data": "static shared memory is limited to 48 KiB per block",
     "fatal error: (?:cub|thrust|cuda)/": "pip install nvidia-cuda-cccl, or an include folder in `flags`",
-    r"cuda_runtime\.h|crt/host_config\.h|libdevice|cicc": f"the toolkit is incomplete: {cuda_toolkit.COMPILER}",
+    r"cuda_runtime\.h|crt/host_config\.h|libdevice|cicc": f"the toolkit is incomplete: {cuda_bench.COMPILER}",
 }
 _ENTRY = re.compile(r"^ptxas info +: Compiling entry function '(?P<name>.+)' for '(?P<arch>sm_\w+)'\s*$")
 _PROPERTIES = re.compile(r"^ptxas info +: Function properties for (?P<name>.+?)\s*$")
@@ -198,7 +198,7 @@ def _kernels(call: Call) -> list[_Kernel]:
     for kernel in _entries(said.splitlines()):
         if found.setdefault((kernel.name, kernel.arch), kernel) is not kernel:
             raise ToolOutputError(f"ptxas reports {kernel.name[:80]} twice for {kernel.arch}")
-    names = ncu_names.short_names(name for name, _ in found)
+    names = ncu.short_names(name for name, _ in found)
     return [kernel._replace(name=names[kernel.name]) for kernel in found.values()]
 
 
@@ -283,7 +283,7 @@ ADAPTER = Adapter(
     name="nvcc",
     role=Role.WORK,
     options=Options,
-    program=Program("nvcc", cuda_toolkit.COMPILER, places=cuda_toolkit.PLACES),
+    program=Program("nvcc", cuda_bench.COMPILER, places=cuda_bench.TOOLKIT_PLACES),
     invocations=invocations,
     outputs=outputs,
     parse=parse,

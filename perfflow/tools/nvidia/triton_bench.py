@@ -14,9 +14,9 @@ from pydantic import Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage, reading_of_many
-from perfflow.tools import adapter, tool_files, tool_json
+from perfflow.tools import adapter, parsed_output, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
-from perfflow.tools.tool_json import Json, Name, Positive
+from perfflow.tools.parsed_output import Json, Name, Positive
 
 _FILE = "triton.json"
 _DRIVER = Path(__file__).with_name("drivers") / "triton_run.py"
@@ -63,7 +63,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if Triton finds no GPU, if the script failed, or if the file is missing or invalid.
     """
-    found = tool_json.read(_Results, call.folder / _FILE, _why(call.folder))
+    found = parsed_output.read_json(_Results, call.folder / _FILE, _why(call.folder))
     names = [row.name for row in found.benchmarks]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[:80]!r}")

@@ -12,8 +12,8 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Cost, Hotspot, Parsed, Profile, StackCounts, Usage
 from perfflow.model.stacks import Frame, Stack, costs_of, write_folded
 from perfflow.tools.adapter import Call, Profiler, ProfilingMethod
+from perfflow.tools.parsed_output import Figure, Json, Whole
 from perfflow.tools.python import in_program
-from perfflow.tools.tool_json import Figure, Json, Whole
 
 NAME = "cprofile"
 

@@ -16,9 +16,9 @@ from pydantic import AfterValidator, BeforeValidator
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import MOST_HOTSPOTS, Parsed, Usage
-from perfflow.tools import python_command, tool_files, tool_json
+from perfflow.tools import parsed_output, python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role, leaves
-from perfflow.tools.tool_json import Json, M, Name, Whole
+from perfflow.tools.parsed_output import Json, M, Name, Whole
 
 REMEDY = "the program ended by os._exit, exec or a signal, or it never started"
 _RUNNER = "python_run.py"
@@ -69,12 +69,12 @@ def read(model: type[M], path: Path, remedy: str = REMEDY) -> M:
     """Return what a driver wrote. Raises ToolOutputError if it is invalid, or if the program failed or never ran."""
     content = tool_files.read_json(path, remedy)
     require_success(content, path.name)
-    return tool_json.checked(model, content, path.name)
+    return parsed_output.checked_json(model, content, path.name)
 
 
 def require_success(content: object, file: str) -> bool:
     """Return True if the driver reports that the program succeeded. Raises ToolOutputError like ``read``."""
-    found = tool_json.checked(_Ended, content, file)
+    found = parsed_output.checked_json(_Ended, content, file)
     if found.missing:
         what = f"{found.missing} is not installed for the interpreter of the command"
         raise ToolOutputError(f"{what}: run `python -m pip install {found.missing}` with that interpreter")

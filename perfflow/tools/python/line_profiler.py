@@ -11,8 +11,8 @@ from pydantic import Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Hotspot, Parsed, Usage
 from perfflow.tools.adapter import Call, CommandOptions, Profiler, ProfilingMethod
+from perfflow.tools.parsed_output import Counted, Figure
 from perfflow.tools.python import in_program
-from perfflow.tools.tool_json import Counted, Figure
 
 NAME = "line-profiler"
 

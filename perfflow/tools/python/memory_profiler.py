@@ -18,8 +18,8 @@ from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import LARGEST, Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
+from perfflow.tools.parsed_output import Whole
 from perfflow.tools.python import in_program
-from perfflow.tools.tool_json import Whole
 
 NAME = "memory-profiler"
 

@@ -20,10 +20,10 @@ from perfflow.model.memory_curve import memory_curve
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, StackCounts, Usage
 from perfflow.model.stacks import Stack, summed, write_folded
-from perfflow.tools import python_command, tool_files, tool_json
+from perfflow.tools import parsed_output, python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
+from perfflow.tools.parsed_output import Json, Whole
 from perfflow.tools.python import in_program
-from perfflow.tools.tool_json import Json, Whole
 
 NAME = "memray"
 
@@ -152,7 +152,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 def _held(folder: Path) -> Iterator[Profile]:
     """Fold the memory held at the peak, for the process with the highest peak."""
-    found = [tool_json.read(_Held, path).rows for path in sorted(folder.glob(_HELD))]
+    found = [parsed_output.read_json(_Held, path).rows for path in sorted(folder.glob(_HELD))]
     rows = max(found, key=lambda rows: sum(size for _, size, _ in rows), default=[])
     files = in_program.short_paths(tool_files.clean_name(file) for _, _, frames in rows for _, file, _ in frames)
     stacks = Counter[Stack]()
@@ -170,7 +170,7 @@ def _shown(frame: tuple[str, str, int], files: Mapping[str, str]) -> str:
 
 
 def _read(path: Path) -> _Process:
-    found = tool_json.read(_Process, path)
+    found = parsed_output.read_json(_Process, path)
     blocks, size = found.total_num_allocations, found.total_bytes_allocated
     steps = sum(step.count for step in found.allocation_size_histogram)
     placed = sum(place.size for place in found.top_allocations_by_size)

@@ -25,11 +25,11 @@ from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import FEW_SAMPLES, Parsed, Profile, Reading, StackCounts, Usage
 from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
 from perfflow.model.units import duration
-from perfflow.tools import python_command, tool_files, tool_json
+from perfflow.tools import parsed_output, python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Program, Role
-from perfflow.tools.python import failures, in_program
+from perfflow.tools.parsed_output import Figure, Json, Positives, Whole
+from perfflow.tools.python import in_program, pytest_benchmark
 from perfflow.tools.tool_files import clean_name
-from perfflow.tools.tool_json import Figure, Json, Positives, Whole
 
 NAME = "py-spy"
 
@@ -243,10 +243,10 @@ def _status(folder: Path, options: Options) -> _Status:
     process, who, hint = f"process {options.pid}", "command", "py-spy did not finish"
     if options.pid is None:
         process, who, hint = "the program", "program", "the program ended by os._exit, exec or a signal"
-    reason = tool_files.why(tool_files.last_bytes(folder), failures.PY_SPY, process=process)
+    reason = tool_files.why(tool_files.last_bytes(folder), pytest_benchmark.PY_SPY, process=process)
     if reason and not (folder / _STATUS).exists():
         raise ToolOutputError(reason)
-    found = tool_json.read(_Status, folder / _STATUS, hint)
+    found = parsed_output.read_json(_Status, folder / _STATUS, hint)
     if found.status < 0:
         raise ToolOutputError(f"the command was killed by signal {-found.status}")
     if found.status:
@@ -293,7 +293,7 @@ def _read_speedscope(path: Path, remedy: str) -> Iterator[_Sample]:
 
     Raises ToolOutputError if the parts of the file contradict each other.
     """
-    found = tool_json.read(_Speedscope, path, remedy)
+    found = parsed_output.read_json(_Speedscope, path, remedy)
     frames = [item.frame for item in found.shared.frames]
     for profile in found.profiles:
         seconds, taken = sum(profile.weights), len(profile.samples)

@@ -13,10 +13,10 @@ from pydantic import Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Profile, StackCounts, Usage
 from perfflow.model.stacks import Stack, write_folded
-from perfflow.tools import tool_files, tool_json
+from perfflow.tools import parsed_output, tool_files
 from perfflow.tools.adapter import Adapter, Call, Invocation, Options, Program, Role, leaves
-from perfflow.tools.python import failures
-from perfflow.tools.tool_json import Json, Whole
+from perfflow.tools.parsed_output import Json, Whole
+from perfflow.tools.python import pytest_benchmark
 
 _THREADS = "threads.json"
 _FOLDED = "stacks.folded"
@@ -63,10 +63,10 @@ def parse(call: Call[DumpOptions], usage: Usage) -> Parsed:
     """
     path = call.folder / _THREADS
     process = f"process {call.options.pid}"
-    reason = tool_files.why(tool_files.last_bytes(call.folder), failures.PY_SPY, process=process)
+    reason = tool_files.why(tool_files.last_bytes(call.folder), pytest_benchmark.PY_SPY, process=process)
     if reason and not tool_files.left(path):
         raise ToolOutputError(reason)
-    threads = tool_json.checked(_Dump, {"threads": tool_files.read_json(path)}, _THREADS).threads
+    threads = parsed_output.checked_json(_Dump, {"threads": tool_files.read_json(path)}, _THREADS).threads
     stacks = Counter(stack for thread in threads if (stack := _stack(thread)))
     if not stacks:
         raise ToolOutputError("py-spy found no thread that runs Python code")

@@ -2,12 +2,21 @@
 
 If no benchmark ran, pytest writes no file, sometimes with exit status 0. If a test failed, it may write one. Under a
 counting profiler, drivers/pytest_counts.py replaces the timing by a fixed number of calls.
+
+Reader of ``pytest --benchmark-json`` files: the rounds of each benchmark, in s per iteration.
+
+``--benchmark-save`` and ``--benchmark-autosave`` store the rounds only with ``--benchmark-save-data``. Without them,
+the mean, the standard deviation and the number of rounds are read.
+
+Error messages of tools as regular expressions, and the message with a remedy for each.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +25,119 @@ from pydantic import Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
-from perfflow.tools import adapter, pacing, tool_files
+from perfflow.tools import adapter, tool_files
 from perfflow.tools.adapter import TRACE, Adapter, Call, CommandText, Effort, Invocation, Parts, Role, may_leave, words
-from perfflow.tools.python import failures
-from perfflow.tools.python.pytest_benchmark_json import FORMAT
+from perfflow.tools.parsed_output import Figure, Figures, Json, Positive, Whole
+from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, facts, label
+
+# --benchmark-timer can be time.process_time, which measures CPU time instead of elapsed time.
+_CPU_TIMERS = ("process_time", "thread_time")
+
+
+class _Stats(Json):
+    """The rounds of one benchmark. Only drivers/pytest_run.py writes ``cpu`` and ``uncontended``."""
+
+    data: Figures | None = None
+    cpu: Figures = Field(default=[])
+    uncontended: Figures = Field(default=[])
+    iterations: Positive = 1.0
+    rounds: Whole | None = None
+    mean: Figure | None = None
+    stddev: Figure | None = None
+
+
+class Benchmark(Json):
+    """One benchmark; ``group`` is from its mark."""
+
+    fullname: str = ""
+    name: str = ""
+    group: object = None
+    stats: _Stats
+    options: dict[str, object] = Field(default={})
+
+
+class Suite(Json):
+    """The content of one file."""
+
+    benchmarks: list[Benchmark]
+    machine_info: dict[str, object] = Field(default={})
+    commit_info: dict[str, object] | None = None
+    version: object = None
+    datetime: object = None
+
+
+def gather(suite: Suite) -> ResultSet:
+    """Return every benchmark under its full name. Raises ToolOutputError for invalid values."""
+    samples = Samples()
+    for benchmark in suite.benchmarks:
+        _add(samples, benchmark)
+    names = {"kernel": "release", "arch": "machine", "python": "python_version"}
+    machine = facts(suite.machine_info, cpu="cpu.brand_raw", cpus="cpu.count", os="system", **names)
+    commit = {key: value for key, value in facts(suite.commit_info, commit="id").items() if value != "unversioned"}
+    return samples.result_set(FORMAT.tool, suite.version, machine, commit, suite.datetime)
+
+
+def _add(samples: Samples, benchmark: Benchmark) -> None:
+    name, stats = benchmark.fullname or benchmark.name, benchmark.stats
+    if not name:
+        raise ToolOutputError("a benchmark has no fullname")
+    metric = "cpu" if str(benchmark.options.get("timer")).endswith(_CPU_TIMERS) else "time"
+    if stats.data:
+        for clock, values in ((metric, stats.data), ("cpu", stats.cpu), ("uncontended", stats.uncontended)):
+            samples.add(name, clock, values, batch=stats.iterations)
+    elif stats.rounds is None or stats.mean is None or stats.stddev is None:
+        raise ToolOutputError(f"{label(name)} has neither `data` nor all of `rounds`, `mean` and `stddev`")
+    else:
+        spread = stats.stddev / math.sqrt(max(1, stats.rounds))
+        samples.add_summary(name, metric, stats.mean, Summary(stats.rounds, spread))
+
+
+FORMAT = JsonFormat(
+    "pytest-benchmark",
+    "pytest --benchmark-json FILE",
+    lambda content: isinstance(content.get("benchmarks"), list) and isinstance(content.get("machine_info"), dict),
+    Suite,
+    gather,
+)
+
+
+_ALLOWED = (
+    "run perfflow as the process's own user or as root; if /proc/sys/kernel/yama/ptrace_scope is 1 or more, run "
+    "`sudo sysctl kernel.yama.ptrace_scope=0`; start a container with `--cap-add SYS_PTRACE`"
+)
+PY_SPY: Mapping[str, str] = {
+    r"^Permission Denied: Try running|denied \(os error 13\)|not permitted \(os error 1\)": (
+        f"py-spy is not permitted to read {{process}}: {_ALLOWED}"
+    ),
+    r"Check that the process is running|No such process \(os error 3\)": (
+        "{process} does not exist: it has ended, or its number is wrong"
+    ),
+    r"^Error: Failed to find python version": (
+        "{process} is not a Python program that py-spy supports: use `uses: perf` for other programs"
+    ),
+    r"^(?P<what>.{1,200} could not be started: .{1,80})$": "{what}",
+}
+"""Messages of py-spy 0.4."""
+PYPERF: Mapping[str, str] = {
+    r"No module named '?pyperf\b|pyperf is not installed": (
+        "pyperf is not installed for this `python`: pip install pyperf"
+    ),
+    # The last line of a traceback.
+    r"^(?P<what>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*)": "{what}",
+}
+PYTEST: Mapping[str, str] = {
+    r"No module named '?pytest\b": "pytest is not installed for this `python`: pip install pytest",
+    r"unrecognized arguments:.* --benchmark-only": (
+        "pytest-benchmark is not installed for this `python`: pip install pytest-benchmark"
+    ),
+    r"Can't have both --benchmark-only and --benchmark-disable": (
+        "benchmarks are disabled, for example by pytest-xdist: add `args: [-n0]`"
+    ),
+    r": error: (?P<what>\S.*)": "pytest did not start: {what}",
+    r"^ERROR: (?P<what>\S.*)": "pytest did not start: {what}",
+    r"no benchmarks have been run": "no benchmark ran: none matches, or all were skipped",
+}
+
 
 _FILE = "benchmark.json"
 _STDOUT = "pytest.out"
@@ -63,7 +181,7 @@ class Options(adapter.Options):
 
 def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the suite's benchmarks, or those that are chosen."""
-    options, rounds = call.options, pacing.samples(call.pace, _FEWEST, _ENOUGH)
+    options, rounds = call.options, adapter.samples_of_pace(call.pace, _FEWEST, _ENOUGH)
     env = {}
     if call.iterations:
         env = {"PERFFLOW_ITERATIONS": str(call.iterations), "PERFFLOW_ITERATED": str(call.folder / _ITERATED)}
@@ -112,7 +230,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
         if not name or call.only:
             raise ToolOutputError(said)
         failed[name] = said
-    reason = tool_files.why(f"{tool_files.last_bytes(call.folder)}\n{printed}", failures.PYTEST)
+    reason = tool_files.why(f"{tool_files.last_bytes(call.folder)}\n{printed}", PYTEST)
     reason = reason or tool_files.last_words(call.folder) or "no benchmark ran"
     suite, wanted = FORMAT.load(call.folder / _FILE, reason), call.options.groups
     chosen = [item for item in suite.benchmarks if not wanted or item.group in wanted]

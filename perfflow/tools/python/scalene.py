@@ -20,10 +20,10 @@ from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import FEW_SAMPLES, MOST_HOTSPOTS, Cost, Hotspot, Parsed, Profile, Usage
-from perfflow.tools import python_command, tool_files, tool_json
+from perfflow.tools import parsed_output, python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Role
+from perfflow.tools.parsed_output import Figure, Json, Whole
 from perfflow.tools.python import in_program
-from perfflow.tools.tool_json import Figure, Json, Whole
 
 NAME = "scalene"
 # It has no ``program``: scalene is a module of the profiled program's interpreter.
@@ -138,7 +138,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     in_program.read(Json, call.folder / _STATUS, _NO_STATUS)
     if not (call.folder / _PROFILE).exists():
         raise ToolOutputError(_TOO_SHORT)
-    found = tool_json.read(_Profile, call.folder / _PROFILE, _TOO_SHORT)
+    found = parsed_output.read_json(_Profile, call.folder / _PROFILE, _TOO_SHORT)
     functions = [item for path, content in found.files.items() for item in _functions(path, content)]
     if sum(item.share for item in functions) > _WHOLE:
         raise ToolOutputError(f"{_PROFILE} is damaged: its shares add up to more than 100%")

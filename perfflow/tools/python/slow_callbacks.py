@@ -12,8 +12,8 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Hotspot, Parsed, Reading, Usage
 from perfflow.tools.adapter import Call, CommandOptions, Role, Seconds
+from perfflow.tools.parsed_output import Figure, Json, Name, Positive, Whole
 from perfflow.tools.python import in_program
-from perfflow.tools.tool_json import Figure, Json, Name, Positive, Whole
 
 NAME = "slow-callbacks"
 

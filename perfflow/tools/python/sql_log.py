@@ -23,10 +23,10 @@ from pydantic import Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import MOST_HOTSPOTS, Hotspot, Parsed, Reading, Usage
-from perfflow.tools import tool_files, tool_json
+from perfflow.tools import parsed_output, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
+from perfflow.tools.parsed_output import Json, Whole
 from perfflow.tools.python import in_program
-from perfflow.tools.tool_json import Json, Whole
 
 NAME = "sql-log"
 
@@ -142,7 +142,7 @@ def _traced(path: Path) -> Iterator[str]:
             yield item
             continue
         ended = in_program.require_success(item, path.name)
-        if tool_json.checked(_End, item, path.name).statements != count:
+        if parsed_output.checked_json(_End, item, path.name).statements != count:
             raise ToolOutputError(
                 f"{path.name} is damaged: it contains {count:,} statements, but its last line has another number"
             )

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage, reading_of_process
-from perfflow.tools import adapter, tool_files, tool_json
+from perfflow.tools import adapter, parsed_output, tool_files
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role, may_leave
-from perfflow.tools.tool_json import Counted, Figure, Figures, Json, Positives
+from perfflow.tools.parsed_output import Counted, Figure, Figures, Json, Positives
 
 _FILE = "timeit.json"
 _DRIVER = Path(__file__).with_name("drivers") / "timeit_run.py"
@@ -58,7 +58,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     Raises ToolOutputError with the line of the exception if the statement raised one, or if the file is invalid.
     """
     remedy = tool_files.last_words(call.folder) or "the statement ended its process, or did not start"
-    found = tool_json.read(_Repeats, call.folder / _FILE, remedy)
+    found = parsed_output.read_json(_Repeats, call.folder / _FILE, remedy)
     values, shortest = [value / found.number for value in found.seconds], min(found.seconds)
     tool_files.positive(min(values), "time of a loop")
     said = f"a repeat takes {shortest * 1e9:.0f} ns, which is too short for the clock: leave out `number`"

@@ -14,8 +14,8 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Hotspot, Parsed, Reading, Usage
 from perfflow.tools.adapter import Call, CommandOptions
+from perfflow.tools.parsed_output import Json, Whole
 from perfflow.tools.python import in_program
-from perfflow.tools.tool_json import Json, Whole
 
 NAME = "tracemalloc"
 # Not deterministic: the peak depends on what the interpreter happens to keep. memray's counts repeat.

@@ -13,29 +13,375 @@ benchmark uses the clock of ``tools/drivers/stepping_clock.c``, which advances 1
 mode, one iteration takes three readings: it does one iteration in the 1 s of warm-up, and then as many as fit into its
 time, whatever a group sets. libtest times one iteration, and chooses as many per batch as fit into 1 ms. divan takes
 the number of iterations from the command line, and the clock only fixes how it measures its own overhead.
+
+Read criterion.rs' files of one benchmark: ``benchmark.json`` has its name, ``sample.json`` its raw samples.
+
+A sample is the time of a batch and its number of iterations. Times are read as ns, which criterion uses unless a crate
+defines its own measurement; the files do not name the unit. ``target/criterion`` has a folder for each benchmark and
+baseline, but the names of folders are sanitised, so the benchmark's name is read from the file.
+
+Shared parts of ``cargo-build`` and ``cargo-bench``: the selection of packages and features, and cargo's messages.
+
+cargo runs in the crate's folder, since its settings, the toolchain and a relative CARGO_TARGET_DIR depend on the
+working directory.
 """
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
-from pydantic import Field
+from pydantic import AfterValidator, AliasPath, ConfigDict, Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage, reading_of_process
-from perfflow.tools import cpu_clock, pacing, python_command, tool_files, tool_json
-from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Parts, Role
+from perfflow.tools import adapter, cpu_clock, parsed_output, python_command, tool_files
+from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Parts, Program, Role
 from perfflow.tools.cpu_clock import ClockLog
-from perfflow.tools.rust import cargo_packages, criterion_files
-from perfflow.tools.rust.cargo_packages import CARGO
-from perfflow.tools.tool_json import Json
+from perfflow.tools.parsed_output import Json, Positive, Positives
+from perfflow.tools.result_set import ResultSet, Samples, label
+from perfflow.tools.rust.drivers import cargo_suite
+
+TOOL = "criterion"
+WRITTEN_BY = "cargo bench, which writes the folder target/criterion (FOLDER:NAME for a saved baseline)"
+NEWEST = "new"
+
+# group/function/value, each of them optional, and a parent folder.
+_DEEPEST = 4
+
+ABOUT, SAMPLE = "benchmark.json", "sample.json"
+
+_NANOSECOND = 1e-9
+# Special characters of Rust's regex crate.
+_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
+# End of a title that criterion truncated.
+_CUT = "..."
+# Length in bytes at which criterion truncates titles.
+_LONGEST_OF_CRITERION_FILES = 100
+
+
+class Batches(NamedTuple):
+    """One benchmark's samples: ``seconds`` per iteration and ``iterations`` of each batch, in the order of measurement.
+
+    ``nanoseconds`` are the times of whole batches as criterion took them. ``amounts`` is the work of one iteration, as
+    (metric, bytes or elements). ``title`` is the id as criterion prints it, truncated if it is long.
+    """
+
+    name: str
+    title: str
+    seconds: tuple[float, ...]
+    iterations: tuple[float, ...]
+    amounts: tuple[tuple[str, float], ...]
+    nanoseconds: tuple[float, ...]
+
+    @property
+    def batch(self) -> float:
+        """The mean number of iterations per sample."""
+        return sum(self.iterations) / len(self.iterations)
+
+    def series(self, elapsed: Sequence[float] = ()) -> Iterator[tuple[str, Sequence[float]]]:
+        """Yield the metrics, each with its values of all batches. Raises ToolOutputError for an invalid value.
+
+        elapsed: the elapsed time (ns) of each batch, if criterion timed by CPU time.
+        """
+        seconds: Sequence[float] = self.seconds
+        if elapsed:
+            yield "cpu", seconds
+            seconds = [time * _NANOSECOND / count for time, count in zip(elapsed, self.iterations, strict=True)]
+        yield "time", seconds
+        for metric, amount in self.amounts:
+            name = f"{metric} of {self.name[:80]}"
+            yield metric, [tool_files.positive(amount / value, name) for value in seconds]
+
+    @property
+    def listed(self) -> str:
+        """The id as listed by criterion, which truncates long ones."""
+        return self.title if self.title.endswith(_CUT) and self.title != self.name else self.name
+
+
+class _Both(Json):
+    elements: Positive
+    bytes: Positive
+
+
+class _Throughput(Json):
+    """The work of one iteration; one of the keys is set."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    Bytes: Positive | None = None
+    BytesDecimal: Positive | None = None
+    Bits: Positive | None = None
+    Elements: Positive | None = None
+    ElementsAndBytes: _Both | None = None
+
+    def amounts(self) -> Iterator[tuple[str, float]]:
+        """Yield the metrics with their bytes or elements."""
+        both = self.ElementsAndBytes
+        elements = both.elements if both else self.Elements
+        size = both.bytes if both else self.Bytes or self.BytesDecimal or (self.Bits or 0) / 8
+        yield from ((metric, amount) for metric, amount in (("throughput", size), ("rate", elements)) if amount)
+
+
+class _About(Json):
+    full_id: Annotated[str, Field(min_length=1)]
+    title: str | None = None
+    throughput: _Throughput | None = None
+
+
+class _Sample(Json):
+    times: Annotated[Positives, Field(min_length=1)]
+    iters: Positives
+
+
+def read_criterion(place: Path) -> Batches:
+    """Read the folder of one benchmark and baseline. Raises ToolOutputError for a missing, cut or invalid file."""
+    about, sample = parsed_output.read_json(_About, place / ABOUT), parsed_output.read_json(_Sample, place / SAMPLE)
+    if len(sample.times) != len(sample.iters):
+        raise ToolOutputError(f"{SAMPLE} has {len(sample.times)} times but {len(sample.iters)} iters")
+    seconds = tuple(time * _NANOSECOND / count for time, count in zip(sample.times, sample.iters, strict=True))
+    tool_files.positive(min(seconds), "a time per iteration")
+    amounts = tuple(about.throughput.amounts()) if about.throughput else ()
+    return Batches(
+        about.full_id, about.title or about.full_id, seconds, tuple(sample.iters), amounts, tuple(sample.times)
+    )
+
+
+def exactly(*names: str) -> str:
+    """Return a regular expression for listed ids. criterion 0.4 has no --exact, and its list truncates long ids."""
+    return "|".join(map(_exactly, names))
+
+
+def _exactly(name: str) -> str:
+    cut = len(name.encode()) >= _LONGEST_OF_CRITERION_FILES and name.endswith(_CUT)
+    kept = name.removesuffix(_CUT) if cut else name
+    return f"^{_SPECIAL.sub(lambda found: chr(92) + found[0], kept)}{'' if cut else '$'}"
+
+
+def parse_criterion(folder: Path, baseline: str = NEWEST) -> ResultSet:
+    """Read the results of ``baseline`` of every benchmark below ``folder``.
+
+    ``folder`` is ``target/criterion``, a parent of it, or a group or benchmark in it. Raises ToolOutputError if there
+    are no results, if a file is missing, cut or invalid, or if two folders have a benchmark of the same name.
+    """
+    # Searching a whole project is slow.
+    usual = folder / "target" / "criterion"
+    root = usual if usual.is_dir() else folder
+    samples = Samples()
+    seen: dict[str, str] = {}
+    for place in _places(root, glob.escape(baseline)):
+        where = label(str(place.relative_to(root)))
+        try:
+            found = read_criterion(place)
+            for metric, values in found.series():
+                samples.add(found.name, metric, values, batch=found.batch)
+        except ToolOutputError as error:
+            raise ToolOutputError(f"{where}: {error}") from error
+        if found.name in seen:
+            raise ToolOutputError(f"{where} and {seen[found.name]} have the same name {label(found.name)}")
+        seen[found.name] = where
+    if not seen:
+        there = ", ".join(sorted({label(place.name) for place in _places(root, "*")}))
+        what = f"it has no results called {label(baseline)}, but {there}"
+        raise ToolOutputError(what if there else "this folder has no results of a supported tool")
+    return samples.result_set(TOOL, "", {})
+
+
+def _places(root: Path, baseline: str) -> list[Path]:
+    """Return the sorted folders of a baseline, or with ``*`` of all baselines."""
+    patterns = [f"{'*/' * depth}{baseline}/{ABOUT}" for depth in range(_DEEPEST + 1)]
+    return sorted(about.parent for pattern in patterns for about in root.glob(pattern))
+
+
+CARGO = Program("cargo", "apt-get install cargo")
+
+MESSAGES = "cargo.json"
+"""cargo's messages about each build product, one JSON object per line."""
+
+_QUIET = {"CARGO_TERM_COLOR": "never", "CARGO_TERM_PROGRESS_WHEN": "never"}
+# rustc prints the place on the next line, or after a few continuation lines.
+_ERROR = re.compile(
+    r"^error(?:\[E\d+\])?: (?P<what>\S.*)(?:(?:\n(?!error|warning).*){0,4}?\n *--> (?P<place>\S.*:\d+:\d+)$)?",
+    re.MULTILINE,
+)
+_FAILED_CRATE = re.compile(r"^error: (?P<what>could not compile .*)", re.MULTILINE)
+# Since Rust 1.73 the message is on the next line; before, it was in quotes.
+_PANIC = re.compile(r"^thread '.*' (?:\(\d+\) )?panicked at (?:'|[^'\n]*:\n)(\S.*?)(?:', \S+)?$", re.MULTILINE)
+# Patterns of messages of cargo or the compiler, and remedies.
+_REMEDIES: Mapping[str, str] = {
+    r"--locked was passed": "commit the new Cargo.lock, or remove `locked`",
+    r"--offline was (?:passed|specified)|without the offline flag|offline mode": (
+        "run `cargo fetch` once with network access"
+    ),
+    r"Could(?:n't| not) resolve host|failed to download|network failure|spurious network error": (
+        "without network access, run `cargo fetch` beforehand and add `offline: true`"
+    ),
+    r"may not be used on the (?:stable|beta) release channel": (
+        '#[bench] needs a nightly toolchain, or `env: {RUSTC_BOOTSTRAP: "1"}`'
+    ),
+}
+_AMBIGUOUS = re.compile(r"is ambiguous\.?\n.*following specifications:?\n(?P<names>(?: +\S+\n?)+)")
+_TARGET = "--target-dir"
+# The subfolder for builds with source lines for profilers.
+_LINES_OF_CARGO_PACKAGES = "/perfflow-lines"
+_COPIER = python_command.driver_command("cargo_units.py", __file__)
+_MOST_NAMED = 4
+# Members of a workspace are usually at most two folders deep.
+_MANIFESTS = ("Cargo.toml", "*/Cargo.toml", "*/*/Cargo.toml")
+_LONGEST_OF_CARGO_PACKAGES = 200
+
+
+class CargoOptions(adapter.Options):
+    """``with`` keys that select what cargo builds."""
+
+    crate: str = Field(default=".", min_length=1, description="The folder with Cargo.toml.")
+    package: list[str] | str = Field(default="", description="Packages of a workspace (default: cargo's default).")
+    workspace: bool = Field(default=False, description="All packages of the workspace.")
+    features: list[str] | str = Field(default="", description="Features to enable.")
+    default_features: bool = Field(default=True, description="`false` disables the default features.")
+    all_features: bool = Field(default=False, description="Enable all features.")
+    locked: bool = Field(default=False, description="Require a Cargo.lock that is up to date.")
+    offline: bool = Field(default=False, description="Do not use the network.")
+    args: adapter.CommandText = Field(default="", description="Further arguments of cargo.")
+
+
+class Built(Json):
+    """An executable of a package from cargo's messages. ``kind`` is bin, bench, example, test or lib.
+
+    The path must be absolute, as cargo prints it, and valid in a file system.
+    """
+
+    package: Annotated[str, AfterValidator(cargo_suite.package_name)] = Field(alias="package_id")
+    name: str = Field(validation_alias=AliasPath("target", "name"))
+    kind: str = Field(validation_alias=AliasPath("target", "kind", 0))
+    path: str = Field(alias="executable", pattern=r"^/[^\x00]*$")
+
+
+def cargo(
+    call: Call, options: CargoOptions, command: str, selection: Sequence[str], lines: Sequence[str] = ()
+) -> Invocation:
+    """Return the process that builds and writes cargo's messages to MESSAGES; ``lines`` is from ``with_lines``."""
+    args = cargo_words(options.args)
+    argv = (
+        *(call.program or CARGO.name, command, "--message-format=json-render-diagnostics"),
+        *selection,
+        *_switches(options),
+        *(_without_target(args) if lines else args),
+        *lines,
+    )
+    return Invocation(argv, _QUIET, stdout=MESSAGES, cwd=options.crate)
+
+
+def with_lines(target: str, profile: str, outside: Sequence[str]) -> tuple[str, ...]:
+    """Return cargo's arguments to build the same code with source lines, in a subfolder of ``target``.
+
+    External crates stay without lines, so that their units of ``target`` can be reused. ``outside`` are packages of the
+    tree outside the workspace. With ``line-tables-only`` instead of ``debug = 1``, inlined functions lose their crates
+    and types.
+    """
+    settings = {
+        "debug": "1",
+        "strip": '"none"',
+        'package."*".debug': "false",
+        **{f'package."{name}".debug': "1" for name in outside},
+    }
+    options = (f"--config=profile.{profile}.{key}={value}" for key, value in settings.items())
+    return (f"--target-dir={target}{_LINES_OF_CARGO_PACKAGES}", *options)
+
+
+def shared_units(target: str, crate: str) -> Invocation:
+    """Return the process that copies the built units of external crates to the folder of the build with lines."""
+    return Invocation((*_COPIER, target, target + _LINES_OF_CARGO_PACKAGES, str(Path(target).parent)), cwd=crate)
+
+
+def _without_target(args: Sequence[str]) -> Iterator[str]:
+    """Remove the option for the target folder."""
+    skipped = False
+    for word in args:
+        if not skipped and word != _TARGET and not word.startswith(f"{_TARGET}="):
+            yield word
+        skipped = word == _TARGET
+
+
+def cargo_words(text: list[str] | str) -> tuple[str, ...]:
+    """Split a text at spaces and commas; keep a list."""
+    return tuple(text.replace(",", " ").split()) if isinstance(text, str) else tuple(text)
+
+
+def has_bench(options: CargoOptions, name: str, folder: Path) -> bool:
+    """Return whether a crate, or a package of a workspace, has a bench target: its file, or its name in Cargo.toml."""
+    manifests = (path for glob in _MANIFESTS for path in (folder / options.crate).glob(glob))
+    return any(
+        (path.parent / "benches" / f"{name}.rs").is_file()
+        or (path.parent / "benches" / name / "main.rs").is_file()
+        or f'"{name}"' in path.read_text(errors="replace")
+        for path in manifests
+    )
+
+
+def _switches(options: CargoOptions) -> Iterator[str]:
+    yield from (f"--package={name}" for name in cargo_words(options.package))
+    if chosen := cargo_words(options.features):
+        yield f"--features={','.join(chosen)}"
+    switches = {
+        "--workspace": options.workspace,
+        "--no-default-features": not options.default_features,
+        "--all-features": options.all_features,
+        "--locked": options.locked,
+        "--offline": options.offline,
+    }
+    yield from (switch for switch, is_on in switches.items() if is_on)
+
+
+def built_benches(folder: Path) -> tuple[Built, ...]:
+    """Read the executables that cargo built or found up to date.
+
+    Raises ToolOutputError if cargo did not report success.
+    """
+    try:
+        messages = list(cargo_suite.messages_in(tool_files.read_whole(folder / MESSAGES)))
+    except (ToolOutputError, ValueError, RecursionError) as error:
+        said = str(error) if isinstance(error, ToolOutputError) else f"{MESSAGES} is cut short or not valid JSON"
+        raise ToolOutputError(why_cargo_failed(folder) or said) from error
+    artifacts = [each for each in messages if each.get("reason") == "compiler-artifact"]
+    executables = [each for each in artifacts if each.get("executable") is not None]
+    found = tuple(parsed_output.checked_json(Built, message, MESSAGES) for message in executables)
+    if any(each.name != tool_files.clean_name(each.name) for each in found):
+        raise ToolOutputError(f"{MESSAGES} has an executable without a valid name")
+    return found
+
+
+def panic(folder: Path) -> str:
+    """Return the message of the last panic; '' if there was none."""
+    found = _PANIC.findall(tool_files.last_bytes(folder))
+    return f"it panicked: {tool_files.clean_name(found[-1])[:_LONGEST_OF_CARGO_PACKAGES]}" if found else ""
+
+
+def why_cargo_failed(folder: Path) -> str:
+    """Return why cargo failed: the first error with its place and a remedy; '' if it printed no error."""
+    said = tool_files.last_bytes(folder)
+    # The first of many errors is the cause, and may be far from the end.
+    gave_up, first = _FAILED_CRATE.search(said), _ERROR.search(tool_files.first_text(folder)) or _ERROR.search(said)
+    if not first:
+        return ""
+    parts = list(dict.fromkeys(match["what"] for match in (gave_up, first) if match))
+    reason = ": ".join(tool_files.clean_name(part)[:_LONGEST_OF_CARGO_PACKAGES] for part in parts)
+    reason += f" ({tool_files.clean_name(first['place'])})" if first["place"] else ""
+    remedies = [remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, said)]
+    if found := _AMBIGUOUS.search(said):
+        names = [
+            tool_files.clean_name(name)[:_LONGEST_OF_CARGO_PACKAGES] for name in found["names"].split()[:_MOST_NAMED]
+        ]
+        remedies.append(f"replace the name by one of these: {', '.join(names)}")
+    return f"{reason}; {remedies[0]}" if remedies else reason
+
 
 _SUITE = "suite.json"
 _LISTED = "listing.out"
@@ -110,7 +456,7 @@ _TOGETHER = 0.01
 _FEW: Mapping[int, int] = {100: 20}
 
 
-class Options(cargo_packages.Options):
+class Options(CargoOptions):
     """``with`` keys of ``uses: cargo-bench``."""
 
     bench: list[str] | str = Field(default="", description="Bench targets (default: all that `cargo bench` runs).")
@@ -144,17 +490,17 @@ class _Suite(Json):
 def preparations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Build the benchmarks and list them; with ``call.built``, build with source lines in a separate folder."""
     options = call.options
-    targets = (f"--bench={name}" for name in cargo_packages.words(options.bench))
+    targets = (f"--bench={name}" for name in cargo_words(options.bench))
     selection = ("--no-run", f"--profile={options.profile}", *targets)
     lister = (*_LISTER, str(call.place), call.program or CARGO.name, *_filter(call))
     listing = Invocation(lister, stdout=_LISTED, cwd=options.crate)
     if call.built is None:
-        return cargo_packages.cargo(call, options, "bench", selection), listing
+        return cargo(call, options, "bench", selection), listing
     measured = _suite_in(call.built)
-    lines = cargo_packages.with_lines(measured.target, options.profile, measured.outside)
+    lines = with_lines(measured.target, options.profile, measured.outside)
     return (
-        cargo_packages.shared_units(measured.target, options.crate),
-        cargo_packages.cargo(call, options, "bench", selection, lines),
+        shared_units(measured.target, options.crate),
+        cargo(call, options, "bench", selection, lines),
         listing,
     )
 
@@ -232,7 +578,7 @@ def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
         how = ("--bench", "--noplot", "--profile-time=1")
     elif call.effort is Effort.BRIEF:
         how = (*_CRITERION, *_brief(call))
-    chosen = (criterion_files.exactly(*own),) if own else _filter(call)
+    chosen = (exactly(*own),) if own else _filter(call)
     return Invocation((bench.program, *how, *chosen), env, cwd=bench.cwd)
 
 
@@ -244,9 +590,9 @@ def _how_of_divan(call: Call) -> tuple[str, ...]:
 
 def _brief(call: Call) -> tuple[str, ...]:
     wanted = _wanted(call)
-    if call.pace == pacing.FEWEST:
+    if call.pace == adapter.FEWEST:
         return _QUICKEST
-    if call.pace and max(call.pace.spent, call.pace.seconds * wanted) > pacing.SLOW:
+    if call.pace and max(call.pace.spent, call.pace.seconds * wanted) > adapter.SLOW:
         return _QUICK
     is_slow = call.pace is not None and call.pace.seconds * wanted > _LONGEST / 2
     return (*_BRIEF, _WARM_UP_OF_SLOW if is_slow else _WARM_UP, f"--sample-size={wanted}")
@@ -254,12 +600,12 @@ def _brief(call: Call) -> tuple[str, ...]:
 
 def _wanted(call: Call[Options]) -> int:
     """Return the number of samples for criterion, whose minimum is 10."""
-    return pacing.samples(call.pace, _FEWEST, call.options.sample_size, _LONGEST)
+    return adapter.samples_of_pace(call.pace, _FEWEST, call.options.sample_size, _LONGEST)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
     """Return the files that the executables left; ``parse`` reports missing ones."""
-    files = (criterion_files.ABOUT, criterion_files.SAMPLE)
+    files = (ABOUT, SAMPLE)
     patterns = (*(f"criterion/**/new/{name}" for name in files), f"{_LIBTEST}-*.txt", f"{_DIVAN}-*.txt")
     return tuple(sorted(path for text in patterns for path in call.folder.glob(text) if tool_files.left(path)))
 
@@ -326,13 +672,13 @@ def _criterion_readings(
     call: Call, home: Path, warnings: dict[str, None], clock: ClockLog | None, usage: Usage
 ) -> Iterator[Reading]:
     # criterion writes sample.json first, so an interrupted benchmark has no benchmark.json.
-    places = sorted({path.parent for path in home.rglob(f"new/{criterion_files.ABOUT}")})
+    places = sorted({path.parent for path in home.rglob(f"new/{ABOUT}")})
     if not places:
         raise _no_result(call, "no benchmark left a result")
     factor = _uncontended_factor(clock, usage, len(places)) if clock else None
     is_told = call.effort is Effort.BRIEF and call.pace and _brief(call) not in (_QUICK, _QUICKEST)
     for place in places:
-        found = criterion_files.read(place)
+        found = read_criterion(place)
         name = tool_files.clean_name(found.listed)
         taken, wanted = len(found.seconds), _wanted(call)
         if is_told and taken != wanted:
@@ -434,17 +780,17 @@ def _selected(call: Call) -> Sequence[tuple[int, _Bench]]:
 def _suite_in(place: Path) -> _Suite:
     """Read the lister's output. If it is missing, raises ToolOutputError with the message of the lister or cargo."""
     if (place / _SUITE).exists():
-        return tool_json.read(_Suite, place / _SUITE)
+        return parsed_output.read_json(_Suite, place / _SUITE)
     said = tool_files.last_words(place)
     if (place / _LISTED).exists():
         # cargo succeeded, so its messages are not the reason.
-        words = filter(None, (said, cargo_packages.panic(place)))
+        words = filter(None, (said, panic(place)))
         raise ToolOutputError("; ".join(words) or "the benchmarks were built, but not listed")
-    raise ToolOutputError(cargo_packages.why(place) or said or "nothing was built")
+    raise ToolOutputError(why_cargo_failed(place) or said or "nothing was built")
 
 
 def _no_result(call: Call, what: str) -> ToolOutputError:
-    said = cargo_packages.panic(call.folder) or tool_files.last_words(call.folder)
+    said = panic(call.folder) or tool_files.last_words(call.folder)
     return ToolOutputError(what if not said or said.startswith(_PROGRESS) else f"{what}: {said}")
 
 
@@ -469,7 +815,7 @@ ADAPTER = Adapter(
     metrics=builtin_metrics("time", "cpu", "uncontended", "throughput", "rate"),
     suite=True,
     preparations=preparations,
-    parts=Parts("bench", cargo_packages.has_bench),
+    parts=Parts("bench", has_bench),
     invocations=invocations,
     outputs=outputs,
     lacks_lines=lacks_lines,

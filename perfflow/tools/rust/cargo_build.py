@@ -15,15 +15,15 @@ from pydantic import Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools.adapter import Adapter, Call, Invocation, Parts, Role, may_leave
-from perfflow.tools.rust import cargo_packages
-from perfflow.tools.rust.cargo_packages import CARGO, Built
+from perfflow.tools.rust import cargo_bench
+from perfflow.tools.rust.cargo_bench import CARGO, Built
 
 _PREFIXES: Mapping[str, str] = {"bin": "", "bench": "bench-", "example": "example-", "test": "test-"}
 
 Which = bool | list[str] | str
 
 
-class Options(cargo_packages.Options):
+class Options(cargo_bench.CargoOptions):
     """``with`` keys of ``uses: cargo-build``."""
 
     bins: Which = Field(default=True, description="Binaries: all (`true`), none (`false`), or their names.")
@@ -40,14 +40,14 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     selection = [word for kind, which in kinds.items() for word in _chosen(kind, which)]
     if not selection:
         raise ToolOutputError("no target is selected: set `bins`, `benches`, `examples` or `tests`")
-    return (cargo_packages.cargo(call, options, "build", (f"--profile={options.profile}", *selection)),)
+    return (cargo_bench.cargo(call, options, "build", (f"--profile={options.profile}", *selection)),)
 
 
 def _chosen(kind: str, which: Which) -> list[str]:
     if which is True:
         # A pattern, since --benches also selects targets of other kinds and accepts that there is none.
         return ["--bins" if kind == "bin" else f"--{kind}=*"]
-    return [f"--{kind}={name}" for name in cargo_packages.words(which or "")]
+    return [f"--{kind}={name}" for name in cargo_bench.cargo_words(which or "")]
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -79,7 +79,7 @@ def made(call: Call) -> tuple[Path, ...]:
 
 
 def _built(call: Call) -> tuple[Built, ...]:
-    found = dict.fromkeys(item for item in cargo_packages.built(call.folder) if item.kind in _PREFIXES)
+    found = dict.fromkeys(item for item in cargo_bench.built_benches(call.folder) if item.kind in _PREFIXES)
     if not found:
         raise ToolOutputError("cargo built no executable: the crate has no target of the selected kinds")
     return tuple(found)
@@ -92,8 +92,8 @@ ADAPTER = Adapter(
     parse,
     options=Options,
     program=CARGO,
-    outputs=may_leave(cargo_packages.MESSAGES),
+    outputs=may_leave(cargo_bench.MESSAGES),
     made=made,
-    parts=Parts("benches", cargo_packages.has_bench),
+    parts=Parts("benches", cargo_bench.has_bench),
     results=results,
 )

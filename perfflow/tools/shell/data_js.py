@@ -14,8 +14,8 @@ from functools import cache
 from perfflow.model.metrics import Better
 from perfflow.model.units import UNITS, Dimension
 from perfflow.tools import tool_files
+from perfflow.tools.parsed_output import Figure, Json, checked_json
 from perfflow.tools.result_set import ResultSet, Samples
-from perfflow.tools.tool_json import Figure, Json, checked
 
 TOOL = "github-action-benchmark"
 _MARK = "window.BENCHMARK_DATA"
@@ -57,7 +57,7 @@ def parse(text: str, left_out: list[str]) -> Iterator[ResultSet]:
     Benchmarks whose value is negative, or a time of 0, are added to ``left_out`` instead: some run failed to measure.
     """
     content = text.partition("=")[2].strip().rstrip(";")
-    found = checked(_File, tool_files.decoded(content, f"the JSON after `{_MARK} =`"))
+    found = checked_json(_File, tool_files.decoded(content, f"the JSON after `{_MARK} =`"))
     several = len(found.entries) > 1
     for suite, entries in found.entries.items():
         for entry in entries:

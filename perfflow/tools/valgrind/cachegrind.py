@@ -14,7 +14,7 @@ from pydantic import AliasChoices, Field
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools.adapter import Call, Invocation, Profiler, ProfilingMethod, Role
-from perfflow.tools.valgrind import valgrind_costs, valgrind_run
+from perfflow.tools.valgrind import callgrind
 
 NAME = "cachegrind"
 
@@ -34,7 +34,7 @@ _CAUSE_EVENTS = {"cache_misses": "last-level misses", "cache_misses_d1": "D1 mis
 _Cache = Annotated[str, Field(pattern=r"^[0-9]{1,12},[0-9]{1,6},[0-9]{1,6}$")]
 
 
-class Options(valgrind_run.Seeded):
+class Options(callgrind.Seeded):
     """``with`` keys of ``uses: cachegrind``."""
 
     cache: bool = Field(default=True, description="Simulate caches, for cache_misses.")
@@ -56,7 +56,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
         *(f"--{name}-sim={'yes' if wanted else 'no'}" for name, wanted in simulated.items()),
         *(f"--I1={options.i1}", f"--D1={options.d1}", f"--LL={options.ll}"),
     )
-    return (valgrind_run.invocation(call, NAME, *flags, env=options.env),)
+    return (callgrind.valgrind_invocation(call, NAME, *flags, env=options.env),)
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
@@ -65,7 +65,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     Raises ToolOutputError if there is no file, or if a file is cut, invalid or does not add up.
     """
     options = call.options
-    found = valgrind_costs.costs_of_a_run(call, NAME)
+    found = callgrind.costs_of_a_run(call, NAME)
     wanted = _INSTRUCTIONS | (_CACHES if options.cache else {}) | (_BRANCHES if options.branches else {})
     figures: dict[str, float] = {}
     for metric, (events, whole) in wanted.items():
@@ -73,7 +73,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
         # No rate if its denominator is 0.
         if of or not whole:
             figures[metric] = count / of if whole else count
-    said = valgrind_run.sum_warnings([costs.command for costs in found], "the figures are")
+    said = callgrind.sum_warnings([costs.command for costs in found], "the figures are")
     if options.branches:
         said = ("branch_misses are simulated and differ from those of a real processor", *said)
     if options.cache:
@@ -82,16 +82,16 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     others = {
         f"simulated {name}": wanted[metric][0].split() for metric, name in _CAUSE_EVENTS.items() if metric in wanted
     }
-    return valgrind_costs.parsed_of(call, found, figures, said, others)
+    return callgrind.parsed_of(call, found, figures, said, others)
 
 
-ADAPTER = valgrind_run.valgrind_tool(
+ADAPTER = callgrind.valgrind_tool(
     name=NAME,
     role=Role.MEASURE,
     profiler=Profiler(method=ProfilingMethod.COUNTS, sees="instructions"),
     options=Options,
     metrics=builtin_metrics(*_INSTRUCTIONS, *_CACHES, *_BRANCHES),
     invocations=invocations,
-    outputs=partial(valgrind_run.files, tool=NAME),
+    outputs=partial(callgrind.valgrind_files, tool=NAME),
     parse=parse,
 )

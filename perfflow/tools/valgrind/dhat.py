@@ -26,11 +26,11 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Profile, Reading, Usage
 from perfflow.model.stacks import Frame, costs_of
-from perfflow.tools import own_code, python_command, rust_names, tool_files, tool_json
+from perfflow.tools import parsed_output, python_command, symbol_names, tool_files
 from perfflow.tools.adapter import Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Role
-from perfflow.tools.tool_json import Json, Whole
-from perfflow.tools.valgrind import heap_frames, valgrind_run
-from perfflow.tools.valgrind.heap_frames import HeapFrame
+from perfflow.tools.parsed_output import Json, Whole
+from perfflow.tools.valgrind import callgrind, massif
+from perfflow.tools.valgrind.massif import HeapFrame
 
 NAME = "dhat"
 
@@ -77,7 +77,7 @@ class _File(Json):
     """The file of one process."""
 
     version: Literal[2] = Field(alias="dhatFileVersion")
-    mode: Annotated[Any, tool_json.one_of(_MODES)]
+    mode: Annotated[Any, parsed_output.one_of_keys(_MODES)]
     command: str = Field(alias="cmd")
     places: list[_Place] = Field(alias="pps")
     frames: list[str] = Field(alias="ftbl")
@@ -108,14 +108,14 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     else:
         shallow = call.harness and not call.options.within and python_command.is_interpreter(call.command[0])
         flags = (f"--num-callers={_OF_INTERPRETER if shallow else _DEEPEST}", "--fullpath-after=")
-        counted = valgrind_run.invocation(call, NAME, *flags, env=valgrind_run.MALLOC)
+        counted = callgrind.valgrind_invocation(call, NAME, *flags, env=callgrind.MALLOC)
     # A function that allocates nothing is on no stack, so the program's symbols are needed to know that it exists.
     return (counted, Invocation((*_SYMBOLS, str(call.folder)))) if call.options.within else (counted,)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
     """Return the files of the processes, or the copies of their reports; ``parse`` raises if there are none."""
-    return (*valgrind_run.files(call, NAME), *sorted(call.folder.glob("written-*.json")))
+    return (*callgrind.valgrind_files(call, NAME), *sorted(call.folder.glob("written-*.json")))
 
 
 def parse(call: Call[Options], usage: Usage) -> Parsed:
@@ -125,7 +125,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     ``ad_hoc_events`` instead. Raises ToolOutputError if there is no file, if a file is cut or invalid, if there was no
     allocation, or if no function matches ``within``.
     """
-    paths = outputs(call) if call.options.report else valgrind_run.files_of_a_run(call, NAME)
+    paths = outputs(call) if call.options.report else callgrind.files_of_a_run(call, NAME)
     if not paths:
         raise ToolOutputError(
             f"the program did not write {tool_files.clean_name(call.options.report)[:100]!r}: keep a `dhat::Profiler` "
@@ -134,13 +134,13 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     found = [_read(path) for path in paths]
     points = [point for process in found for point in process.points]
     if not any(point.size for point in points):
-        raise ToolOutputError(f"{NAME} {heap_frames.NO_ALLOCATION}")
+        raise ToolOutputError(f"{NAME} {massif.NO_ALLOCATION}")
     largest = max(found, key=lambda process: process[:2])
     mode = largest.file.mode
     if any(process.file.mode != mode for process in found):
         raise ToolOutputError("one file counts the heap and another ad-hoc units: use a separate step for each")
     harness = call.harness
-    points = [point for point in points if not heap_frames.is_of_harness(point.frames, harness)] if harness else points
+    points = [point for point in points if not massif.is_of_harness(point.frames, harness)] if harness else points
     wanted = _within(call.options.within, call.folder, points)
     (size, blocks), unit, *words = mode
     sums = {size: sum(point.size for point in wanted), blocks: sum(point.blocks for point in wanted)}
@@ -153,7 +153,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
         return f"{bytes_:,} {words[0]} in {number:,} {words[1]}{'s' if number != 1 else ''}"
 
     readings = tuple(Reading(metric, tool_files.number(value, metric)) for metric, value in sums.items())
-    spots = heap_frames.ranked(sizes, NAME, unit, cause, counts)
+    spots = massif.ranked_frames(sizes, NAME, unit, cause, counts)
     warnings = tuple(_warnings(call, found, largest, wanted, sums))
     costs = (*costs_of(sizes, size), *costs_of(counts, blocks))
     return Parsed(readings, spots, (Profile(largest.name, NAME),), warnings, costs)
@@ -161,8 +161,8 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
 
 def _read(path: Path) -> _Process:
     """Read one file. Raises ToolOutputError if it is not a complete file of dhat with valid figures."""
-    file = tool_json.read(_File, path)
-    frames = [heap_frames.read(text) for text in file.frames]
+    file = parsed_output.read_json(_File, path)
+    frames = [massif.read_frames(text) for text in file.frames]
     points: list[_Point] = []
     for place in file.places:
         if file.mode is _HEAP and "peak" not in place.model_fields_set:
@@ -173,7 +173,7 @@ def _read(path: Path) -> _Process:
         if any(index >= len(frames) for index in place.frames):
             raise ToolOutputError(f"{path.name} is damaged: a stack has a frame that is not in the table of frames")
         stack = tuple(frame for index in place.frames if (frame := frames[index]))
-        points.append(_Point(stack, heap_frames.holder(stack), place.size, place.blocks))
+        points.append(_Point(stack, massif.holder_of(stack), place.size, place.blocks))
     return _Process(sum(place.peak for place in file.places), path.name, file, tuple(points))
 
 
@@ -202,7 +202,7 @@ def _warnings(
 ) -> Iterator[str]:
     """Yield warnings about summed processes, and about allocations that ``within`` may have missed."""
     summed, counted, *_ = metrics
-    yield from valgrind_run.sum_warnings([process.file.command for process in found], f"{summed} and {counted} are")
+    yield from callgrind.sum_warnings([process.file.command for process in found], f"{summed} and {counted} are")
     if len(found) > 1 and "heap_peak" in metrics:
         yield f"heap_peak is that of {tool_files.clean_name(largest.file.command)[:80]!r} alone"
     within = call.options.within
@@ -229,19 +229,19 @@ class Within:
         lines = list(symbols)
         self._unknown = any(line.startswith(_UNKNOWN) for line in lines)
         self._named: defaultdict[str, list[str]] = defaultdict(list)
-        for plain in (rust_names.plain(line) for line in lines if line and not line.startswith(_UNKNOWN)):
+        for plain in (symbol_names.plain_rust(line) for line in lines if line and not line.startswith(_UNKNOWN)):
             self._named[_last_part(plain)].append(plain)
 
     def _names(self, name: str, file: str) -> bool:
         """Whether the function of a frame matches the glob. Raises ToolOutputError if that is ambiguous."""
-        name = rust_names.plain(name)
+        name = symbol_names.plain_rust(name)
         if self._fits(name):
             return True
         # Its name with the module of its file, without the type between them.
-        in_module = rust_names.in_module(_last_part(name), file)
+        in_module = symbol_names.in_module(_last_part(name), file)
         if PurePosixPath(file).suffix == ".rs" and self._pattern.fullmatch(in_module):
             return True
-        if "::" in _without_arguments(name) or not own_code.is_own(file):
+        if "::" in _without_arguments(name) or not python_command.is_own(file):
             return False
         meant = _of_file(self._named.get(_last_part(name), []), file)
         wanted, others = list(filter(self._fits, meant)), list(filterfalse(self._fits, meant))
@@ -249,7 +249,7 @@ class Within:
             raise ToolOutputError(
                 f"`within: {self._shown}`: the inlined {tool_files.clean_name(name)} that allocates may be "
                 f"{tool_files.clean_name(wanted[0])} or {tool_files.clean_name(others[0])}: write `within: "
-                f"{tool_files.clean_name(rust_names.in_module(name, file))}` to count both"
+                f"{tool_files.clean_name(symbol_names.in_module(name, file))}` to count both"
             )
         return bool(wanted)
 
@@ -279,7 +279,7 @@ def _forms(name: str) -> Iterator[str]:
 def _of_file(symbols: Sequence[str], file: str) -> Sequence[str]:
     """Select, from symbols with one last name, those that may be in a file, by the module that a Rust file has."""
     own = [symbol for symbol in symbols if not symbol.startswith(_FOREIGN_CRATES)]
-    module = rust_names.in_module("x", file).rpartition("::")[0]
+    module = symbol_names.in_module("x", file).rpartition("::")[0]
     return [symbol for symbol in own if module and module in re.split(r"\W+", symbol)] or own
 
 
@@ -307,7 +307,7 @@ def _without_arguments(name: str) -> str:
     return name
 
 
-ADAPTER = valgrind_run.valgrind_tool(
+ADAPTER = callgrind.valgrind_tool(
     name=NAME,
     role=Role.MEASURE,
     profiler=Profiler(

@@ -18,8 +18,8 @@ from perfflow.model.readings import Parsed, Profile, Reading, StackCounts, Usage
 from perfflow.model.stacks import read_folded, summed, write_folded
 from perfflow.tools import python_command, regular_files, tool_files
 from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, ProfilingMethod, Program, Role
-from perfflow.tools.valgrind import heap_frames
-from perfflow.tools.valgrind.heap_frames import HeapFrame
+from perfflow.tools.valgrind import massif
+from perfflow.tools.valgrind.massif import HeapFrame
 
 NAME = "heaptrack"
 
@@ -94,7 +94,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         if abs(sums[name] - total) > (0 if exact else _ROUNDING * max(sums[name], total) + 0.5):
             raise ToolOutputError(f"{_TEXT} is damaged: its {name} do not add up to its total")
     if not sums["calls"]:
-        raise ToolOutputError(f"{NAME} {heap_frames.NO_ALLOCATION}")
+        raise ToolOutputError(f"{NAME} {massif.NO_ALLOCATION}")
     metrics = {"heap_peak": "peak", "allocs": "calls", "temporary_allocs": "temporary", "leaked": "leaked"}
     readings = tuple(Reading(name, tool_files.number(sums[of], name)) for name, of in metrics.items())
     is_known = any(frame.own for stack, _ in places["calls"] for frame in stack)
@@ -103,9 +103,9 @@ def parse(call: Call, usage: Usage) -> Parsed:
         return f"{calls:,} allocation{'s' if calls != 1 else ''}, {temporary:,} of them temporary"
 
     calls, temporary = (
-        [(heap_frames.holder(stack), count) for stack, count in places[of]] for of in ("calls", "temporary")
+        [(massif.holder_of(stack), count) for stack, count in places[of]] for of in ("calls", "temporary")
     )
-    spots = heap_frames.ranked(calls, NAME, "allocations", cause, temporary)
+    spots = massif.ranked_frames(calls, NAME, "allocations", cause, temporary)
     _write_calls(call.folder / _CALLS, places["calls"])
     held = [("heap_peak", "peak"), *([("leaked", "leaked")] if sums["leaked"] else [])]
     profiles = [
@@ -156,7 +156,7 @@ def _read(path: Path) -> tuple[dict[str, list[_Counted]], dict[str, float]]:
         if _FRAME.sub("", match["frames"]):
             raise ToolOutputError(f"{path.name} has a stack with lines that are not frames: {match[0][:80]!r}")
         found = [frame for frame in _FRAME.finditer(match["frames"]) if frame["name"]]
-        stack = [heap_frames.frame_of(frame["name"], frame["file"] or "", int(frame["line"] or 0)) for frame in found]
+        stack = [massif.frame_of(frame["name"], frame["file"] or "", int(frame["line"] or 0)) for frame in found]
         places["temporary" if match["temporary"] else "calls"].append((stack, int(match["count"])))
     rest = _STACK.sub("", text)
     if stray := re.search(r"^  .*", rest, re.MULTILINE):

@@ -3,13 +3,18 @@
 Each process writes one file with its process id in the name. A program that calls ``exec`` keeps its id, so the file is
 of the last program only. Python's small-object allocator hides allocations from valgrind; PYTHONMALLOC turns it off,
 unless python runs with -E or -I.
+
+Parse frames of heap tools, ``0x4A: grab (hot.c:18)``, and recognise functions that allocate for others.
+
+Rust's crate dhat adds a column after the line. Rankings skip allocators and containers, since their callers cause the
+allocations.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -19,12 +24,110 @@ from pydantic import Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.memory_curve import MemoryCurve, memory_curve
 from perfflow.model.metrics import builtin_metrics
-from perfflow.model.readings import Parsed, Profile, Reading, Usage
-from perfflow.model.stacks import Frame, costs_of
-from perfflow.tools import python_command, tool_files
+from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, Usage
+from perfflow.model.stacks import Frame, costs_of, hotspots_of, summed
+from perfflow.tools import python_command, symbol_names, tool_files
 from perfflow.tools.adapter import Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Role
-from perfflow.tools.valgrind import heap_frames, valgrind_run
-from perfflow.tools.valgrind.heap_frames import HeapFrame
+from perfflow.tools.valgrind import callgrind
+
+_PLACE = re.compile(
+    r"0x[0-9A-Fa-f]+: (?P<name>.*?)(?: \((?P<file>[^()]*?):(?P<line>\d{1,9})(?::\d{1,9})?\)| \(in (?P<library>.*)\))?\Z"
+)
+_ALLOCATOR = re.compile(
+    r"""(?:
+      operator\ new | (?:std::|__gnu_cxx::)\S*alloc | std::_\w+_base<.*_M_(?:allocate|create|get_node)
+      | __rust_\w*alloc | __r[dg]l_\w*alloc | alloc::(?:alloc|raw_vec|boxed)::
+      | <alloc::(?:alloc|raw_vec)::
+      | _?_?(?:m|c|re|x?m|xc|xre)alloc(?:array)?\b | memalign\b | x?(?:mem|str|strn)dup\b
+      | g_(?:malloc|realloc|slice_alloc|try_malloc|strdup)\w*
+      | _?_?Py(?:Mem|Object)_(?:Raw)?(?:Malloc|Calloc|Realloc)\b | _PyMem_\w*(?:Malloc|Calloc|Realloc)\b
+      | _?PyObject_GC_(?:Alloc|New|NewVar|Malloc)\w* | gc_alloc\b
+    )""",
+    re.VERBOSE,
+)
+# Containers and strings: templates in the headers of the C++ library, and instances compiled into the library.
+_LIBRARY_HEADER = re.compile(r".*/(?:include/c\+\+|c\+\+/v1)/")
+_LIBRARY = re.compile(r".*/libstdc\+\+\.|.*/libc\+\+\.")
+# The crate of `<T as alloc::...>::f`. Rust's crate dhat shortens paths, so only names identify the standard library.
+_RUST_LIBRARY = re.compile(r"<?(?:[&*\[\w;\] ]+ as )?(?:std|core|alloc|hashbrown|dhat)::")
+NO_ALLOCATION = "saw no allocation: the program does not use the heap, is linked statically, or has its own allocator"
+_Held = tuple[Frame, int]
+"""The function that allocated, and a count."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeapFrame:
+    """One frame as shown, its function's bare ``name``, and whether it allocates ``for_others``."""
+
+    frame: Frame
+    name: str
+    for_others: bool
+
+    @property
+    def own(self) -> bool:
+        """Whether it is the project's own code."""
+        library = self.for_others or (self.frame.file.endswith(".rs") and _RUST_LIBRARY.match(self.name))
+        return not library and python_command.is_own(self.frame.file)
+
+
+def holder_of(frames: Sequence[HeapFrame], without: str = "[no frame]") -> Frame:
+    """Return the function that allocated, from a stack with the allocator first: the first caller of the project.
+
+    If no caller is known to be of the project, return the first that does not allocate for others, else the last.
+    ``without`` is the name for an empty stack.
+    """
+    for wanted in (lambda each: each.own, lambda each: not each.for_others):
+        if found := next(filter(wanted, frames), None):
+            return found.frame
+    return frames[-1].frame if frames else Frame(without)
+
+
+def is_of_harness(frames: Iterable[HeapFrame], harness: str) -> bool:
+    """Return whether a harness allocates, by a stack with the allocator first: it is nearer than any own function.
+
+    ``harness``: a regular expression for the beginning of a function's name or file, '' if there is no harness.
+    """
+    for frame in frames if harness else ():
+        if re.match(harness, frame.name) or frame.frame.is_of(harness):
+            return True
+        if frame.own:
+            return False
+    return False
+
+
+def ranked_frames(
+    holders: Sequence[_Held], source: str, unit: str, cause: Callable[[int, int], str], beside: Iterable[_Held] = ()
+) -> tuple[Hotspot, ...]:
+    """Rank functions by ``holders``; ``cause`` describes a function's count there and in ``beside``."""
+    whole = sum(count for _, count in holders)
+    more = summed(((frame.name, frame.file), count) for frame, count in beside)
+    return tuple(
+        replace(spot, cause=f"measured: {cause(round(spot.share * whole), more[spot.location, spot.file])}")
+        for spot in hotspots_of(holders, source=source, unit=unit)
+    )
+
+
+def read_frames(text: str) -> HeapFrame | None:
+    """Parse one frame; None if the text is not a frame."""
+    match = _PLACE.match(text)
+    if not match:
+        return None
+    return frame_of(match["name"], match["file"] or "", int(match["line"] or 0), match["library"] or "")
+
+
+def frame_of(text: str, file: str = "", line: int = 0, library: str = "") -> HeapFrame:
+    """Return the frame of a function by name, with its source file and line, or its library, if known.
+
+    The name and the file or library decide whether it allocates for others.
+    """
+    name = tool_files.clean_name(symbol_names.plain(text))
+    of_library = name.startswith("std::") and _LIBRARY.match(file or library)
+    for_others = _ALLOCATOR.match(name) or _LIBRARY_HEADER.match(file or library) or of_library
+    shown = tool_files.clean_name(symbol_names.in_module(name, file))
+    if library:
+        shown = f"{name} ({tool_files.clean_name(Path(library).name)})"
+    return HeapFrame(Frame(shown, tool_files.clean_name(file) if file else "", line), name, bool(for_others))
+
 
 NAME = "massif"
 
@@ -86,7 +189,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     stacks = ("--stacks=yes",) if call.options.stacks else ()
     # Without the threshold, all that the harness holds is known.
     places = ("--threshold=0.0",) if call.harness else ()
-    return (valgrind_run.invocation(call, NAME, *flags, *stacks, *places, env=valgrind_run.MALLOC),)
+    return (callgrind.valgrind_invocation(call, NAME, *flags, *stacks, *places, env=callgrind.MALLOC),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -94,10 +197,10 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if there is no file, if a file is cut or invalid, or if there was no allocation.
     """
-    processes = [_read(path) for path in valgrind_run.files_of_a_run(call, NAME)]
+    processes = [_read(path) for path in callgrind.files_of_a_run(call, NAME)]
     highest = max(processes, key=lambda process: (process.peak, process.file))
     if not highest.peak:
-        raise ToolOutputError(f"{NAME} {heap_frames.NO_ALLOCATION}")
+        raise ToolOutputError(f"{NAME} {NO_ALLOCATION}")
     warnings = [*python_command.hidden_objects(call.command)]
     if not highest.tree:
         warnings.insert(0, "massif has no detailed snapshot of the peak, so its holders are unknown")
@@ -111,7 +214,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         shown = f"{of_harness:,} B of the {highest.peak:,} B at the peak are held by the harness"
         warnings.insert(0, f"{shown}, not by the benchmark")
     readings, profiles = (Reading("heap_peak", float(highest.peak)),), (Profile(highest.file, NAME),)
-    spots = heap_frames.ranked(holders, NAME, "bytes", lambda size, _: f"{size:,} B held at the peak")
+    spots = ranked_frames(holders, NAME, "bytes", lambda size, _: f"{size:,} B held at the peak")
     costs = costs_of(holders, "heap_peak")
     return Parsed(readings, spots, profiles, tuple(warnings), costs, memory=highest.curve)
 
@@ -166,24 +269,24 @@ def _holders(tree: _Tree, harness: str) -> Iterator[tuple[Frame, int, bool]]:
         if node.depth > known_to:
             continue
         # The root and massif's sums of places below its threshold are not frames.
-        found = heap_frames.read(node.text) if node.depth and not _BELOW.match(node.text) else None
+        found = read_frames(node.text) if node.depth and not _BELOW.match(node.text) else None
         stack[node.depth :] = [found]
         known_to = node.depth if found and found.own else _DEEPEST + 1
         frames = [*filter(None, stack)]
         if found and found.own:
-            yield found.frame, node.size, heap_frames.is_of_harness(frames, harness)
+            yield found.frame, node.size, is_of_harness(frames, harness)
         elif node.size > node.known:
-            holder = heap_frames.holder(frames, "[many small places]")
-            yield holder, node.size - node.known, heap_frames.is_of_harness(frames, harness)
+            holder = holder_of(frames, "[many small places]")
+            yield holder, node.size - node.known, is_of_harness(frames, harness)
 
 
-ADAPTER = valgrind_run.valgrind_tool(
+ADAPTER = callgrind.valgrind_tool(
     name=NAME,
     role=Role.PROFILE,
     profiler=Profiler(method=ProfilingMethod.HOLDS, follows={"heap_peak": 0, "rss": 0}, sees="bytes held"),
     options=Options,
     metrics=builtin_metrics("heap_peak"),
     invocations=invocations,
-    outputs=partial(valgrind_run.files, tool=NAME),
+    outputs=partial(callgrind.valgrind_files, tool=NAME),
     parse=parse,
 )

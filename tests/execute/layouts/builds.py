@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.execute.layouts.recording import recording
-from perfflow.execute.layouts.relinking import Relinker, relinker
+from perfflow.execute.layouts.relinking import Relinker, recording, relinker
 from tests.rust import why_no_cargo
 
 FUNCTIONS = 12

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.execute.layouts.recording import forget
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
+from perfflow.execute.layouts.relinking import forget
 from tests.execute.layouts.builds import Project, needs, project, require_layouts
 
 pytestmark = needs("cargo", "cc")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.execute.layouts.recording import forget, recording
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
+from perfflow.execute.layouts.relinking import forget, recording
 from tests.execute.layouts.builds import Project, needs, order, project, require_layouts
 
 pytestmark = needs("gcc", "clang", "make", "ld.lld")

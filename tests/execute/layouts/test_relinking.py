@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.execute.layouts import linkers
+from perfflow.execute.layouts import link_command
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from tests.execute.layouts.builds import Project, needs, order, require_layouts
 
@@ -52,7 +52,7 @@ def test_linkers_that_are_told_an_order(
     tools.mkdir()
     for name in ("gcc", "as", "ld", "ld.gold", "ld.bfd"):
         (tools / name).symlink_to(str(shutil.which(name)))
-    monkeypatch.setattr(linkers, "_MOLD_FOLDERS", ())
+    monkeypatch.setattr(link_command, "_MOLD_FOLDERS", ())
     c_project.build(f"gcc {options} -Wl,--gc-sections main.c called.c -o program", PATH=str(tools))
     found = c_project.relinker("program")
     assert found.linker.name.startswith(f"{linker} ")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from perfflow.jobs.cluster.builds import Builds
-from perfflow.jobs.cluster.job_folder import Work
+from perfflow.jobs.cluster.agent import Builds, Work
 
 
 def test_a_claim_that_another_waiter_made_meanwhile_stays(tmp_path: Path) -> None:

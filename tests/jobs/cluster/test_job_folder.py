@@ -12,11 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.jobs.cluster.agent import environment_of
-from perfflow.jobs.cluster.job_folder import CLAIM, ENDED, WORK, Ended, JobFolder, Work, Worker
-from perfflow.jobs.cluster.place_groups import own_copies, with_part
-from perfflow.plan.groups import Benchmarks, Group
-from perfflow.plan.runs_on import Place
+from perfflow.jobs.cluster.agent import CLAIM, ENDED, WORK, Ended, JobFolder, Work, Worker, environment_of
+from perfflow.jobs.cluster.placed_run import own_copies, with_part
+from perfflow.plan.groups import Benchmarks, Group, Place
 
 WORK_OF = Work("/root", "w.yaml", "d", "/source", {"head": "1"}, settings=("token=x",), budget=100)
 GROUP = Group("g2", ("build", "b"), Place(("x",), gpus=2), 30, {"b": Benchmarks((), ("a",))})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.jobs.cluster.executor import Phase, Status
-from perfflow.jobs.cluster.job_folder import Ended, Worker
+from perfflow.jobs.cluster.agent import Ended, Worker
 from perfflow.jobs.cluster.outcome import Limits, Observation, Outcome, outcome_of
+from perfflow.jobs.cluster.slurm import Phase, Status
 
 LIMITS = Limits(pending=100, grace=10)
 RUNNING = Status(Phase.RUNNING)

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.cluster import drained
 from benchmarks.two_nodes import processes
-from perfflow.jobs.cluster.job_folder import JobFolder
+from perfflow.jobs.cluster.agent import JobFolder
 from tests.jobs.cluster.a_cluster import Cluster, Project, kill, until
 
 ONE = '    - {id: one, uses: command, runs: %d, with: {command: "${{ steps.build.outputs.program }} 1"}}\n'

@@ -9,13 +9,12 @@ from typing import NoReturn
 
 import pytest
 
-from perfflow.jobs.cluster import place_groups
-from perfflow.jobs.cluster.executor import EngineError, Node, Phase, Queue, Status, Submission
-from perfflow.jobs.cluster.job_folder import WORK, Ended, JobFolder, Work, Worker
+from perfflow.jobs.cluster import placed_run
+from perfflow.jobs.cluster.agent import WORK, Ended, JobFolder, Work, Worker
 from perfflow.jobs.cluster.outcome import Limits
-from perfflow.jobs.cluster.place_groups import Placing, SubmittedError, Where
-from perfflow.plan.groups import Group
-from perfflow.plan.runs_on import ANYWHERE
+from perfflow.jobs.cluster.placed_run import Placing, SubmittedError, Where
+from perfflow.jobs.cluster.slurm import EngineError, Node, Phase, Queue, Status, Submission
+from perfflow.plan.groups import ANYWHERE, Group
 from perfflow.store import run_folder
 from perfflow.store.run_folder import RunFolder
 
@@ -149,7 +148,7 @@ class Ending(Engine):
 def test_a_job_that_reached_its_time_limit_is_repeated_with_twice_the_time(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch, reason: str, seconds: float, minutes: list[int]
 ) -> None:
-    monkeypatch.setattr(place_groups, "LOOK", 0.01)
+    monkeypatch.setattr(placed_run, "LOOK", 0.01)
     engine = Ending(reason=reason, seconds=seconds)
     where = Where(engine, folder.path / "groups", Limits(100, 100), 0.0)
     list(Placing(folder, [GROUP], where, lambda _: None).measure(lambda _: WORK_OF))

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.jobs.cluster.executor import EngineError, Node, Phase, Status, Submission
-from perfflow.jobs.cluster.site import Site
-from perfflow.jobs.cluster.slurm import Slurm, why_unsuitable
-from perfflow.plan.runs_on import ANYWHERE, Place
+from perfflow.jobs.cluster.slurm import EngineError, Node, Phase, Site, Slurm, Status, Submission, why_unsuitable
+from perfflow.plan.groups import ANYWHERE, Place
 
 Program = Callable[[str, str], Path]
 

@@ -6,7 +6,7 @@ import pytest
 
 from perfflow.model.errors import UserError
 from perfflow.model.gpu.devices import PRECISIONS, Device, device, devices, find
-from perfflow.model.gpu.limits import limits_of
+from perfflow.model.gpu.occupancy import limits_of
 
 ALL = {entry.name: entry for entry in devices()}
 

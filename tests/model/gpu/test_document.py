@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.gpu.devices import Device, devices
-from perfflow.model.gpu.limits import ARCHITECTURES, Limits
+from perfflow.model.gpu.occupancy import ARCHITECTURES, Limits
 from perfflow.model.gpu.stalls import Stall, stalls
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "gpu.md").read_text(encoding="utf-8")

@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.errors import UserError
-from perfflow.model.gpu.limits import ARCHITECTURES, Limits, limits_of
-from perfflow.model.gpu.occupancy import Launch, Limiter, occupancy, waves
-from perfflow.model.gpu.occupancy_advice import lifts
+from perfflow.model.gpu.occupancy import ARCHITECTURES, Launch, Limiter, Limits, lifts, limits_of, occupancy, waves
 
 TABLE = Path(__file__).parent / "data" / "occupancy" / "launches.csv"
 BITS = {

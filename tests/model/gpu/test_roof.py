@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.errors import UserError
-from perfflow.model.gpu.devices import device
-from perfflow.model.gpu.gpu_comparison import OnDevice, rows
-from perfflow.model.gpu.roof import SpeedOfLight, bound_without_roof, place
+from perfflow.model.gpu.devices import OnDevice, SpeedOfLight, bound_without_roof, device, place, rows
 from perfflow.model.roofline import Roof
 
 ROOF = Roof(bandwidth=100e9, flops=1e12)

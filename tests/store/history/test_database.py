@@ -15,8 +15,7 @@ import pytest
 from perfflow.model.errors import UserError
 from perfflow.store.history.connections import Connection, DamagedError, PostgresConnection, SqliteConnection
 from perfflow.store.history.database import History
-from perfflow.store.history.step_times import RunKind
-from perfflow.store.history.summary import RunSummary, State, StepTime, from_line, to_line
+from perfflow.store.history.summary import RunKind, RunSummary, State, StepTime, from_line, to_line
 from tests.store.history.summaries import summary
 
 Opener = Callable[[], History]

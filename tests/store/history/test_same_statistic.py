@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfflow.model.readings import Reading, reading_of_process
-from perfflow.store.history.same_statistic import with_same_statistic
-from perfflow.store.history.stored import Stored
+from perfflow.store.history.stored import Stored, with_same_statistic
 
 KEY = ("b", "time")
 VALUES = [1.0, 1.0, 1.0, 2.0, 5.0]

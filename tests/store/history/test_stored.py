@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from perfflow.jobs.compare.compare_stored import CompareOptions, compare_stored
 from perfflow.model.errors import UserError
-from perfflow.store.history import baselines, machines
+from perfflow.store.history import baselines, summary
 from perfflow.store.history.find_stored import find, names_stored
 from perfflow.store.history.stored import stored_of
 from perfflow.store.result_file import to_text
@@ -100,8 +100,8 @@ def test_a_step_of_one_side_counts_beside_one_of_two() -> None:
 )
 def test_the_facts_that_differ(other: dict[str, Any], facts: list[str]) -> None:
     here = MACHINE | {"architecture": "x86_64"}
-    assert [item.fact for item in machines.differences(here, other)] == facts
-    assert [item.fact for item in machines.differences(other, here)] == facts
+    assert [item.fact for item in summary.machine_differences(here, other)] == facts
+    assert [item.fact for item in summary.machine_differences(other, here)] == facts
 
 
 def test_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

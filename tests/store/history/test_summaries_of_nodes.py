@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from perfflow.model.result import Result
-from perfflow.model.result_nodes import JobResult, NodeResult
+from perfflow.model.result import JobResult, NodeResult, Result
 from perfflow.store.history.summary import summaries_of
 from tests.verdict.records import ended, judged, pairs
 

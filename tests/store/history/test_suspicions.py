@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from perfflow.store.history.connections import Connection
 from perfflow.store.history.database import History
-from perfflow.store.history.summary import Point, RunSummary, State
-from perfflow.store.history.suspicions import CONFIRMED, OPEN, StoredSuspicion
+from perfflow.store.history.summary import CONFIRMED, OPEN, Point, RunSummary, State, StoredSuspicion
 
 RUN = RunSummary(
     id="run-1",

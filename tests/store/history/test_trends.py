@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from perfflow.jobs.history.change_report import changes_of
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.overview import index, shift_of
+from perfflow.jobs.history.suspicion_report import changes_of
 from perfflow.jobs.history.trends import HistoryFilter, Trend, in_order, moment, parameters_of, since, trends
 from perfflow.model.errors import UserError
 from perfflow.report.table import Tone

@@ -1,5 +1,5 @@
 from perfflow.testing import AdapterContract
-from perfflow.tools.nvidia.ncu_names import short_names
+from perfflow.tools.nvidia.ncu import short_names
 from tests.mutate import ncu_reader
 from tests.tools.harness import tool
 
