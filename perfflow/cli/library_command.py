@@ -12,7 +12,7 @@ import click
 
 from perfflow.cli.console import say, say_page, tell
 from perfflow.cli.style import style_of
-from perfflow.jobs.catalog.preview import LONGEST, preview
+from perfflow.jobs.catalog.descriptions import LONGEST, preview
 from perfflow.jobs.library import item_text, pin_references
 from perfflow.jobs.library.pin_references import ItemState, Pinned, item_states, tested
 from perfflow.library import pinned

@@ -12,8 +12,8 @@ from perfflow.cli.console import say, say_page
 from perfflow.cli.options import BENCHMARKS, seconds
 from perfflow.cli.style import style_of
 from perfflow.jobs.catalog import descriptions
+from perfflow.jobs.catalog.descriptions import LEFT_OUT, SKIPPED, preview
 from perfflow.jobs.catalog.detectable import detectable
-from perfflow.jobs.catalog.preview import LEFT_OUT, SKIPPED, preview
 from perfflow.jobs.run.run import with_builds
 from perfflow.model.criteria import read_share
 from perfflow.model.errors import Exit, Severity, UserError

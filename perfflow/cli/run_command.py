@@ -35,8 +35,8 @@ from perfflow.cli.options import (
     usable,
 )
 from perfflow.cli.plan_command import print_plan
+from perfflow.jobs.against.best_revision import best_revision
 from perfflow.jobs.catalog.descriptions import gate_plan, lacking, said_unable
-from perfflow.jobs.gate.base_and_head import best_revision
 from perfflow.jobs.gate.self_test import outcome
 from perfflow.jobs.optimize import apply_change
 from perfflow.jobs.optimize.apply_change import Target, require_appliable, target

@@ -5,20 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfflow.report import tables
-from perfflow.report.blocks import (
-    Block,
-    Bullets,
-    Code,
-    Fold,
-    Prose,
-    Section,
-    code,
-    more,
-    named,
-    quoted,
-    quotes,
-    strong,
-)
+from perfflow.report.blocks import Block, Bullets, Code, Fold, Prose, Section, code, more, named, quoted, quotes, strong
 from perfflow.report.findings import Culprit
 from perfflow.report.ledger import Ledger, Try
 from perfflow.report.page import Page

@@ -20,14 +20,8 @@ from perfflow.model.readings import Parsed, Reading, Side
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned, chosen_of, counted_source
 from perfflow.session.attribution.profiler_calls import rows_to_explain
-from perfflow.session.bench import (
-    Evidence,
-    benchmark_name,
-    costs_of_more,
-    hotspots_per_operation,
-    is_total,
-    per_operation,
-)
+from perfflow.session.evidence import Evidence, costs_of_more, hotspots_per_operation, is_total, per_operation
+from perfflow.session.known_names import benchmark_name
 from perfflow.session.profiled_builds import ProfiledBuilds
 from perfflow.session.session import RunSession
 from perfflow.session.suite_calls import SuiteCalls

@@ -8,15 +8,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from perfflow.execute.invoke import Failure
 from perfflow.model.errors import Problem, Severity, UserError, in_file_order
-from perfflow.model.readings import Side
+from perfflow.model.readings import Reading, Side
 from perfflow.model.similar import nearest_of
 from perfflow.model.targets import Names, crossing_hint, is_chosen, is_named, matches
+from perfflow.plan import plan
 from perfflow.plan.cells_of_one import scaling_of
 from perfflow.plan.plan import Plan, Planned, has_command, stands_for_suite
 from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
+from perfflow.workflow.model import Variants
 from perfflow.workflow.roles import AUTO, names_its_own_benchmarks
 
 MOST_NAMES = 30
@@ -191,3 +194,62 @@ def _nearest(name: str, known: Iterable[str]) -> list[str]:
     last = re.split(r"/|::", text)[-1]
     alike = nearest_of(last, dict.fromkeys(by_last.values()), _NEAREST)
     return [next(other for other, part in by_last.items() if part == word) for word in alike]
+
+
+@dataclass
+class SuiteIds:
+    """The suite's ids of each side, by the text that ``*`` matches, in the order of the suite."""
+
+    variants: Variants
+    ids: dict[Side, dict[str, str]] = field(default_factory=lambda: {side: {} for side in Side})
+
+    @classmethod
+    def among(cls, variants: Variants, ids: Iterable[str]) -> SuiteIds:
+        """Sort a suite's ids by the two patterns; ids that match neither are ignored."""
+        found = cls(variants)
+        for name in ids:
+            for side in Side:
+                if (stem := found.stem(name, side)) is not None:
+                    found.ids[side].setdefault(stem, name)
+        return found
+
+    def stem(self, name: str, side: Side) -> str | None:
+        """Return the text that ``*`` of a side's pattern matches in an id; None if the pattern does not match."""
+        before, _, after = str(getattr(self.variants, side.value)).partition("*")
+        match = re.fullmatch(f"{re.escape(before)}(.+){re.escape(after)}", name, re.DOTALL)
+        return match[1] if match else None
+
+    def both(self) -> list[str]:
+        """Return the stems that exist as both variants. Raises Failure if there are none."""
+        baseline, candidate = (self.ids[side] for side in Side)
+        found = [stem for stem in baseline if stem in candidate]
+        if not found:
+            pair = " and ".join(f"`{getattr(self.variants, side.value)}`" for side in Side)
+            raise Failure(f"no benchmark of the suite exists as both {pair}")
+        return found
+
+    def alone(self) -> list[str]:
+        """Return warnings about ids that exist as one variant only."""
+        sides = list(Side)
+        return [
+            f"{name} has no counterpart like `{getattr(self.variants, other.value)}`, so it is not compared"
+            for side, other in zip(sides, reversed(sides), strict=True)
+            for stem, name in self.ids[side].items()
+            if stem not in self.ids[other]
+        ]
+
+
+def benchmark_name(planned: Planned, found: str) -> str:
+    """Return the step's name for its benchmark, or a suite's own id with the step's prefix and its matrix cell."""
+    pattern = planned.pattern if planned.step.benchmark else "*" + plan.suffix(planned.cell)
+    return pattern.replace("*", found, 1) if found and "*" in pattern else planned.benchmark
+
+
+def benchmark_of_kernel(planned: Planned, kernel: str) -> str:
+    """Return the benchmark for a kernel's figures: the kernel's own in a suite of kernels, else the step's."""
+    return benchmark_name(planned, kernel if planned.tool and planned.tool.suite else "")
+
+
+def named(planned: Planned, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
+    """Return the readings with the step's benchmark names."""
+    return tuple(replace(reading, benchmark=benchmark_name(planned, reading.benchmark)) for reading in readings)

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.model.errors import StepError
 from perfflow.plan.plan import Plan, Planned
-from perfflow.session.bench import SuiteIds, benchmark_name
-from perfflow.session.known_names import NothingChosenError, has_unknown_names, is_source
+from perfflow.session.known_names import NothingChosenError, SuiteIds, benchmark_name, has_unknown_names, is_source
 from perfflow.session.missing_side import missing_side
 from perfflow.session.perform import allows, why_not_here
 from perfflow.session.session import RunSession

@@ -25,7 +25,7 @@ from perfflow.execute.deadline import Deadline
 from perfflow.execute.invoke import Failure, OutOfTimeFailure, require_space, trim_and_mask
 from perfflow.execute.prepare import PreparationError, Ready, first_count, missing_program, rendered, why_elsewhere
 from perfflow.execute.schedule import Schedule, StepRun, StepStatus
-from perfflow.model.errors import StepError, UserError
+from perfflow.model.errors import StepError
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
 from perfflow.model.secrets import masked
@@ -36,11 +36,10 @@ from perfflow.report import markdown
 from perfflow.report.html import document
 from perfflow.report.stack_files.files import FORMATS, files_of
 from perfflow.session.missing_side import missing_side
-from perfflow.session.session import RunSession, step_event
+from perfflow.session.session import RunSession, record_of_events, step_event
 from perfflow.session.waiting import machine_for
 from perfflow.store import run_folder
 from perfflow.store.receipts.manifest import sha256
-from perfflow.store.record import Record
 from perfflow.store.result_file import chunks, has_stacks, stack_profiles
 from perfflow.store.run_facts import NOTHING, StoredProfile
 from perfflow.store.sample_order import order_in
@@ -407,13 +406,3 @@ def result_of_events(folder: Path) -> Result:
     with run_folder.explaining_damage(folder / run_folder.EVENTS):
         record = record_of_events(folder)
         return judge(record, record.criteria)
-
-
-def record_of_events(folder: Path) -> Record:
-    """Fold the events of a run into a record. Raises UserError if they contain no run."""
-    record = Record()
-    for event in run_folder.events(folder):
-        record.fold(event)
-    if not record.run.id:
-        raise UserError.of(f"{folder / run_folder.EVENTS}: holds no run", "was it killed before it started?")
-    return record

@@ -59,11 +59,9 @@ from perfflow.model.version import VERSION
 from perfflow.plan.cells_of_one import axis_of, scaling_of
 from perfflow.plan.groups import Benchmarks
 from perfflow.plan.plan import Plan, Planned, confirmed_by, draws_layouts, expected_of, stage_plan
-from perfflow.session.bench import benchmark_name
 from perfflow.session.kept_traces import listed
-from perfflow.session.known_names import KnownNames
+from perfflow.session.known_names import KnownNames, benchmark_name
 from perfflow.session.open_workflow import Opened
-from perfflow.session.perform import record_of_events
 from perfflow.session.progress import Progress, TotalBudget, Waits
 from perfflow.session.recorded_links import with_links_recorded
 from perfflow.session.services import Services
@@ -809,3 +807,13 @@ def _others(path: Path, root: Path) -> Iterator[Path]:
         real = other.resolve()
         if real != path.resolve() and real.is_relative_to(root) and real.is_file():
             yield real.relative_to(root)
+
+
+def record_of_events(folder: Path) -> Record:
+    """Fold the events of a run into a record. Raises UserError if they contain no run."""
+    record = Record()
+    for event in run_folder.events(folder):
+        record.fold(event)
+    if not record.run.id:
+        raise UserError.of(f"{folder / run_folder.EVENTS}: holds no run", "was it killed before it started?")
+    return record

@@ -12,10 +12,10 @@ from perfflow.model.readings import Side
 from perfflow.model.result import Attribution, Benchmark
 from perfflow.model.version import tree_of
 from perfflow.verdict.attribution import leading, localized_in, loss_share_text
+from perfflow.verdict.brief import brief_of, target_text
 from perfflow.verdict.decide import SPARE, remaining, seconds_to_settle
 from perfflow.verdict.findings import Findings, waits_longer
 from perfflow.verdict.out_of_time import larger_budget
-from perfflow.verdict.routing import brief_of, target_text
 from perfflow.verdict.row_text import estimate_of
 
 _SHORT = 12

@@ -16,7 +16,6 @@ A profiler's own advice on GPU kernels, verbatim, in addition to the advice of p
 from __future__ import annotations
 
 import re
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,38 +26,26 @@ from typing import Any
 import yaml
 
 from perfflow.model.criteria import Criteria, Route, read_share
-from perfflow.model.metrics import statistic_dimension
-from perfflow.model.readings import FEW_SAMPLES, Side
+from perfflow.model.readings import FEW_SAMPLES
 from perfflow.model.result import (
     Attribution,
     Benchmark,
-    Brief,
     HotspotResult,
     KernelResult,
     Recommendation,
     RouteTaken,
-    TargetResult,
     ToolAdvice,
 )
-from perfflow.model.targets import matches
-from perfflow.model.units import (
-    Dimension,
-    format_change,
-    format_quantity,
-    format_threshold,
-    format_together,
-    significant,
-)
-from perfflow.model.version import tree_of
+from perfflow.model.units import Dimension, format_change, format_quantity, format_together, significant
 from perfflow.tools import python_command
 from perfflow.tools.linux.costly_calls import parse_cause
 from perfflow.verdict.attribution import current, leading, localized_in, loss_share_text
+from perfflow.verdict.brief import _SHORT, brief_of
 from perfflow.verdict.comparison import read_count
 from perfflow.verdict.findings import Findings, worse_by
-from perfflow.verdict.gating import is_accepted, thresholds_for, two_trees
+from perfflow.verdict.gating import is_accepted, two_trees
 from perfflow.verdict.kernels import LowOccupancy, Stalled, Wasted, current_kernels, of_kernel
 from perfflow.verdict.next_step import NextStep, next_step
-from perfflow.verdict.row_text import judged
 from perfflow.workflow.criteria_checks import FoundNames, context, holds
 from perfflow.workflow.expression_text import ExpressionError
 
@@ -71,9 +58,6 @@ def read_rules(name: str) -> list[dict[str, Any]]:
     text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
     data: dict[str, list[dict[str, Any]]] = yaml.load(text, Loader=yaml.CSafeLoader)
     return data[name]
-
-
-_SHORT = 12
 
 
 def facts_of(found: Findings) -> dict[str, Any]:
@@ -150,123 +134,6 @@ def _errors(found: Findings, failed_checks: list[str]) -> list[str]:
         and not found.record.planned[step_id].allowed
         and step_id not in failed_checks
     ]
-
-
-_MOST_HOTSPOTS = 5
-
-
-def brief_of(found: Findings) -> Brief:
-    """Return the brief of a run. Lists without findings are empty."""
-    regressed = found.regressed()
-    undecided = [*found.undecided(), *(row for row in found.rows if row.decision == "removed")]
-    rows = [*regressed, *undecided]
-    missed = [target for target in found.targets if target.status in ("not met", "unproven", "not measured")]
-    return Brief(
-        regressed=[_told(row, found.criteria) for row in regressed],
-        undecided=[_told(row, found.criteria) for row in undecided],
-        thresholds=[
-            *dict.fromkeys(_thresholds(row, found) for row in rows if row.decision != "removed"),
-            *(target_text(target, found.criteria) for target in missed),
-        ],
-        hotspots=[_hotspot(item, found.criteria) for item in found.blamed[:_MOST_HOTSPOTS]],
-        commands=list(dict.fromkeys(_commands(found, rows, missed))),
-    )
-
-
-def _told(row: Benchmark, criteria: Criteria) -> str:
-    what = "no longer measured" if row.decision == "removed" else judged(row, criteria)
-    return f"{row.name} {row.metric}: {what}"
-
-
-def _thresholds(row: Benchmark, found: Findings) -> str:
-    own = found.criteria.thresholds_of(row.name, row.metric)
-    _, accepted = thresholds_for(found.record, found.criteria, (row.name, row.metric), row.why)
-    name = row.name if own == found.criteria.thresholds_of(row.name) else f"{row.name} {row.metric}"
-    limits = {"concern": own.concern, "action": own.action, "floor": own.floor}
-    text = ", ".join(f"{limit} {format_threshold(share)}" for limit, share in limits.items())
-    return "; ".join([f"{name}: {text}", *accepted])
-
-
-def target_text(target: TargetResult, criteria: Criteria) -> str:
-    """Return a target with its requirement, its status and the measured value: ``a time p50 <1ms not met: 2.00 ms``."""
-    figure = f"{target.metric} {target.statistic}".removesuffix(" value")
-    measured = ""
-    if target.measured is not None:
-        dimension = statistic_dimension(criteria.metric(target.metric), target.statistic)
-        measured = f": {format_quantity(target.measured, dimension)}"
-    return f"{target.benchmark} {figure} {target.requirement} {target.status}{measured}"
-
-
-def _hotspot(item: Attribution, criteria: Criteria) -> str:
-    place = f" ({item.file}:{item.line})" if item.file and item.line else f" ({item.file})" if item.file else ""
-    parts = []
-    if item.share is not None:
-        parts.append(f"{loss_share_text(item.share)} of the regression of {item.benchmark} {item.metric}")
-    if item.baseline is not None and item.candidate is not None:
-        dimension = criteria.metric(item.metric).dimension
-        if item.unit == dimension.base_unit:
-            parts.append(" → ".join(format_together([item.baseline, item.candidate], dimension)))
-    for commit in item.commits[:1]:
-        by = f" by {commit.author}" if commit.author else ""
-        parts.append(f"last touched in {commit.revision[:_SHORT]}{by}: {commit.subject}")
-    parts += [item.note] if item.note else []
-    return f"{item.function}{place}" + (f": {'; '.join(parts)}" if parts else "")
-
-
-def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]) -> Iterator[str]:
-    """Yield shell commands, for the root of the project, that measure again, profile, and find the commit.
-
-    They select the building steps as well. A comparison of stored results or of two commands is repeated as typed.
-    """
-    run, two = found.record.run, two_trees(found.record)
-    if run.command and not two:
-        yield shlex.join(run.command)
-        return
-    if not run.file:
-        return
-    params = [word for name, value in run.params.items() for word in ("--set", f"{name}={_setting(value)}")]
-    params += [word for glob in run.chosen for word in ("--benchmark", glob)]
-    measured = {(row.name, row.metric): row.step for row in found.rows}
-    steps = [row.step for row in rows] + [measured.get((item.benchmark, item.metric), "") for item in missed]
-    base, head = (tree_of(found.record.trees, side) for side in Side)
-    if two:
-        at = [f"--overlay={path}" for path in base.overlay]
-        at += [] if head.kind == "working tree" else ["--head", str(head.revision)]
-        selected = _only(found, dict.fromkeys(filter(None, steps)))
-        yield shlex.join(["perfflow", "gate", run.file, "--base", str(base.revision), *at, *params, *selected])
-    else:
-        yield shlex.join(["perfflow", "run", run.file, *params, *_only(found, dict.fromkeys(filter(None, steps)))])
-    profilers = _profilers(found, {row.name for row in rows})
-    if profilers:
-        yield shlex.join(["perfflow", "run", run.file, *params, *_only(found, profilers)])
-    if two and not head.dirty:
-        ends = ["--good", str(base.revision), "--bad", str(head.revision)]
-        for step in dict.fromkeys(row.step for row in found.regressed()):
-            yield shlex.join(["perfflow", "bisect", run.file, *ends, *params, "--only", step])
-
-
-def _only(found: Findings, steps: Iterable[str]) -> list[str]:
-    """Return the options that select steps and the steps that build for them; none for no steps."""
-    names = list(steps)
-    builds = [step_id for step_id, _ in found.record.ended_steps() if found.record.planned[step_id].role == "work"]
-    return [word for name in [*(builds if names else []), *names] for word in ("--only", name)]
-
-
-def _profilers(found: Findings, names: set[str]) -> list[str]:
-    """Return the steps of the workflow that profiled the benchmarks of the brief."""
-    planned = found.record.planned
-    return [
-        step_id
-        for step_id, step in found.record.ended_steps()
-        if planned[step_id].role == "profile"
-        and not planned[step_id].automatic
-        and step.status in ("done", "cached")
-        and any(matches(planned[step_id].benchmark or "**", name) for name in names)
-    ]
-
-
-def _setting(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 OWN = "routes: "

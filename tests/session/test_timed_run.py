@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.jobs.catalog.preview import preview
+from perfflow.jobs.catalog.descriptions import preview
 from perfflow.model.errors import Severity
 from perfflow.model.readings import BASH_START
 from perfflow.report.plan_page import lines

@@ -12,16 +12,7 @@ import pytest
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import BATCH, Parsed, Reading
 from perfflow.tools.adapter import Call, Effort, Pace
-from tests.tools.harness import (
-    PROGRAMS,
-    PYTHON,
-    asv_suite,
-    call_of,
-    listed,
-    parsed_of,
-    run_call,
-    why,
-)
+from tests.tools.harness import PROGRAMS, PYTHON, asv_suite, call_of, listed, parsed_of, run_call, why
 
 SCRIPT = str(PROGRAMS / "perf_script.py")
 IN_SCRIPT = ["fibonacci", "join/50 a::b[c]", "own timer"]

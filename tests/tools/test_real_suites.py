@@ -13,17 +13,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import BATCH, Parsed, Reading
 from perfflow.tools.adapter import Call, Effort, Pace
 from tests.session.project import Project
-from tests.tools.harness import (
-    PROGRAMS,
-    PYTHON,
-    call_of,
-    failure_seen,
-    listed,
-    parsed_of,
-    run,
-    run_call,
-    why,
-)
+from tests.tools.harness import PROGRAMS, PYTHON, call_of, failure_seen, listed, parsed_of, run, run_call, why
 
 IDS = [
     "speed.py::test_fibonacci[small]",

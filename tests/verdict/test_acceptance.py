@@ -12,16 +12,7 @@ from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.metrics import METRICS
 from perfflow.model.readings import Side
 from perfflow.stats.paired_test import Interval
-from perfflow.verdict.acceptance import (
-    Acceptance,
-    Goal,
-    accept,
-    clear,
-    deciding_rows,
-    effect_of,
-    goal_of,
-    is_reached,
-)
+from perfflow.verdict.acceptance import Acceptance, Goal, accept, clear, deciding_rows, effect_of, goal_of, is_reached
 from perfflow.verdict.comparison import Comparison
 from perfflow.verdict.gating import compared
 from tests.report import optimized

@@ -7,14 +7,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from perfflow.cli.mcp_server.answers import (
-    FailedStep,
-    Hotspot,
-    Hotspots,
-    Row,
-    RunAnswer,
-    Tried,
-)
+from perfflow.cli.mcp_server.answers import FailedStep, Hotspot, Hotspots, Row, RunAnswer, Tried
 from perfflow.cli.mcp_server.limits import Limits
 from perfflow.jobs.export.export import read_result
 from perfflow.model.errors import UserError

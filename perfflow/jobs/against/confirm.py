@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from perfflow.jobs.gate.base_and_head import may_measure
+from perfflow.jobs.against.best_revision import may_measure
 from perfflow.jobs.history.suspicion_report import Suspicion
 from perfflow.jobs.run.run import FinishedRun, RunRequest
 from perfflow.machine.facts import facts

@@ -7,6 +7,8 @@ Describe what a candidate of the optimize stage would change, without applying i
 Whether this machine can run a workflow, as known before the run and as a setup step reports it.
 
 Estimate how long a run takes: from the durations of its steps in earlier runs, else from their limits.
+
+Describe what a run would do, step by step, without doing it.
 """
 
 from __future__ import annotations
@@ -20,38 +22,177 @@ from typing import Any
 from pydantic import BaseModel
 
 from perfflow.execute import prepare
-from perfflow.execute.context import TreeContext, variables_of
-from perfflow.execute.prepare import Inspection, PreparationError, rendered
+from perfflow.execute.context import TreeContext, looking, variables_of
+from perfflow.execute.context import search_path as program_path
+from perfflow.execute.prepare import (
+    Inspection,
+    PreparationError,
+    first_count,
+    missing_program,
+    ready,
+    rendered,
+    sides_of,
+    why_elsewhere,
+)
 from perfflow.execute.schedule import UNABLE
-from perfflow.jobs.catalog.preview import LEFT_OUT, SKIPPED, STOPS, preview
 from perfflow.library import search_path
 from perfflow.library.pinned import Library, is_elsewhere
 from perfflow.machine.facts import facts
-from perfflow.model.errors import Problem, Severity, UserError
+from perfflow.model.errors import Problem, Severity, StepError, UserError
 from perfflow.model.result import Result
+from perfflow.model.secrets import masked
 from perfflow.model.similar import TOOLS, nearest, tool_meant
 from perfflow.model.units import UnitError, duration
-from perfflow.plan.plan import ATTEMPTS, MISSING, Plan, Planned
+from perfflow.plan.coverage import requires_of
+from perfflow.plan.groups import place_of
+from perfflow.plan.plan import ATTEMPTS, MISSING, Plan, Planned, profiles_several
 from perfflow.report.expected import Expected, Noise, Total, total_of
 from perfflow.report.expected import gate_plan as plan_lines
 from perfflow.sampling.stop_rule import BUDGET
 from perfflow.session.open_workflow import Opened, open_workflow
+from perfflow.session.reading_limit import within_time
 from perfflow.store.history import durations
 from perfflow.store.history.database import History
 from perfflow.store.history.durations import RunKind, StepDuration
 from perfflow.store.history.spread import spreads
 from perfflow.store.history.stored import open_for_reading
 from perfflow.tools import registry
-from perfflow.tools.adapter import Adapter, Role
+from perfflow.tools.adapter import OPTIONAL_ROLES, Adapter, Role
 from perfflow.trees import repository
 from perfflow.workflow import declared_tool
 from perfflow.workflow.document import Document
 from perfflow.workflow.expression_text import ExpressionError, as_text
-from perfflow.workflow.expressions import render
+from perfflow.workflow.expressions import condition, render
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Param
 from perfflow.workflow.roles import names_its_own_benchmarks
 from perfflow.workflow.yaml_text import Readable, read_file
+
+_SHARE = 0.5
+"""The share of the time limit for reading a workflow that rendering all commands may take."""
+LONGEST = 8_000_000
+"""The most characters of all commands together."""
+RUNS, LEFT_OUT, SKIPPED, FAILS, STOPS = "runs", "left out", "skipped", "fails", "nothing is run"
+"""Outcomes of a step.
+
+LEFT_OUT: its ``if`` is false. SKIPPED: a requirement in ``requires`` is missing. FAILS: its program is missing, and the
+step may fail. STOPS: its program is missing, so no step of the workflow starts.
+"""
+
+
+def preview(
+    opened: Opened, selected: Collection[str], expected: Mapping[str, Expected | None] | None = None
+) -> list[dict[str, Any]]:
+    """Return one dictionary for each selected step: id, stage, tool, order, commands of each side, what is missing.
+
+    A step with ``prepare`` has its commands by side. With ``expected``, also the expected time. ``outcome`` is one
+    of ``RUNS``, ``LEFT_OUT``, ``SKIPPED``, ``FAILS`` and ``STOPS``. A candidate also has a ``technique`` and its
+    ``changes``.
+    """
+    git = repository.describe_project(opened.root, inspecting=True)
+    context = TreeContext(opened.plan, opened.root, "<run>", 0, Path("<run>"), git=git, dry=True, inherited=looking())
+    inspection = prepare.Inspection(repository.project_around(context.root))
+    found, length = [], 0
+    with within_time(f"rendering the commands of {opened.path}", _SHARE):
+        for item in opened.plan.steps:
+            if item.id in selected:
+                found.append(_step(context, item, opened.draft, inspection))
+                commands = (*found[-1]["argv"].values(), *found[-1].get("prepare", {}).values())
+                length += sum(len(word) for words in commands for word in words)
+            if length > LONGEST:
+                text = f"the commands of {opened.path} have more than {LONGEST:,} characters in all"
+                raise UserError.of(text, "show fewer steps with --only STEP")
+    if expected is not None:
+        known = {name: item.to_json() | {"text": item.text()} for name, item in expected.items() if item}
+        found = [step | {"expected": known.get(step["id"])} for step in found]
+    return [masked(step, context.secrets) for step in found]
+
+
+def _step(context: TreeContext, item: Planned, draft: Draft, inspection: prepare.Inspection) -> dict[str, Any]:
+    # If an earlier step sets PATH, the program's location is known only after that step has run.
+    path = program_path(replace(context, dry=False), item)
+    required = prepare.lacking(requires_of(item, context.plan.params), path, inspection) if path is not None else []
+    elsewhere = why_elsewhere(place_of(item, context.plan), path) if path is not None else ""
+    required += [elsewhere] if elsewhere else []
+    lacks = required or [text for text in (missing_program(item, path) if path is not None else "",) if text]
+    return {
+        "id": item.id,
+        "stage": item.stage,
+        "tool": item.step.tool_name,
+        "role": item.role.value,
+        "benchmark": item.benchmark,
+        "needs": sorted({*item.needs, *item.after, *([item.watches] if item.watches else [])}),
+        "alone": item.alone,
+        "background": _ready_when(item),
+        "condition": str(item.step.if_ or ""),
+        **_commands(context, item),
+        "missing": "; ".join(lacks),
+        "lacks": lacks,
+        "outcome": _outcome(context, item, bool(lacks), required=bool(required)),
+        **(_candidate(context, item, draft) if item.role is Role.CANDIDATE else {}),
+    }
+
+
+def _outcome(context: TreeContext, item: Planned, lacking: bool, *, required: bool) -> str:
+    """Return the outcome of a step on this machine, as far as it is known before the run."""
+    if not _is_asked_for(context, item):
+        return LEFT_OUT
+    if not lacking:
+        return RUNS
+    if required or item.role in OPTIONAL_ROLES:
+        return SKIPPED
+    return FAILS if item.step.continue_on_error else STOPS
+
+
+def _is_asked_for(context: TreeContext, item: Planned) -> bool:
+    """Return whether the step's ``if`` holds if nothing fails. If it depends on outputs, assume that it holds."""
+    text = item.step.if_ if item.step.if_ is not None else context.plan.stage(item.stage).if_
+    if text is None or isinstance(text, bool):
+        return text is not False
+    known = {"params": context.plan.params, "matrix": item.cell}
+    said = {"success": lambda: True, "failure": lambda: False, "always": lambda: True}
+    try:
+        return condition(text, {**known, **said})
+    except ExpressionError:
+        return True
+
+
+def _ready_when(item: Planned) -> str | None:
+    """Return the readiness condition of a service as written; None for other steps."""
+    if not item.step.background:
+        return None
+    given = item.step.ready.model_dump(exclude_none=True) if item.step.ready else {}
+    return ", ".join(f"{key} {value}" for key, value in given.items())
+
+
+def _has_argv(item: Planned) -> bool:
+    """Return whether the step is a command. A candidate may be a patch or settings; a comparison repeats steps."""
+    # The command of a profiling step that chooses its tool, or profiles several benchmarks, is known after measuring.
+    if item.role is Role.PROFILE and profiles_several(item):
+        return False
+    return bool(item.step.uses or item.step.run or item.step.argv)
+
+
+def _candidate(context: TreeContext, item: Planned, draft: Draft) -> dict[str, Any]:
+    changed = list(changes(context, item, draft))
+    return {"technique": item.step.technique, "hotspot": item.step.hotspot, "changes": changed}
+
+
+def _commands(context: TreeContext, item: Planned) -> dict[str, dict[str, list[str]]]:
+    """Return the ``argv`` of each side, and the texts of its ``prepare`` if there are any."""
+    if not _has_argv(item):
+        return {"argv": {}}
+    argv: dict[str, list[str]] = {}
+    first: dict[str, list[str]] = {}
+    for side in sides_of(context, item):
+        try:
+            prepared = ready(context, item, side, Path("<folder>"), first_count(context, item))
+            argv[side.value] = list(prepared.shown)
+            first[side.value] = [invocation.argv[-1] for invocation in prepared.first]
+        except StepError as error:
+            argv[side.value] = [f"<{error}>"]
+    return {"argv": argv} | ({"prepare": first} if any(first.values()) else {})
+
 
 WORKFLOW, TOOL = "workflow", "tool"
 

@@ -23,13 +23,7 @@ from perfflow.model.readings import Reading, Side
 from perfflow.model.result import Result
 from perfflow.model.version import STORED, tree_of
 from perfflow.store import result_file
-from perfflow.store.history.connections import (
-    AwayError,
-    Connection,
-    DamagedError,
-    PostgresConnection,
-    SqliteConnection,
-)
+from perfflow.store.history.connections import AwayError, Connection, DamagedError, PostgresConnection, SqliteConnection
 from perfflow.store.history.database import History
 from perfflow.store.history.find_stored import open_source
 from perfflow.store.history.stored import NOT_READ, VARIABLE, Place, checked, place_of, store

@@ -26,7 +26,8 @@ from perfflow.model.result import Result
 from perfflow.model.targets import matches
 from perfflow.model.units import UnitError
 from perfflow.report.page import page_of
-from perfflow.session.perform import record_of_events, write
+from perfflow.session.perform import write
+from perfflow.session.session import record_of_events
 from perfflow.store import result_file, run_folder
 from perfflow.store.history.stored import suggestion
 from perfflow.store.receipts.renewal import renewing

@@ -25,7 +25,7 @@ from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Cost, Parsed, Side
 from perfflow.model.result import Attribution
 from perfflow.model.targets import matches
-from perfflow.session.bench import sources_of
+from perfflow.session.evidence import sources_of
 from perfflow.session.own_code import SourceFiles
 from perfflow.session.session import RunSession
 from perfflow.store import run_folder

@@ -31,7 +31,8 @@ from perfflow.model.units import Dimension
 from perfflow.plan.plan import Planned, chosen_of, counted_source
 from perfflow.sampling.pairs import coin
 from perfflow.session.attribution.function_costs import FunctionCosts
-from perfflow.session.bench import Evidence, benchmark_name, costs_of_more, flatness
+from perfflow.session.evidence import Evidence, costs_of_more, flatness
+from perfflow.session.known_names import benchmark_name
 from perfflow.session.profiled_builds import ProfiledBuilds
 from perfflow.session.session import RunSession
 from perfflow.session.suite_calls import SuiteCalls

@@ -20,7 +20,8 @@ from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned, counted_source, profiles_several
 from perfflow.session.attribution.function_costs import FunctionCosts
 from perfflow.session.attribution.profiler_calls import LONGEST, ProfilerCalls, Subject, choices, subjects
-from perfflow.session.bench import Evidence, flatness, named, per_operation
+from perfflow.session.evidence import Evidence, flatness, per_operation
+from perfflow.session.known_names import named
 from perfflow.session.profiled_builds import ProfiledBuilds
 from perfflow.session.session import RunSession
 from perfflow.session.steps.measure import measure_step

@@ -29,9 +29,7 @@ from perfflow.store.history.summary import (
     of_kind,
     suspicion_of_series,
 )
-from perfflow.store.history.summary import (
-    keep_suspicions as keep,
-)
+from perfflow.store.history.summary import keep_suspicions as keep
 
 _AT_ONCE = 500
 """Number of states per query."""
