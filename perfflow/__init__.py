@@ -10,11 +10,8 @@ Each name is imported when it is first used, so that the command starts fast.
 # Defined here instead of importing typing, to start fast. Type checkers know the name.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from perfflow.api.columns import DecisionRow, SampleRow
     from perfflow.api.comparing import Comparison, compare
-    from perfflow.api.loading import load
-    from perfflow.api.model import Benchmark, Bounds, Sample, Target
-    from perfflow.api.run import Run
+    from perfflow.api.run import Benchmark, Bounds, DecisionRow, Run, Sample, SampleRow, Target, load
     from perfflow.model.errors import UserError
 
     __version__: str
@@ -35,18 +32,18 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Benchmark": "perfflow.api.model",
-    "Bounds": "perfflow.api.model",
+    "Benchmark": "perfflow.api.run",
+    "Bounds": "perfflow.api.run",
     "Comparison": "perfflow.api.comparing",
-    "DecisionRow": "perfflow.api.columns",
+    "DecisionRow": "perfflow.api.run",
     "Run": "perfflow.api.run",
-    "Sample": "perfflow.api.model",
-    "SampleRow": "perfflow.api.columns",
-    "Target": "perfflow.api.model",
+    "Sample": "perfflow.api.run",
+    "SampleRow": "perfflow.api.run",
+    "Target": "perfflow.api.run",
     "UserError": "perfflow.model.errors",
     "__version__": "perfflow.model.version",
     "compare": "perfflow.api.comparing",
-    "load": "perfflow.api.loading",
+    "load": "perfflow.api.run",
 }
 
 

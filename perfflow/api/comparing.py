@@ -9,16 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from perfflow.api import display
-from perfflow.api.loading import run_of
-from perfflow.api.model import Benchmark, Bounds
-from perfflow.api.run import Run
+from perfflow.api.run import Benchmark, Bounds, Run, comparison_html, run_of
 from perfflow.jobs.compare.compare_stored import MOST_SEED, Question, as_run, new_folder, require_commands
 from perfflow.jobs.run.run import RunRequest, run
 from perfflow.model.errors import UserError
 from perfflow.model.result import Decision
 from perfflow.model.units import UnitError, duration
-from perfflow.report import summary
+from perfflow.report import terminal
 from perfflow.session.progress import NoProgress
 
 Command = str | Sequence[str | os.PathLike[str]]
@@ -72,7 +69,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         result = self.run._result  # noqa: SLF001 (both are parts of one API; the field is not for users)
-        return display.html(self.answer, list(summary.shown_rows(result)), result, names=False)
+        return comparison_html(self.answer, list(terminal.shown_rows(result)), result, names=False)
 
 
 def compare(
@@ -115,9 +112,9 @@ def compare(
     finished = run(*as_run(question, request), NoProgress())
     if finished.interrupted:
         raise KeyboardInterrupt(f"the results so far are in {finished.folder}")
-    text = summary.render(finished.result, str(finished.folder)).rstrip("\n")
+    text = terminal.render_summary(finished.result, str(finished.folder)).rstrip("\n")
     stored = run_of(finished.result, finished.folder)
-    row = summary.deciding(finished.result)
+    row = terminal.deciding_rows(finished.result)
     benchmark = stored.benchmark(row.name, row.metric) if row else None
     return Comparison(stored, text.partition("\n")[0], benchmark, text)
 

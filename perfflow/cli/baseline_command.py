@@ -16,12 +16,10 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.errors import UserError
 from perfflow.model.metrics import default_statistic, in_words
 from perfflow.model.result import Sample
-from perfflow.report.columns import described
 from perfflow.report.rows import Figure, value_with_interval
-from perfflow.report.sanitize import visible, wrapped
 from perfflow.report.table import Column, Table, TextKind, mark, name, table, value, words
-from perfflow.report.tables import figures
-from perfflow.report.text_table import laid_out
+from perfflow.report.tables import described, figures
+from perfflow.report.text_table import laid_out, visible, wrapped
 from perfflow.store.history import baselines, summary
 from perfflow.store.history.find_stored import open_source, passed_over
 from perfflow.store.history.stored import Source, Stored, branch_of, ending_of, stored_of

@@ -20,7 +20,7 @@ from perfflow.jobs.cluster.placed_run import Placement, keep_as_run, placed_comm
 from perfflow.model.errors import Exit, UserError
 from perfflow.report import bisect_page
 from perfflow.report.bisect_page import tried_text
-from perfflow.report.sanitize import ascii_text
+from perfflow.report.text_table import ascii_text
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.store.result_file import FILE
 from perfflow.store.run_folder import REPORT, find

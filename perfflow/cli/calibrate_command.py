@@ -14,8 +14,8 @@ from perfflow.cli.style import style_of
 from perfflow.jobs.calibrate.calibrate import CalibrateRequest, Calibration, calibrate
 from perfflow.jobs.cluster.placed_run import Placement, placed_command
 from perfflow.model.errors import Exit, UserError
-from perfflow.report.calibration_page import render
-from perfflow.report.sanitize import ascii_text, visible, wrapped
+from perfflow.report.bisect_page import render
+from perfflow.report.text_table import ascii_text, visible, wrapped
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.store import result_file
 from perfflow.store.result_file import CALIBRATION_SCHEMA, Entry, to_json

@@ -35,8 +35,8 @@ from perfflow.jobs.compare.compare_stored import (
 from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.secrets import masked, secrets_in
-from perfflow.report import summary
-from perfflow.report.sanitize import ascii_text, visible
+from perfflow.report import terminal
+from perfflow.report.text_table import ascii_text, visible
 from perfflow.session.open_workflow import Opened, select
 from perfflow.store.history.find_stored import find, names_stored, not_found, passed_over
 from perfflow.store.history.stored import Stored
@@ -275,7 +275,7 @@ def _answer(finished: FinishedRun, *, as_json: bool) -> str:
     if as_json:
         return to_text(finished.result)
     folder, style = str(finished.folder), style_of(sys.stdout)
-    text = summary.render(finished.result, folder, width=style.width)
+    text = terminal.render_summary(finished.result, folder, width=style.width)
     text += f"\n  more: {shlex.join(['perfflow', 'report', folder])}\n"
     return text if style.unicode else ascii_text(text)
 

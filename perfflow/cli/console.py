@@ -58,7 +58,7 @@ from perfflow.model.secrets import masked, secrets_in
 from perfflow.plan.plan import Planned
 from perfflow.report import terminal
 from perfflow.report.expected import Expected
-from perfflow.report.sanitize import ascii_text, cells, fitted, padded, shortened, visible
+from perfflow.report.text_table import ascii_text, cells, fitted, padded, shortened, visible
 from perfflow.sampling.pairs import SamplingProgress
 from perfflow.session.open_workflow import Opened
 from perfflow.session.progress import NoProgress

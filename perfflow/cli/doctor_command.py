@@ -14,7 +14,7 @@ from perfflow.cli.style import style_of
 from perfflow.machine import noise, settings
 from perfflow.machine.noise_findings import Finding
 from perfflow.model.errors import UserError
-from perfflow.report.sanitize import cells, padded, visible, wrapped
+from perfflow.report.text_table import cells, padded, visible, wrapped
 
 
 @click.command("doctor")

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import click
 
-from perfflow.api.csv_text import FILES, chunks
-from perfflow.api.loading import run_of
-from perfflow.api.rows import Table
+from perfflow.api.run import FILES, Table, chunks, run_of
 from perfflow.cli.ci import in_github, without_commands
 from perfflow.cli.console import say, shown_path, tell
 from perfflow.jobs.export.export import default_folder, export, profile_files, read_previous, read_result
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
 from perfflow.report.payloads.files import ExportOptions
-from perfflow.report.sanitize import visible
+from perfflow.report.text_table import visible
 from perfflow.store.run_folder import find
 from perfflow.trees import repository
 

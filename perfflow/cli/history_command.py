@@ -21,8 +21,7 @@ from perfflow.jobs.history.trends import HistoryFilter
 from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 from perfflow.model.errors import Exit, UserError
 from perfflow.report.history_tables import suspicions
-from perfflow.report.sanitize import visible
-from perfflow.report.text_table import laid_out
+from perfflow.report.text_table import laid_out, visible
 from perfflow.session.session import now
 from perfflow.trees import repository
 

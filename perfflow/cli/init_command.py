@@ -11,7 +11,7 @@ from perfflow.cli.console import say
 from perfflow.jobs.start.write_starter import write
 from perfflow.library.detect_project import LOOKED_FOR, ProjectKind
 from perfflow.library.starter_for import start
-from perfflow.report.sanitize import visible
+from perfflow.report.text_table import visible
 from perfflow.trees import repository
 
 KINDS = (

@@ -16,8 +16,8 @@ from perfflow.execute.prepare import Inspection
 from perfflow.jobs.catalog import descriptions
 from perfflow.model.errors import UserError
 from perfflow.model.similar import TOOLS
-from perfflow.report.columns import described
-from perfflow.report.sanitize import visible
+from perfflow.report.tables import described
+from perfflow.report.text_table import visible
 from perfflow.trees import repository
 
 

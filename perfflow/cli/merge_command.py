@@ -10,7 +10,7 @@ from perfflow.cli import ci
 from perfflow.cli.console import print_verdict, tell
 from perfflow.cli.options import UNPROVEN
 from perfflow.jobs.merge.merge import merge
-from perfflow.report.sanitize import visible
+from perfflow.report.text_table import visible
 from perfflow.store.run_folder import REPORT
 from perfflow.trees import repository
 

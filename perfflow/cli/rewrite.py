@@ -7,7 +7,7 @@ from collections.abc import Callable
 from perfflow.cli.console import say, tell
 from perfflow.jobs.start.rewritten_file import Rewritten, write
 from perfflow.model.errors import Exit, UserError
-from perfflow.report.sanitize import visible
+from perfflow.report.text_table import visible
 
 
 def rewrite(name: str, how: Callable[[str], Rewritten], *, check: bool) -> int:

@@ -45,8 +45,8 @@ from perfflow.model.errors import Exit, UserError
 from perfflow.model.result import Result
 from perfflow.plan.coverage import ONE_SIDED
 from perfflow.plan.groups import Shard, shard_of, sharded
-from perfflow.report.ledger import taking_over
-from perfflow.report.sanitize import visible
+from perfflow.report.page import taking_over
+from perfflow.report.text_table import visible
 from perfflow.session.open_workflow import Opened, select
 from perfflow.store.run_folder import REPORT, find
 from perfflow.trees.overlay import inside

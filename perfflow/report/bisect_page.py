@@ -1,17 +1,33 @@
-"""A bisection as text for a terminal, and as a page."""
+"""A bisection as text for a terminal, and as a page.
+
+A calibration as a table for a terminal, with one block per benchmark and one line per metric, and as a page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from perfflow.model.metrics import in_words
-from perfflow.report.bars import on_one_axis, ratio_of_interval
-from perfflow.report.blocks import Bullets, Code, Document, Prose, Section, named, quoted, quotes
-from perfflow.report.sanitize import NO_EDGE, visible
+from perfflow.model.units import Dimension, format_quantity
+from perfflow.report.sections import Bullets, Code, Document, Prose, Section, named, quoted, quotes
 from perfflow.report.table import NOTHING, Cell, Table, drawn, mark, name, table, value, with_aside, words
-from perfflow.report.text_table import laid_out
+from perfflow.report.text_table import (
+    NO_EDGE,
+    ascii_text,
+    fitted,
+    laid_out,
+    on_one_axis,
+    ratio_of_interval,
+    shortened,
+    visible,
+    wrapped,
+)
+from perfflow.store.result_file import Entry, Finding
 from perfflow.trees.line_history import Described
 from perfflow.verdict.bisection import Bisected, Outcome, Tried, change_text
+from perfflow.verdict.judge import percent
 
 SHORT = 12
 _MOST_FILES = 12
@@ -114,3 +130,156 @@ def _row(item: Tried, bar: Cell) -> tuple[Cell, ...]:
     change = change_text(item.change) if item.pairs else NOTHING
     pairs = str(item.pairs or NOTHING)
     return item.commit.revision[:SHORT], with_aside(change), bar, item.holds.value, pairs, took, item.commit.subject
+
+
+_COLUMNS = (
+    mark(""),
+    name("metric"),
+    value("noise"),
+    value("detects"),
+    value("within", rank=3),
+    mark("alarms"),
+    value("same", rank=4),
+    value("takes", rank=5),
+    value("pairs", rank=6),
+)
+_LEGEND = (
+    "noise: spread between the two runs of a pair. detects: smallest change found in 9 of 10 replays of these pairs "
+    "within the step's budget. within: time of such a comparison. alarms: comparisons of the step with itself that "
+    "proved a change, and the upper bound of their share (95%). same: comparisons that proved `same`. takes, pairs: "
+    "time and pairs of the median comparison. *: the verdict rests on this metric."
+)
+_PROSE = 100
+"""Width of the legend in columns if the output has no width."""
+
+
+def render(findings: Sequence[Finding], *, width: int, unicode: bool) -> str:
+    """Return the table with its legend, no line wider than ``width``; '' without findings."""
+
+    def plain(text: str) -> str:
+        return visible(text) if unicode else ascii_text(visible(text))
+
+    if not findings:
+        return ""
+    noisy = laid_out(table(_COLUMNS, (tuple(_cells(item)) for item in findings if not item.exact)), width)
+    lines = [noisy.head] if noisy.entries else []
+    rows = iter(noisy.entries)
+    benchmark = ""
+    for item in findings:
+        if item.benchmark != benchmark:
+            benchmark = item.benchmark
+            lines.append(shortened(benchmark, width))
+        lines += [_exact(item)] if item.exact else next(rows)
+        for text in () if item.exact else _remarks(item):
+            lines += wrapped(f"    {visible(text)}", width, "    ")
+    if noisy.entries:
+        lines += ["", *wrapped(_LEGEND, min(width, _PROSE))]
+    return "\n".join(fitted(plain(line), width, "…" if unicode else "...") for line in lines) + "\n"
+
+
+def calibration_document(entries: Sequence[Entry]) -> Document:
+    """Return the page of one machine's calibrations, with a section for each workflow."""
+    sections = [Section("", (Prose(_headline_calibration_page(entries)),))]
+    for workflow in dict.fromkeys(entry.workflow for entry in entries):
+        own = [entry for entry in entries if entry.workflow == workflow]
+        known = tuple((f"{key}: ", quoted(text)) for key, text in _about(own))
+        exact = [(named(item.benchmark), _exact(item).strip()) for item in findings_of(own) if item.exact]
+        sections.append(
+            Section(
+                title_of(workflow),
+                (
+                    *((_table(own),) if noisy_of(own) else ()),
+                    Bullets(known),
+                    *(
+                        (Prose("Without noise:"), Bullets(tuple((of, ", ", quoted(text)) for of, text in exact)))
+                        if exact
+                        else ()
+                    ),
+                ),
+            )
+        )
+    sections.append(Section("Columns", (Bullets(tuple(_MEANINGS)),)))
+    return Document("Calibration", tuple(sections))
+
+
+def title_of(workflow: str) -> str:
+    """Return the heading of a workflow's section."""
+    return f"Workflow {visible(workflow)}"
+
+
+_MEANINGS = (
+    "Noise: the spread between the two runs of a pair of the same program. The bar shows it as its length.",
+    "Detects: the smallest change that is found in 9 of 10 comparisons within the step's budget; the point in the bar.",
+    "Within: how long such a comparison takes. The dashed lines in the bar stand at 5% and 10%.",
+    "Alarms: comparisons of the step with itself that proved a change, and the upper bound of their share (95%).",
+    "Same: comparisons that proved that nothing changed. Takes, pairs: time and pairs of the median comparison.",
+    "A star marks the metric that the verdict rests on.",
+)
+
+
+def _headline_calibration_page(entries: Sequence[Entry]) -> str:
+    judged = [item for item in findings_of(entries) if item.judged and item.smallest_change is not None]
+    if not judged:
+        return "The smallest change that this machine detects is not known yet for any metric that decides the verdict."
+    worst = max(item.smallest_change or 0.0 for item in judged)
+    of = f" to each of {len(judged)} benchmarks" if len(judged) > 1 else ""
+    return f"In 9 of 10 comparisons, this machine detects a change of {percent(worst)} or more{of}."
+
+
+def _about(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
+    yield "calibrated", ", ".join(dict.fromkeys(entry.calibrated for entry in entries))
+    params = dict.fromkeys(" ".join(f"{key}={item}" for key, item in entry.params.items()) for entry in entries)
+    if any(params):
+        yield "params", "; ".join(params)
+    for item in findings_of(entries):
+        if item.judged and item.why:
+            yield f"{item.benchmark} is judged by {in_words(item.metric)}", item.why
+    if machines := ", ".join(dict.fromkeys(entry.machine for entry in entries if entry.machine)):
+        yield "machine noise", machines
+
+
+def findings_of(entries: Sequence[Entry]) -> list[Finding]:
+    """Return the findings of the entries."""
+    return [entry.finding for entry in entries]
+
+
+def noisy_of(entries: Sequence[Entry]) -> list[Finding]:
+    """Return the findings that have noise, which are the rows of the table."""
+    return [item for item in findings_of(entries) if not item.exact]
+
+
+def _table(entries: Sequence[Entry]) -> Table:
+    columns = [name("Benchmark"), *(replace(column, title=str(column.title).capitalize()) for column in _COLUMNS)]
+    rows = [(item.benchmark, *_cells(item)) for item in noisy_of(entries)]
+    return table(columns, rows)
+
+
+def _remarks(item: Finding) -> Iterator[str]:
+    if item.judged and item.why:
+        yield f"judged by {in_words(item.metric)}: {item.why}"
+    if item.alone is not None:
+        changed = f"its time changes by {item.alone:+.0%} if it runs alone"
+        yield f"{changed}: the benchmarks of its suite disturb each other, so each runs in its own process"
+    if item.judged and not item.trials:
+        yield "no comparison finished in the given time"
+
+
+def _exact(item: Finding) -> str:
+    return f"  {item.metric or 'all metrics'}: exact, needs no calibration"
+
+
+def _cells(item: Finding) -> Iterator[str]:
+    yield "*" if item.judged else ""
+    yield in_words(item.metric)
+    yield NOTHING if item.noise is None else f"±{percent(math.expm1(item.noise))}"
+    yield NOTHING if item.smallest_change is None else percent(item.smallest_change)
+    yield _time(item.within)
+    bound = f" ≤{percent(item.alarm_bound)}" if item.alarm_bound is not None else ""
+    yield f"{item.alarms}/{item.trials}{bound}" if item.trials else NOTHING
+    yield f"{item.same}/{item.trials}" if item.trials else NOTHING
+    yield _time(item.seconds)
+    yield NOTHING if item.pairs is None else f"{item.pairs:g}"
+
+
+def _time(seconds: float | None) -> str:
+    return NOTHING if seconds is None else format_quantity(seconds, Dimension.TIME)

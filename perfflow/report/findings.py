@@ -9,14 +9,26 @@ from typing import Any
 from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import in_words
 from perfflow.model.result import Attribution, Benchmark, Recommendation, Result
-from perfflow.report.advice import Action, Routed, actions_of, routed
-from perfflow.report.blame import Blame, blame_of, commit_text, place_of, share_text
+from perfflow.report.blame import (
+    Action,
+    Blame,
+    Impact,
+    Routed,
+    Summary,
+    actions_of,
+    blame_of,
+    commit_text,
+    impact_of,
+    is_gate,
+    place_of,
+    routed,
+    share_text,
+    summary_of,
+)
 from perfflow.report.by_cell import ByCell, by_cell
 from perfflow.report.gate_table import GateLine, gates_of
-from perfflow.report.impact import Impact, impact_of
 from perfflow.report.red_gate import RedGate, red_gate
-from perfflow.report.regressions import Summary, is_gate, summary_of
-from perfflow.report.truncate import Truncated, truncated
+from perfflow.report.text_table import Truncated, truncated
 from perfflow.verdict.row_text import estimate_of, failure
 
 

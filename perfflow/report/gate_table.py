@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from perfflow.model.criteria import Criteria
 from perfflow.model.result import WARNED, Benchmark, Result, TargetResult, is_untimed
 from perfflow.model.targets import specificity
+from perfflow.report.blame import not_run
 from perfflow.report.bounds import is_about
-from perfflow.report.regressions import not_run
 from perfflow.report.requirements import Requirement, requirement_of
 from perfflow.report.table import NOTHING
-from perfflow.report.truncate import Truncated, truncated
+from perfflow.report.text_table import Truncated, truncated
 from perfflow.tools.adapter import OPTIONAL_ROLES
 from perfflow.verdict.acceptance import taken
 from perfflow.verdict.comparison import without_inverse_rates

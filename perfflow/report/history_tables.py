@@ -12,8 +12,8 @@ from enum import StrEnum
 from perfflow.model.criteria import Thresholds
 from perfflow.model.metrics import METRICS, in_words, is_exact
 from perfflow.model.units import Dimension, column_unit, common_unit, format_change, format_interval, format_quantity
-from perfflow.report.drawings import sparkline
 from perfflow.report.table import NOTHING, Column, Table, TextKind, Tone, mark, name, table, value, words
+from perfflow.report.text_table import sparkline
 from perfflow.store.history.database import Measured, Series
 from perfflow.verdict.decide import IDENTICAL_FLOOR
 

@@ -6,12 +6,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from perfflow.model.result import Result
-from perfflow.report.blocks import Block, Bullets, Code, Document, Fold, Prose
-from perfflow.report.documents import report_of
-from perfflow.report.drawings import BLANK, LETTERS, drawn
 from perfflow.report.page import page_of
-from perfflow.report.sanitize import shortened, visible
+from perfflow.report.sections import Block, Bullets, Code, Document, Fold, Prose, report_of
 from perfflow.report.table import Bar, Cell, Column, Density, Span, Table, Text, TextKind
+from perfflow.report.text_table import BLANK, LETTERS, drawn, shortened, visible
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~$^])")
 _LINKED = re.compile(r"\b(www(?=\.)|gh(?=-\d))", re.IGNORECASE)

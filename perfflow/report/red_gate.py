@@ -15,7 +15,7 @@ from datetime import date, timedelta
 from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import in_words
 from perfflow.model.result import Benchmark, Result
-from perfflow.report.regressions import worst_first
+from perfflow.report.blame import worst_first
 from perfflow.verdict.row_text import estimate_of
 
 ACCEPTED_DAYS = 90

@@ -9,9 +9,9 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.result import Benchmark, TargetResult
 from perfflow.model.units import UNBOUNDED, UNITS, Dimension, common_unit, format_change, parse_quantity, shown_quantity
-from perfflow.report.bars import TARGET_TONES
 from perfflow.report.rows import is_bound
 from perfflow.report.table import NOTHING, Bar, Tone
+from perfflow.report.text_table import TARGET_TONES
 from perfflow.verdict.row_text import unit_beside_targets, unit_of_row
 
 LONG_REASON = 60

@@ -1,4 +1,7 @@
-"""Every table of a report, one function each. Formats render `Table` and do not depend on its content."""
+"""Every table of a report, one function each. Formats render `Table` and do not depend on its content.
+
+Two columns for a terminal: names and wrapped texts.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,13 @@ from itertools import pairwise
 
 from perfflow.model.result import Benchmark
 from perfflow.model.units import Dimension, format_quantity
-from perfflow.report.bars import densities, on_one_axis, ratio_of_change, ratio_of_speedup
-from perfflow.report.blame import Area, Blame, Blamed
-from perfflow.report.counters import Counted
-from perfflow.report.function_table import Joined
+from perfflow.report.blame import Area, Blame, Blamed, Impact, Regressed
 from perfflow.report.gate_table import GateLine
-from perfflow.report.impact import Impact
-from perfflow.report.kernels import GpuRow, Kernels, StallRow
-from perfflow.report.ledger import Planned, Try
-from perfflow.report.machines import Machine
-from perfflow.report.page import Page, ProfileTable
-from perfflow.report.regressions import Regressed
+from perfflow.report.kernels import GpuRow, Kernels, Roofline, StallRow
+from perfflow.report.page import Counted, Machine, Page, Planned, ProfileTable, Try
 from perfflow.report.requirements import Requirement
-from perfflow.report.roofs import Roofline
 from perfflow.report.rows import Comparison, Figure
+from perfflow.report.same_function import Joined
 from perfflow.report.table import (
     NOTHING,
     Cell,
@@ -37,6 +33,17 @@ from perfflow.report.table import (
     value,
     with_aside,
     words,
+)
+from perfflow.report.text_table import (
+    NO_EDGE,
+    cells,
+    densities,
+    on_one_axis,
+    padded,
+    ratio_of_change,
+    ratio_of_speedup,
+    visible,
+    wrapped,
 )
 
 BENCHMARK, METRIC, LOCATION = name("Benchmark"), name("Metric"), name("Location")
@@ -468,3 +475,23 @@ def counters(page: Page, rows: Iterable[Counted], left_out: int = 0) -> Table:
     """Return the counters beside the profiles, of both sides."""
     cells = ((row.benchmark, row.metric, row.values) for row in rows)
     return table([BENCHMARK, METRIC, value(page.profiled_sides.capitalize())], cells, left_out)
+
+
+_GAP = "  "
+_LEAST = 20
+"""Least width of a text beside its name; with less room, it goes below the name."""
+
+
+def described(rows: Sequence[tuple[str, str]], width: int = NO_EDGE, indent: str = "  ") -> list[str]:
+    """Return lines with a name and its wrapped text, which goes below the name if there is no room beside it."""
+    pairs = [(visible(name), visible(text)) for name, text in rows]
+    column = max((cells(name) for name, _ in pairs), default=0)
+    start = len(indent) + column + len(_GAP)
+    lines = []
+    for title, text in pairs:
+        if width - start >= _LEAST:
+            lines += wrapped(f"{indent}{padded(title, column)}{_GAP}{text}".rstrip(), width, " " * start)
+        else:
+            lines += wrapped(f"{indent}{title}", width, indent)
+            lines += wrapped(f"{indent}{_GAP}{text}", width, indent + _GAP) if text else []
+    return lines

@@ -1,24 +1,47 @@
-"""The page as a short text for a terminal: verdict, reasons, requirements, comparisons, and the report's path."""
+"""The page as a short text for a terminal: verdict, reasons, requirements, comparisons, and the report's path.
+
+The output of ``perfflow compare``: one sentence with the result, a few figures, and the samples of both commands.
+
+The effects of candidates one after the other: times better than the baseline after each kept candidate.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
-from perfflow.model.metrics import TIMES
-from perfflow.model.result import Result
+from perfflow.model.criteria import Criteria, criteria_from_json
+from perfflow.model.metrics import TIMES, Better, in_words
+from perfflow.model.result import Benchmark, Optimization, Result
+from perfflow.model.units import significant
 from perfflow.report import tables
-from perfflow.report.failed_steps import FEW_LINES, FailedStep
 from perfflow.report.findings import Culprit
-from perfflow.report.fit_rows import Line, RowGroup, folded
-from perfflow.report.ledger import Try
-from perfflow.report.page import Page, ProfileTable, page_of
+from perfflow.report.page import FEW_LINES, FailedStep, Page, ProfileTable, Try, failed_steps, page_of
 from perfflow.report.requirements import without_repeated_reasons
-from perfflow.report.rows import Comparison
-from perfflow.report.sanitize import MARKS, NO_EDGE, ascii_text, cells, fitted, shortened, visible, wrapped
+from perfflow.report.rows import OTHER_THAN_MEDIANS, Comparison, differ_from_medians, grown_memory, values_of
 from perfflow.report.table import Span, Table, TextKind, Tone
-from perfflow.report.text_table import LONGEST_NAME, LONGEST_NOTE, laid_out
+from perfflow.report.tables import distributions
+from perfflow.report.text_table import (
+    LONGEST_NAME,
+    LONGEST_NOTE,
+    MARKS,
+    NO_EDGE,
+    Line,
+    RowGroup,
+    ascii_text,
+    cells,
+    fitted,
+    folded,
+    laid_out,
+    shortened,
+    visible,
+    wrapped,
+)
+from perfflow.stats.paired_test import Interval
+from perfflow.verdict.decide import remaining
+from perfflow.verdict.row_text import unit_of_row
 
 _GREEN, _RED, _YELLOW = "32", "31", "33"
 _COLORS = {"✅": _GREEN, "❌": _RED, "❔": _YELLOW}
@@ -311,3 +334,165 @@ def _hotspots(table: ProfileTable, width: int) -> list[Line]:
             break
         line += more
     return [(line, "")]
+
+
+_SHOWN = ("time", "cpu", "rss")
+
+
+def render_summary(result: Result, folder: str = "", *, width: int = NO_EDGE) -> str:
+    """Return the answer (which is faster, by how much, its interval), then the figures and samples of both commands.
+
+    ``folder`` is the run folder, for the paths of logs. No line is wider than ``width`` columns.
+    """
+    return "".join(f"{part}\n" for line in _lines_summary(result, folder, width) for part in wrapped(line, width, "  "))
+
+
+def _lines_summary(result: Result, folder: str, width: int) -> Iterator[str]:
+    row = deciding_rows(result)
+    if row is None:
+        yield from ("could not measure", *(f"  {visible(reason)}" for reason in result.reasons))
+        yield from _failed_summary(result, folder)
+        return
+    why = f" ({row.why})" if row.why else ""
+    pairs = f"{row.pairs} {'pair' if row.pairs == 1 else 'pairs'}"
+    concerns = "".join(f"; concern: {text}" for text in grown_memory(result, criteria_from_json(result.criteria)))
+    yield (_unfinished(result) or _sentence(row)) + concerns
+    yield from _failed_summary(result, folder)
+    yield from _figures_summary(result)
+    yield f"  judged by {in_words(row.metric)}{why}, {pairs}"
+    if any(map(differ_from_medians, result.benchmarks)):
+        yield f"  note: {OTHER_THAN_MEDIANS}"
+    yield from (f"  note: {visible(text)}" for step in result.steps for text in step.warnings)
+    criteria = criteria_from_json(result.criteria)
+    dimension, unit = criteria.metric(row.metric).dimension, unit_of_row(row, criteria)
+    for table in distributions(row, dimension, ("first", "second"), in_words(row.metric), unit):
+        laid = laid_out(table, width)
+        yield from ("", laid.head, *(line for entry in laid.entries for line in entry))
+
+
+def deciding_rows(result: Result) -> Benchmark | None:
+    """Return the row that decides the answer, or None if nothing could be measured."""
+    gating = [row for row in result.benchmarks if row.gating and row.change]
+    # If one clock proves a regression, it decides over a clock that shows no difference.
+    return min(gating, key=lambda row: row.decision != "regressed", default=None)
+
+
+def shown_rows(result: Result) -> Iterator[Benchmark]:
+    """Yield the rows whose figures are printed below the answer."""
+    for row in result.benchmarks:
+        if (row.metric in _SHOWN or row.gating) and row.baseline is not None and row.candidate is not None:
+            yield row
+
+
+def _failed_summary(result: Result, folder: str) -> Iterator[str]:
+    """Yield the last lines of each failed step's log, and the path of the log."""
+    for item in failed_steps(result):
+        yield from (f"    | {line}" for line in item.last)
+        if item.log:
+            yield f"    log: {visible(f'{folder}/' if folder else '')}{item.log}"
+
+
+def _unfinished(result: Result) -> str:
+    """Return why the comparison has no final answer, or '' if it has one."""
+    failed = next((step for step in result.steps if step.status in ("failed", "timeout")), None)
+    if failed:
+        return f"comparison failed: {visible(failed.reason)}; results so far:"
+    return "interrupted before the difference was settled; results so far:" if result.run.interrupted else ""
+
+
+def _sentence(row: Benchmark) -> str:
+    speedup = row.speedup
+    if speedup is None or speedup.value is None or speedup.low is None or speedup.high is None:
+        return "; ".join(filter(None, ("unproven: too few pairs", remaining(row, options=True))))
+    interval = f"[{significant(speedup.low)}x, {significant(speedup.high)}x]"
+    if row.decision == "improved":
+        return f"the second is {significant(speedup.value)}x faster {interval}"
+    if row.decision == "regressed":
+        low, high = (significant(1 / bound) for bound in (speedup.high, speedup.low) if bound)
+        return f"the second is {significant(1 / speedup.value)}x slower [{low}x, {high}x]"
+    if row.decision == "same":
+        return f"no difference that matters: {significant(speedup.value)}x {interval}"
+    parts = [f"unproven: {significant(speedup.value)}x {interval}"]
+    if row.level == "ok":
+        parts.append("no slowdown that matters")
+    return "; ".join(filter(None, (*parts, remaining(row, options=True))))
+
+
+def _figures_summary(result: Result) -> Iterator[str]:
+    criteria = criteria_from_json(result.criteria)
+    shown = [(in_words(row.metric), values_of(row, criteria)) for row in shown_rows(result)]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, values in shown:
+        yield f"  {name:<{width}}  {values}"
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One try, from ``start`` (the changes kept before it) to ``reached``; both are times better than the baseline.
+
+    An unknown end of ``reached`` is 0 or infinite.
+    """
+
+    name: str
+    decision: str
+    start: float
+    reached: Interval
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The tries that one metric of one benchmark judged.
+
+    ``together`` is the speedup of all kept tries measured together, None if that was not measured.
+    """
+
+    benchmark: str
+    metric: str
+    rungs: tuple[Rung, ...]
+    together: Interval | None
+
+
+def ladders_of(result: Result, criteria: Criteria) -> Iterator[Ladder]:
+    """Yield a ladder for each metric that judged candidates, in order of appearance."""
+    rows = {(row.name, row.metric): row for row in result.benchmarks}
+    judged = [item for item in result.optimizations if item.effect and item.effect.value is not None]
+    for benchmark, metric in dict.fromkeys((item.benchmark, item.metric) for item in judged):
+        own = [item for item in judged if (item.benchmark, item.metric) == (benchmark, metric)]
+        rungs = tuple(_rungs(own, higher=criteria.metric(metric).better is Better.HIGHER))
+        if rungs:
+            kept = any(rung.decision == "accepted" for rung in rungs)
+            yield Ladder(benchmark, metric, rungs, _together(rows.get((benchmark, metric))) if kept else None)
+
+
+def _rungs(tries: Sequence[Optimization], *, higher: bool) -> Iterator[Rung]:
+    """Yield each try on top of the changes kept before it; alternatives of one candidate share their start."""
+    level, group, after = 1.0, "", 1.0
+    for item in tries:
+        if item.id.partition("[")[0] != group:
+            group, level = item.id.partition("[")[0], after
+        effect = item.effect
+        if effect is None or effect.value is None:
+            continue
+        estimate, low, high = (
+            level * unknown if share is None else level * _times(share, higher=higher)
+            for share, unknown in ((effect.value, 0.0), (effect.low, 0.0), (effect.high, math.inf))
+        )
+        if not math.isfinite(estimate):
+            continue
+        yield Rung(item.id, item.decision, level, Interval(estimate, low, high))
+        if item.decision == "accepted":
+            after = estimate
+
+
+def _times(share: float, *, higher: bool) -> float:
+    """Return an effect as a ratio; the effect on a time is the share of time saved."""
+    if higher:
+        return max(0.0, 1 + share)
+    return 1 / (1 - share) if share < 1 else math.inf
+
+
+def _together(row: Benchmark | None) -> Interval | None:
+    speedup = row.speedup if row else None
+    if speedup is None or speedup.value is None or speedup.low is None or speedup.high is None:
+        return None
+    return Interval(speedup.value, speedup.low, speedup.high)

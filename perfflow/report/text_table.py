@@ -1,14 +1,220 @@
-"""Tables as lines of text for a terminal width. Everything but Markdown and HTML uses this layout."""
+"""Tables as lines of text for a terminal width. Everything but Markdown and HTML uses this layout.
+
+Fits the parts of a page into the rows of a terminal: less important parts are shortened first.
+
+Truncation of long lists: the most important entries in the list's order, and the number of the others.
+
+The places of intervals, bounds and samples on the axes of drawings.
+
+Bars and distributions drawn with characters, for terminals, logs and Markdown.
+
+Text from tools and files made safe for display: control and bidirectional characters are spelled out, lines cut.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
-from perfflow.report.drawings import drawn
-from perfflow.report.sanitize import MARKS, NO_EDGE, cells, fitted, padded, shortened, visible, wrapped
-from perfflow.report.table import AXIS, NOTHING, Bar, Cell, Column, Density, Span, Table, TextKind
+from perfflow.model.criteria import Criteria
+from perfflow.model.result import Benchmark, Bounds, Sample, TargetResult
+from perfflow.model.units import Dimension, Relation, Requirement, format_quantity
+from perfflow.report.bounds import bound_of
+from perfflow.report.table import AXIS, NOTHING, Bar, Cell, Column, Density, Span, Table, TextKind, Tone
+from perfflow.stats.paired_test import Interval, quantile
+
+_NONE, _BOUND, _CROSSED = "│", "┊", "┿"
+_FIRST, _LINE, _LAST, _POINT = "├", "━", "┤", "●"
+_BEFORE, _BEYOND = "◂", "▸"
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+LETTERS = 21
+"""Width of a drawing in a Markdown cell."""
+BLANK = "·"
+"""Background of a drawing in Markdown, whose renderers may drop blanks."""
+
+
+def drawn(picture: Bar | Density, width: int, blank: str = " ") -> str:
+    """Return the picture as ``width`` characters of one column each."""
+    return _bar(picture, width, blank) if isinstance(picture, Bar) else _density(picture, width, blank)
+
+
+def _bar(bar: Bar, width: int, blank: str) -> str:
+    """Return ``├━●━┤`` with ``┊`` at bounds and ``│`` at no change, and an arrow if the interval leaves the axis.
+
+    A bound outside of the interval is drawn outside of it, however close it is.
+    """
+    letters = [blank] * width
+    low, high = _cell(bar.low, width), _cell(bar.high, width)
+    for letter, places in ((_NONE, () if bar.none is None else (bar.none,)), (_BOUND, bar.bounds)):
+        for place in places:
+            cell = _cell(place, width)
+            cell = max(cell, high + 1) if place > bar.high else min(cell, low - 1) if place < bar.low else cell
+            if 0 <= cell < width:
+                letters[cell] = letter
+    for cell in range(low, high + 1):
+        letters[cell] = _LINE if letters[cell] == blank else _CROSSED
+    if low < high:
+        letters[low], letters[high] = _FIRST, _LAST
+    if bar.point is not None:
+        letters[min(max(_cell(bar.point, width), low), high)] = _POINT
+    if bar.low < 0:
+        letters[low] = _BEFORE
+    if bar.high > 1:
+        letters[high] = _BEYOND
+    return "".join(letters)
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Return the values as heights of characters, the newest last. If there are too many, a character shows a mean.
+
+    The heights go from the lowest to the highest value, so they do not show how large the differences are.
+    """
+    groups = [
+        values[len(values) * at // width : len(values) * (at + 1) // width] for at in range(min(width, len(values)))
+    ]
+    if len(values) <= width:
+        groups = [[item] for item in values]
+    means = [sum(group) / len(group) for group in groups]
+    low, high = min(means), max(means)
+    if low == high:
+        return _HEIGHTS[len(_HEIGHTS) // 2] * len(means)
+    return "".join(_HEIGHTS[round((mean - low) / (high - low) * (len(_HEIGHTS) - 1))] for mean in means)
+
+
+def _cell(place: float, width: int) -> int:
+    return round(min(1.0, max(0.0, place)) * (width - 1))
+
+
+def _density(density: Density, width: int, blank: str) -> str:
+    """Return the density of the values as heights of characters. Even a single value is visible."""
+    counts = [0] * width
+    for place in density.places:
+        counts[min(width - 1, int(place * width))] += 1
+    most = max(counts)
+    return "".join(_HEIGHTS[-(-count * len(_HEIGHTS) // most) - 1] if count else blank for count in counts)
+
+
+NO_EDGE = sys.maxsize
+"""The width of a log or a file, where nothing is cut."""
+MARKS = {"✅": ("✓", "+"), "❌": ("✗", "x"), "❔": ("?", "?")}
+"""For each symbol of the page: the mark on a terminal, and the mark in ASCII."""
+_ASCII = {
+    "μ": "u",
+    "≤": "<=",
+    "≥": ">=",
+    "±": "+-",
+    "–": "-",
+    "→": "->",
+    "∞": "inf",
+    "Δ": "delta",
+    "…": "...",
+    "×": "x",
+    "·": ".",
+    **dict(zip("├┤━●│┊┿◂▸", "||-o!:+<>", strict=True)),
+    **dict(zip("▁▂▃▄▅▆▇█", "..:-=+*#", strict=True)),
+}
+_WORDS = re.compile(r"\s*\S+")
+
+
+def visible(text: str) -> str:
+    r"""Return one line in which characters that are not printable are spelled out, such as ``\u202e``."""
+    # Not printable: control, format (bidi, zero width), surrogate, unassigned, private characters, and other blanks.
+    return text if text.isprintable() else "".join(c if c.isprintable() else _spelled(c) for c in text)
+
+
+def _spelled(letter: str) -> str:
+    if letter in "\n\r\t" or unicodedata.category(letter) == "Zs":
+        return " "
+    number = ord(letter)
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def csv_cell(text: str) -> str:
+    """Return a text for a cell of CSV, visible, and with ``'`` before what a spreadsheet would run as a formula."""
+    shown = visible(text)
+    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
+
+
+def cells(text: str) -> int:
+    """Return the columns of a text on a terminal: wide letters take two, combining marks none."""
+    # Most texts are ASCII, which needs no Unicode tables.
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def _cells(letter: str) -> int:
+    if unicodedata.category(letter) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+
+
+def padded(text: str, width: int) -> str:
+    """Return the text padded with blanks to ``width`` columns."""
+    return text + " " * max(0, width - cells(text))
+
+
+def fitted(text: str, width: int, dots: str = "…") -> str:
+    """Return the text, cut at its end with dots if it is wider than ``width`` columns."""
+    if cells(text) <= width:
+        return text
+    return _head(text, width - len(dots)) + dots
+
+
+def shortened(name: str, width: int) -> str:
+    """Return a visible name of at most ``width`` columns, cut in its middle, where names differ least."""
+    name = visible(name)
+    if cells(name) <= width:
+        return name
+    head = _head(name, (width - 1) // 2)
+    tail = _head(name[::-1], width - 1 - cells(head))[::-1]
+    return f"{head}…{tail}"
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Return the whole text as lines of at most ``width`` columns, all but the first indented by ``indent``.
+
+    Lines break at blanks. A word that is longer than a line starts on the current line and is broken inside.
+    """
+    if cells(text) <= width:
+        return [text]
+    lines, line = [], ""
+    for word in _WORDS.findall(text):
+        fits_below = cells(indent + word.lstrip()) <= width
+        if line.strip() and cells(line + word) > width and (fits_below or cells(line) >= width - 1):
+            lines.append(line)
+            line = indent + word.lstrip()
+        else:
+            line += word
+        while cells(line) > width:
+            # Put at least one letter on each line, even if a wide letter does not fit.
+            least = len(indent) + 1 if lines else 1
+            head = line[: max(least, len(_head(line, width)))]
+            lines.append(head)
+            line = indent + line[len(head) :]
+    return [*lines, line] if line.strip() else lines
+
+
+def _head(text: str, width: int) -> str:
+    used = 0
+    for number, letter in enumerate(text):
+        used += _cells(letter)
+        if used > width:
+            return text[:number]
+    return text
+
+
+def ascii_text(line: str) -> str:
+    """Return a line in ASCII."""
+    for symbol, (fancy, plain) in MARKS.items():
+        line = line.replace(fancy, plain).replace(symbol, plain)
+    for fancy, plain in _ASCII.items():
+        line = line.replace(fancy, plain)
+    return line.encode("ascii", "replace").decode()
+
 
 LONGEST_NAME = 36
 LEAST_NAME, HALF_A_NAME = 12, 18
@@ -212,3 +418,245 @@ def _padded(item: _Laid, width: int, *, titled: bool) -> list[str]:
     # Numbers end below the end of a wider title.
     left = width - max(map(cells, texts), default=0) if item.column.right else 0
     return [padded(shortened(title, width), width), *(padded(" " * left + text, width) for text in texts)]
+
+
+Line = tuple[str, str]
+"""Text and its colour, an SGR code."""
+
+
+@dataclass
+class RowGroup:
+    """Entries of one kind, each of one or more rows.
+
+    ``others``: number of entries that the page itself leaves out. ``most``: entries shown at most, with the line that
+    counts the others. ``least``: the same if the group is shortened; with 0, left out entries are not counted.
+    ``what``: noun for the count. ``head``: titles, shown while an entry is shown. ``last``: entries that always stay.
+    """
+
+    entries: list[list[Line]]
+    others: int = 0
+    most: int | None = None
+    least: int = 1
+    what: str = "lines"
+    last: list[list[Line]] = field(default_factory=list)
+    head: list[Line] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._kept = len(self.entries)
+        if self.most is not None and len(self.entries) + self.others > self.most:
+            self._kept = min(self._kept, self.most - 1)
+
+    def rows(self) -> list[Line]:
+        """Return the lines of the group, and one that counts the entries left out."""
+        shown = [line for entry in self.entries[: self._kept] for line in entry]
+        shown = [*self.head, *shown] if shown else []
+        left = len(self.entries) - self._kept + self.others
+        if left and self._kept + self.least > 0:
+            where = "result.json" if self.others else "the report"
+            what = self.what.removesuffix("s") if left == 1 else self.what
+            shown.append((f"  … {left} more {what} in {where}", ""))
+        return [*shown, *(line for entry in self.last for line in entry)]
+
+    def give_way(self, rows: int) -> None:
+        """Shorten the group by ``rows`` rows, or as far as possible."""
+        kept, before = self._kept, len(self.rows())
+        while len(self.rows()) > before - rows and self._kept > max(0, self.least - 1):
+            self._kept -= 1
+        if len(self.rows()) >= before:
+            # The line that counts left out entries takes as much room as they did.
+            self._kept = kept
+
+
+def folded(blocks: Sequence[Sequence[RowGroup]], giving_way: Sequence[RowGroup], most: int) -> Iterator[Line]:
+    """Yield the lines of all blocks with blank lines between; at most ``most`` if ``giving_way`` groups allow it."""
+    for part in giving_way:
+        excess = len(_laid_out(blocks)) - most
+        if excess <= 0:
+            break
+        part.give_way(excess)
+    yield from _laid_out(blocks)
+
+
+def _laid_out(blocks: Sequence[Sequence[RowGroup]]) -> list[Line]:
+    lines: list[Line] = []
+    for block in blocks:
+        own = [line for part in block for line in part.rows()]
+        lines += [("", ""), *own] if own and lines else own
+    return lines
+
+
+MOST_ROWS = 200
+"""Most rows of one table, since GitHub cuts a summary at 1 MB. All rows are in result.json."""
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+_TARGETS = ("not met", "not measured", "unproven", "not held by base", "met", "not looked at")
+_DECISIONS = ("removed", "not measured", "regressed", "unproven", "improved", "new", "same")
+
+
+@dataclass(frozen=True)
+class Truncated(Generic[T]):
+    """The shown entries of a list, and the number of the others."""
+
+    shown: tuple[T, ...]
+    others: int
+
+    def each(self, line: Callable[[T], U]) -> Truncated[U]:
+        """Return the same with ``line`` applied to each shown entry."""
+        return Truncated(tuple(map(line, self.shown)), self.others)
+
+
+def truncated(values: Sequence[T], rank: Callable[[T], int] = lambda _: 0, most: int = MOST_ROWS) -> Truncated[T]:
+    """Keep the ``most`` entries of lowest rank, the first of equals, in the order of the list."""
+    if len(values) <= most:
+        return Truncated(tuple(values), 0)
+    kept = sorted(range(len(values)), key=lambda index: rank(values[index]))[:most]
+    return Truncated(tuple(values[index] for index in sorted(kept)), len(values) - most)
+
+
+def rank_of_row(row: Benchmark) -> int:
+    """Return a rank: failures first, unchanged rows last, and rows that do not gate after all others."""
+    word = _DECISIONS.index(row.decision) if row.decision else len(_DECISIONS)
+    ahead = {"action": -3, "concern": -1}.get(
+        row.level or "", -2 if row.decision == "unproven" and not row.level else 0
+    )
+    return (0 if row.gating else 100) + 10 * (ahead + 3) + word
+
+
+def rank_of_target(target: TargetResult) -> int:
+    """Return a rank by status; met targets come last."""
+    return _TARGETS.index(target.status)
+
+
+LADDER = (1.15, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
+"""Ratios at the right end of an axis of changes; its left end is one over that."""
+_ROOM = 0.15
+"""Margin of a target's axis on each side, as a share of the drawn range."""
+_FENCES = 3.0
+"""Samples farther from the quartiles than this many interquartile ranges are counted, not drawn."""
+TARGET_TONES = {"met": Tone.GOOD, "not met": Tone.BAD, "not held by base": Tone.STILL, "not looked at": Tone.STILL}
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A change to draw: natural logarithms of the ratio, of its interval, and of the threshold of a regression."""
+
+    low: float
+    value: float
+    high: float
+    bound: float | None
+    tone: Tone
+
+
+def ratio_of_change(change: Bounds | None, bound: float | None, tone: Tone) -> Ratio | None:
+    """Return a relative change (-0.3 is 30% less) with its interval, or None if it is not known."""
+    if change is None or change.value is None:
+        return None
+    low = -1.0 if change.low is None else change.low
+    high = math.inf if change.high is None else change.high
+    return _ratio(1 + low, 1 + change.value, 1 + high, None if bound is None else 1 + bound, tone)
+
+
+def ratio_of_interval(change: Interval | None) -> Ratio | None:
+    """Return a relative change without a threshold, or None if it is not known."""
+    if change is None or math.isnan(change.estimate):
+        return None
+    return _ratio(1 + change.low, 1 + change.estimate, 1 + change.high, None, Tone.UNSURE)
+
+
+def ratio_of_speedup(speedup: Bounds | None, bound: float | None, tone: Tone) -> Ratio | None:
+    """Return a speedup (2.0 is twice as fast) with its interval, or None if it is not known."""
+    if speedup is None or speedup.value is None:
+        return None
+    low = 0.0 if speedup.low is None else speedup.low
+    return _ratio(low, speedup.value, math.inf if speedup.high is None else speedup.high, bound, tone)
+
+
+def _ratio(low: float, value: float, high: float, bound: float | None, tone: Tone) -> Ratio:
+    return Ratio(_log(low), _log(value), _log(high), None if bound is None else _log(bound), tone)
+
+
+def _log(ratio: float) -> float:
+    return math.log(ratio) if ratio > 0 else -math.inf
+
+
+def on_one_axis(changes: Sequence[Ratio | None], *, percent: bool) -> tuple[str, list[Cell]]:
+    """Return a title with the ends of a logarithmic axis around no change, and a bar for each change.
+
+    ``percent``: the title has relative changes, else speedups.
+    """
+    ends = [abs(end) for item in changes if item for end in (item.low, item.high) if math.isfinite(end)]
+    most = math.exp(min(max(ends, default=0.0), math.log(LADDER[-1])))
+    top = next(step for step in LADDER if step >= most * (1 - 1e-9))
+    title = AXIS.join(f"{100 * (end - 1):+.3g}%" if percent else f"{end:.3g}x" for end in (1 / top, top))
+
+    def place(logarithm: float) -> float:
+        return 0.5 + logarithm / (2 * math.log(top))
+
+    def bar(item: Ratio) -> Bar:
+        low, value, high = map(place, (item.low, item.value, item.high))
+        bounds = () if item.bound is None else (place(item.bound),)
+        return Bar(low, high, item.tone, value, bounds, none=0.5)
+
+    return title, [bar(item) if item else "" for item in changes]
+
+
+def requirement_bar(target: TargetResult, criteria: Criteria) -> Bar | None:
+    """Return the measured interval and the bound on their own axis, or None if there is nothing to draw."""
+    required = bound_of(target, criteria)
+    values = [value for value in (target.low, target.measured, target.high) if value is not None]
+    if required is None or required.growth or not values:
+        return None
+    bounds = [required.bound, *([required.high] if required.high is not None else [])]
+    first, last = min(values + bounds), max(values + bounds)
+    room = (last - first) * _ROOM or abs(last) * _ROOM or 1.0
+
+    def place(value: float) -> float:
+        return (value - first + room) / (last - first + 2 * room)
+
+    places = tuple(map(place, bounds))
+    return Bar(
+        low=-math.inf if target.low is None else place(target.low),
+        high=math.inf if target.high is None else place(target.high),
+        tone=TARGET_TONES.get(target.status, Tone.UNSURE),
+        point=None if target.measured is None else place(target.measured),
+        bounds=places,
+        allowed=_allowed(required, places),
+    )
+
+
+def _allowed(required: Requirement, places: Sequence[float]) -> tuple[float, float] | None:
+    match required.relation:
+        case Relation.LESS | Relation.AT_MOST:
+            return 0.0, places[0]
+        case Relation.GREATER | Relation.AT_LEAST:
+            return places[0], 1.0
+        case Relation.BETWEEN:
+            return places[0], places[-1] if len(places) > 1 else 1.0
+        case Relation.EQUAL:
+            return None
+
+
+def densities(sides: Sequence[Sample], dimension: Dimension, unit: str) -> tuple[str, list[Density]] | None:
+    """Return a title with the ends of a linear axis in ``unit``, and the samples of each side on it.
+
+    Samples far outside of their side's quartiles are left out. None if a side has fewer than two samples, or all
+    samples are equal.
+    """
+    if any(len(side.samples) < 2 for side in sides):
+        return None
+    inside = [_inside(side.samples) for side in sides]
+    low, high = min(map(min, inside)), max(map(max, inside))
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        return None
+    title = AXIS.join(format_quantity(end, dimension, unit=unit) for end in (low, high))
+    return title, [Density(tuple((value - low) / (high - low) for value in values)) for values in inside]
+
+
+def _inside(values: Iterable[float]) -> list[float]:
+    """Return the values that are not far outside of the quartiles; at least half of all."""
+    ordered = sorted(values)
+    first, third = quantile(ordered, 0.25), quantile(ordered, 0.75)
+    reach = _FENCES * (third - first)
+    return [value for value in ordered if first - reach <= value <= third + reach]

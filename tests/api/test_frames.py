@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import perfflow
-from perfflow.api.columns import columns_of
-from perfflow.api.frames import Library
+from perfflow.api.run import Library, columns_of
 from perfflow.model.errors import UserError
 from tests.api.stored import KINDS
 

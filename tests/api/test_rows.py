@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import perfflow
-from perfflow.api.columns import columns_of
+from perfflow.api.run import columns_of
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Side
 from perfflow.store.record import Series, record_of

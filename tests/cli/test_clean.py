@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.cli.mcp_server import patches
+from perfflow.cli.mcp_server import answers
 from perfflow.cli.mcp_server.limits import Limits
 from tests.cli.shell import perfflow, write
 from tests.repositories import git
@@ -93,7 +93,7 @@ def test_a_patch_goes_with_the_last_run_that_judged_it(project: Path, env: dict[
         # Written and run as by the MCP server.
         limits = Limits(project, 60, may_run=True)
         steps = [{"id": "nap", "stage": "baseline", "role": "measure"}]
-        submitted[name] = patches.submit(limits, "flow.yaml", steps, f"--- {name}\n", name, "io").workflow.parent
+        submitted[name] = answers.submit(limits, "flow.yaml", steps, f"--- {name}\n", name, "io").workflow.parent
     for name in ("judged", "kept"):
         workflow = submitted[name] / "judge.yaml"
         workflow.write_text(f"perfflow: 1\nextends: {json.loads(workflow.read_text())['extends']}\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import perfflow
-from perfflow.api.columns import columns_of
+from perfflow.api.run import columns_of
 from tests.api.stored import project_in
 from tests.cli.shell import perfflow as command
 

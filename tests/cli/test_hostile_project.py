@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from perfflow.cli.mcp_server import stored
+from perfflow.cli.mcp_server import answers
 from perfflow.cli.mcp_server.calls import Calls
 from perfflow.cli.mcp_server.limits import Limits
 from perfflow.cli.mcp_server.server import INSTRUCTIONS
@@ -68,7 +68,7 @@ def test_links_out_of_the_project_are_refused(tmp_path: Path, victim: Path, link
         assert done.returncode == 2, (words, done.stdout, done.stderr)
         assert f"{link} is a link that leads out of the project" in done.stderr
     with pytest.raises(UserError, match="is a link that leads out of the project"):
-        stored.folder_named(Limits(root, 1), "20200101-000000-aaaaaa")
+        answers.folder_named(Limits(root, 1), "20200101-000000-aaaaaa")
     assert sorted(victim.rglob("*")) == before
 
 
@@ -78,7 +78,7 @@ def test_a_stored_run_whose_result_is_a_link_is_not_explained(tmp_path: Path, vi
     (run / "events.jsonl").write_text("{}\n")
     (run / "result.json").symlink_to(victim / "runs" / "20200101-000000-aaaaaa" / "result.json")
     with pytest.raises(UserError, match=r"result\.json is a link"):
-        stored.folder_named(Limits(tmp_path / "clone", 1), "x")
+        answers.folder_named(Limits(tmp_path / "clone", 1), "x")
 
 
 def test_a_run_is_the_latest_from_its_first_event_on(tmp_path: Path) -> None:

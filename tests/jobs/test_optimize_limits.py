@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.report.ledger import taking_over
+from perfflow.report.page import taking_over
 from tests.jobs.test_optimize import HEAD, tried, workflow
 from tests.repositories import git
 from tests.session.project import Project

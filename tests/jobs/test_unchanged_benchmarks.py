@@ -12,7 +12,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Side
 from perfflow.model.result import Blind, Result
 from perfflow.report.page import page_of
-from perfflow.report.payloads import junit
+from perfflow.report.payloads import files
 from perfflow.session import unchanged_benchmarks
 from perfflow.unchanged import native
 from perfflow.verdict.from_result import record_of_result
@@ -65,7 +65,7 @@ def test_a_gate_times_no_benchmark_if_only_a_comment_changed(tree: Project) -> N
     page = page_of(result)
     assert "3 of 3 benchmarks run the same code and were not timed" in page.headline
     assert not page.comparisons
-    assert "same: not timed" in junit.text(result)
+    assert "same: not timed" in files.junit_text(result)
     # What was compared is part of the receipt, like every file of the run.
     folder = tree.folder / ".perfflow" / "runs" / "latest" / "steps" / "suite"
     assert all((folder / side / "trace" / "0.json").is_file() for side in ("baseline", "candidate"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.report.calibration_page import render
-from perfflow.report.sanitize import cells
+from perfflow.report.bisect_page import render
+from perfflow.report.text_table import cells
 from perfflow.store.result_file import Finding
 from tests.report.results import HOSTILE
 

@@ -15,8 +15,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from perfflow.model.result import Result
 from perfflow.report import markdown, terminal
 from perfflow.report.html import document
-from perfflow.report.payloads import check_run, code_quality, junit, open_metrics
-from perfflow.report.payloads.comment import comment
+from perfflow.report.payloads import files
+from perfflow.report.payloads.comment import UNPROVEN_AS, comment
 from perfflow.report.payloads.escape import clipped
 from perfflow.report.payloads.files import PAYLOADS, ExportOptions
 from perfflow.report.payloads.places import path_in_repository
@@ -186,9 +186,9 @@ def test_a_value_within_the_noise_is_the_same_string() -> None:
 
 
 def test_a_value_below_its_noise_keeps_one_digit() -> None:
-    assert open_metrics.rounded(10_055_680.0, 2e7) == "10000000.0"
-    assert open_metrics.rounded(0.002, 0.05) == "0.002"
-    assert open_metrics.rounded(0.0, 0.05) == "0.0"
+    assert files.rounded(10_055_680.0, 2e7) == "10000000.0"
+    assert files.rounded(0.002, 0.05) == "0.002"
+    assert files.rounded(0.0, 0.05) == "0.0"
 
 
 def test_an_exact_value_is_not_rounded() -> None:
@@ -199,9 +199,9 @@ def test_an_exact_value_is_not_rounded() -> None:
 @given(st.floats(1e-9, 1e12), st.floats(1e-4, 0.5))
 def test_a_value_is_rounded_by_no_more_than_its_noise(value: float, share: float) -> None:
     step = value * share
-    once = float(open_metrics.rounded(value, step))
+    once = float(files.rounded(value, step))
     assert abs(once - value) <= 2.5 * step / 2 * (1 + 1e-6)
-    assert open_metrics.rounded(once, step) == repr(once)
+    assert files.rounded(once, step) == repr(once)
 
 
 @pytest.mark.parametrize(
@@ -226,9 +226,9 @@ def test_annotations_are_for_files_of_the_repository_alone(file: str, path: str)
 
 
 def test_code_quality_knows_a_finding_again_when_lines_move() -> None:
-    before = code_quality.findings(gated())
+    before = files.findings(gated())
     moved = gated().model_copy(update={"attributions": [blamed(line=300)]})
-    after = code_quality.findings(moved)
+    after = files.findings(moved)
     assert before[0]["fingerprint"] == after[0]["fingerprint"]
     assert (after[0]["severity"], after[0]["location"]["lines"]["begin"]) == ("major", 300)
     assert len({item["fingerprint"] for item in before}) == len(before)
@@ -244,5 +244,5 @@ def test_every_format_is_offered() -> None:
     from perfflow.cli.export_command import FORMATS
 
     assert tuple(PAYLOADS) == FORMATS
-    assert junit.text(gated()) == text_of("junit", gated())
-    assert check_run.UNPROVEN_AS.keys() == {"pass", "fail"}
+    assert files.junit_text(gated()) == text_of("junit", gated())
+    assert UNPROVEN_AS.keys() == {"pass", "fail"}

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfflow.model.result import Result
-from perfflow.report.drawings import LETTERS
 from perfflow.report.payloads.comment import COMMENT_BYTES, SUMMARY_BYTES, comment, marker, summary
 from perfflow.report.payloads.run_log import MOST_HOPS, Hop, earlier_hops, with_hop
+from perfflow.report.text_table import LETTERS
 from tests.report.exported import HEAD, gated, hostile_gate, large
 from tests.report.optimized import optimized
 from tests.report.results import JOINED_OR_EACH, everything, single, stored

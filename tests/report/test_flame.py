@@ -19,8 +19,7 @@ from benchmarks.profile_pair import CHANGED, PER_OPERATION, large_pair
 from perfflow.model.result import Result
 from perfflow.model.stacks import Stack, StackProfile, read_folded
 from perfflow.report.html import document, flame
-from perfflow.report.html.flame_costs import SHARE, costs_of
-from perfflow.report.html.flame_tree import DIGITS, MOST_NODES, ROOT, SMALLER, Tree, tree_of, written
+from perfflow.report.html.flame import DIGITS, MOST_NODES, ROOT, SHARE, SMALLER, Tree, costs_of, tree_of, written
 from perfflow.verdict.attribution import Trend
 from tests.report.browser import Browser, browser
 from tests.report.results import HOSTILE, JOINED_OR_EACH, everything

@@ -16,13 +16,12 @@ from perfflow.model.result import Attribution, HotspotResult, Result
 from perfflow.model.targets import matches
 from perfflow.report import markdown, sections, terminal
 from perfflow.report.blame import MOST_COMMITS
-from perfflow.report.blocks import Document
 from perfflow.report.html import document
 from perfflow.report.markdown import document_text
 from perfflow.report.page import page_of
 from perfflow.report.payloads.comment import comment
-from perfflow.report.sanitize import cells
-from perfflow.report.truncate import MOST_ROWS
+from perfflow.report.sections import Document
+from perfflow.report.text_table import MOST_ROWS, cells
 from perfflow.store.result_file import read, to_text
 from perfflow.store.sample_order import TakingOrder
 from tests.report.gated import BLAMED, ROUTE, advised, as_gate, gated, hostile_gate, passed

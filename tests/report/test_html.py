@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from perfflow.model.result import Result
 from perfflow.model.stacks import StackProfile
 from perfflow.report import markdown, terminal
-from perfflow.report.blocks import quoted
 from perfflow.report.html import charts, document, elements
 from perfflow.report.html.svg import Scale
+from perfflow.report.sections import quoted
 from perfflow.report.table import Span, TextKind
 from perfflow.store.sample_order import TakingOrder, taking_order
 from tests.report.exported import large

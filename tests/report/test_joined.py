@@ -9,8 +9,7 @@ import pytest
 from perfflow.model.criteria import criteria_from_json
 from perfflow.model.result import Result
 from perfflow.report import markdown
-from perfflow.report.contradictions import LEAST_DIFFERENCE, LEAST_TIMES
-from perfflow.report.function_table import MOST_FUNCTIONS, Joined, joined_of
+from perfflow.report.same_function import LEAST_DIFFERENCE, LEAST_TIMES, MOST_FUNCTIONS, Joined, joined_of
 from perfflow.store.result_file import to_text
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge

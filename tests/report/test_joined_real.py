@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from perfflow.report.function_table import joined_of
+from perfflow.report.same_function import joined_of
 from perfflow.store.result_file import read
 
 PROGRAM = """\

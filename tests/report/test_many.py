@@ -8,7 +8,7 @@ import pytest
 
 from perfflow.model.result import Result
 from perfflow.report import markdown, terminal
-from perfflow.report.truncate import MOST_ROWS, truncated
+from perfflow.report.text_table import MOST_ROWS, truncated
 from tests.verdict.records import criteria, ended, judged, planned, reading
 
 MANY = MOST_ROWS + 100

@@ -15,11 +15,15 @@ from perfflow.model.memory_curve import MOST, memory_curve
 from perfflow.model.result import Bounds, Result
 from perfflow.report.growth_table import growth_lines
 from perfflow.report.html import charts, document
-from perfflow.report.html.growth_chart import growth_figure, log_ticks
-from perfflow.report.html.ladder_chart import ladder_figure
-from perfflow.report.html.layout_chart import layout_figure
-from perfflow.report.html.memory_chart import memory_chart, memory_figures
-from perfflow.report.ladder import ladders_of
+from perfflow.report.html.charts import (
+    growth_figure,
+    ladder_figure,
+    layout_figure,
+    log_ticks,
+    memory_chart,
+    memory_figures,
+)
+from perfflow.report.terminal import ladders_of
 from perfflow.store.sample_order import TakingOrder
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge

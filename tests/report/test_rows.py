@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfflow.model.result import Benchmark, Bounds, Result
-from perfflow.report import summary, terminal
+from perfflow.report import terminal
 from perfflow.report.footer import notes
 from perfflow.report.payloads.comment import comment
 from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, speedup_text
@@ -43,7 +43,7 @@ def test_every_page_explains_it_once() -> None:
     pages = [
         "\n".join(notes(result)),
         terminal.render(result, width=200, color=False, unicode=True),
-        summary.render(result),
+        terminal.render_summary(result),
         comment(result),
     ]
     assert [page.count(OTHER_THAN_MEDIANS) for page in pages] == [1, 1, 1, 1]
@@ -55,7 +55,7 @@ def test_a_clock_has_a_name_that_needs_no_legend(decision: str) -> None:
     clock = row(result).model_copy(update={"metric": "uncontended"})
     assert clock.decision == decision
     result = result.model_copy(update={"benchmarks": [clock]})
-    for page in (terminal.render(result, width=200, color=False, unicode=True), summary.render(result)):
+    for page in (terminal.render(result, width=200, color=False, unicode=True), terminal.render_summary(result)):
         assert "time without core waits" in page
         assert "uncontended" not in page
 

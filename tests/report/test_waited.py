@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfflow.report import markdown
-from perfflow.report.payloads import junit
+from perfflow.report.payloads import files
 from tests.verdict.records import ended, judged, pairs, planned
 
 
@@ -14,4 +14,4 @@ def test_waiting_is_named_beside_what_the_run_took() -> None:
     assert quiet.waited == 0
     assert "took 10.0 s\n" in markdown.render(quiet)
     assert "took 4.00 s, plus 6.00 s waiting for the machine\n" in markdown.render(waited)
-    assert 'time="4.000"' in junit.text(waited)
+    assert 'time="4.000"' in files.junit_text(waited)

@@ -11,7 +11,7 @@ import pytest
 from perfflow.jobs.catalog.descriptions import preview
 from perfflow.model.errors import Severity
 from perfflow.model.readings import BASH_START
-from perfflow.report.plan_page import lines
+from perfflow.report.sections import plan_lines
 from perfflow.session.open_workflow import open_workflow
 from perfflow.tools.adapter import Role
 from tests.cli.shell import perfflow
@@ -247,7 +247,7 @@ stages:
     - {id: two, run: ./prog, prepare: "rm ${{ params.file }}", candidate: {params: {file: new file}}}
 params: {file: old}
 """)
-    shown = list(lines(preview(opened, ["one", "two"]), 100))
+    shown = list(plan_lines(preview(opened, ["one", "two"]), 100))
     told = [line.strip() for line in shown if "every sample" in line]
     assert told == [
         "before every sample: rm -f a",

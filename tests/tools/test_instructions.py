@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.tools.linux import disassembly
-from perfflow.tools.linux.disassembly import Arithmetic, Flow, Machine
+from perfflow.tools.linux import simd_share
+from perfflow.tools.linux.simd_share import Arithmetic, Flow, Machine
 
 TABLES = Path(__file__).parent / "instructions"
 MACHINES = {"x86-64": Machine.X86, "aarch64": Machine.AARCH64}
@@ -46,7 +46,7 @@ def _check(name: str, listing: list[str]) -> int:
     # A disassembler may show an unknown instruction as several.
     rows = dict(zip(map(_address, _captured(name)), _table(name), strict=True))
     known = [(rows[_address(line)], line) for line in listing if _address(line) in rows and not UNKNOWN.search(line)]
-    got = disassembly.read(MACHINES[name], [line for _, line in known])
+    got = simd_share.read(MACHINES[name], [line for _, line in known])
     wrong = [
         (text, line, item.arithmetic)
         for ((text, wanted), line), item in zip(known, got, strict=True)
@@ -129,12 +129,12 @@ def _disassembled(name: str, folder: Path, objdump: str) -> list[str]:
     ],
 )
 def test_where_an_instruction_goes_on(machine: Machine, line: str, flow: Flow, target: int | None) -> None:
-    (item,) = disassembly.read(machine, [line])
+    (item,) = simd_share.read(machine, [line])
     assert (item.address, item.flow, item.target) == (0x10, flow, target)
 
 
 def test_a_symbol_of_a_strange_name_is_no_operand() -> None:
-    (item,) = disassembly.read(Machine.X86, ["10:\tmulsd  0xe9b(%rip),%xmm0        # 2010 <f(%zmm1, addps)>"])
+    (item,) = simd_share.read(Machine.X86, ["10:\tmulsd  0xe9b(%rip),%xmm0        # 2010 <f(%zmm1, addps)>"])
     assert item.arithmetic == Arithmetic(packed=False, element="f64", lanes=1, register="xmm")
 
 
@@ -142,7 +142,7 @@ def test_a_symbol_of_a_strange_name_is_no_operand() -> None:
 def test_any_text_is_read_or_refused(machine: Machine, texts: list[str]) -> None:
     lines = [f"{at:x}:\t{text}" for at, text in enumerate(texts)]
     try:
-        count = len(disassembly.read(machine, lines))
+        count = len(simd_share.read(machine, lines))
     except ToolOutputError as error:
         count = len(lines) if str(error).isprintable() else -1
     assert count == len(lines)
@@ -151,23 +151,23 @@ def test_any_text_is_read_or_refused(machine: Machine, texts: list[str]) -> None
 @pytest.mark.parametrize("lines", [["nonsense"], ["10:\tnop", "10:\tnop"], ["10:\tnop", "f:\tnop"], ["g:\tnop"]])
 def test_what_is_no_disassembly_is_refused(lines: list[str]) -> None:
     with pytest.raises(ToolOutputError):
-        disassembly.read(Machine.X86, lines)
+        simd_share.read(Machine.X86, lines)
 
 
 # Each instruction is one byte long. `_` is any instruction; a capital letter jumps to the small one.
-def _code(text: str) -> tuple[disassembly.Instruction, ...]:
+def _code(text: str) -> tuple[simd_share.Instruction, ...]:
     lines = []
     for address, letter in enumerate(text):
         target = text.find(letter.lower())
         jumps = {"R": "ret", "J": "jmp *%rax"}
         word = jumps.get(letter) or (f"jne {target:x}" if letter.isupper() else "nop")
         lines.append(f"{address:x}:\t{word}")
-    return disassembly.read(Machine.X86, lines)
+    return simd_share.read(Machine.X86, lines)
 
 
 def _regions(text: str) -> str:
     """Return the start of each instruction's region in hexadecimal, a dot outside of loops."""
-    found = disassembly.code_regions(_code(text))
+    found = simd_share.code_regions(_code(text))
     return "".join(f"{found[at].start:x}" if found[at].is_loop else "." for at in range(len(text)))
 
 
@@ -189,7 +189,7 @@ def _regions(text: str) -> str:
 )
 def test_innermost_loops(text: str, wanted: str | None) -> None:
     if wanted is None:
-        found = disassembly.code_regions(_code(text))
+        found = simd_share.code_regions(_code(text))
         assert found[10].is_loop
         assert found[10].start == 1
         assert not found[8].is_loop
@@ -203,8 +203,8 @@ def test_every_instruction_is_in_one_region(parts: list[tuple[str, int]]) -> Non
         f"{at:x}:\t{word} {target:x}" if word in {"jne", "jmp"} else f"{at:x}:\t{word}{'%rax' if '*' in word else ''}"
         for at, (word, target) in enumerate(parts)
     ]
-    code = disassembly.read(Machine.X86, lines)
-    found = disassembly.code_regions(code)
+    code = simd_share.read(Machine.X86, lines)
+    found = simd_share.code_regions(code)
     assert set(found) == set(range(len(parts)))
     for region in {id(region): region for region in found.values()}.values():
         assert all(found[item.address] is region for item in region.instructions)

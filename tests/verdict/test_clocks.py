@@ -11,7 +11,7 @@ import pytest
 from perfflow.model.criteria import Criteria, OwnThresholds, Thresholds
 from perfflow.model.readings import SCHEDULES, Design
 from perfflow.model.result import Benchmark, Result
-from perfflow.report import summary
+from perfflow.report import terminal
 from perfflow.verdict.acceptance import accept, goal_of
 from perfflow.verdict.gating import choose_rows, compared
 from perfflow.verdict.judge import judge
@@ -59,7 +59,7 @@ def test_waiting_that_cpu_time_does_not_see_fails_the_gate() -> None:
     assert (slower.decision, slower.level, slower.gating) == ("regressed", "action", True)
     assert "`cpu` does not show" in slower.why
     assert result.verdict == "fail"
-    assert "slower" in summary.render(result).splitlines()[0]
+    assert "slower" in terminal.render_summary(result).splitlines()[0]
 
 
 def test_one_clock_tells_one_cause() -> None:

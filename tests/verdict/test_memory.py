@@ -8,7 +8,7 @@ import pytest
 
 from perfflow.model.criteria import Criteria, MemoryThresholds, OwnThresholds, criteria_from_json
 from perfflow.model.result import MEMORY_GREW, Result
-from perfflow.report import summary, terminal
+from perfflow.report import terminal
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
 from tests.verdict.records import criteria, ended, pairs, planned, reading, record, row
@@ -85,7 +85,7 @@ def test_where_no_trees_are_compared_it_is_a_concern_in_the_headline(gate: bool,
     result = measured("rss", 40 * MIB, 120 * MIB, gate=gate, own=own)
     assert (result.verdict, row(result, "rss").gating) == ("pass", False)
     assert result.reasons == ["concern: b rss +200.0%, over the action threshold of 10%"]
-    assert summary.render(result).splitlines()[0].endswith("; concern: rss +200.0%")
+    assert terminal.render_summary(result).splitlines()[0].endswith("; concern: rss +200.0%")
     assert "concern: rss +200.0%" in terminal.render(result, width=120, color=False, unicode=True).splitlines()[0]
 
 

@@ -2,14 +2,30 @@
 
 Numbers are in base units, shares are fractions of 1. Keys have the same meaning as in result.json, whose folder each
 answer names.
+
+Answers from stored runs. Starts nothing and writes nothing.
+
+Writes a patch, and a workflow that has it as its only candidate. Both files are kept for humans to read.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+from platformdirs import user_cache_path
 from pydantic import BaseModel, ConfigDict
 
+from perfflow.cli.mcp_server.limits import MOST_PATCH, Limits
+from perfflow.jobs.export.export import read_result
+from perfflow.library import search_path
+from perfflow.model.errors import UserError
+from perfflow.model.readings import Side as TreeSide
 from perfflow.model.result import (
     Attribution,
     Bounds,
@@ -18,10 +34,17 @@ from perfflow.model.result import (
     Level,
     Number,
     Recommendation,
+    Result,
     RouteTaken,
+    StepResult,
     TargetResult,
     Verification,
 )
+from perfflow.model.version import tree_of
+from perfflow.report import terminal
+from perfflow.store import run_folder
+from perfflow.tools import regular_files
+from perfflow.workflow.roles import CANDIDATES_STAGE
 
 
 class Answer(BaseModel):
@@ -291,3 +314,224 @@ class Bisection(Answer):
     tried: list[TriedRevision]
     others: list[Regressed]
     notes: list[str]
+
+
+WIDTH = 100
+_MOST_ROWS = 100
+_MOST_SOURCE = 2_000_000
+"""Largest source file whose lines are shown, in bytes."""
+_COMPARISONS = "compare"
+"""Folder with the runs of compared commands, in the user's cache."""
+
+
+def folder_named(limits: Limits, name: str) -> Path:
+    """Return the folder of a run of the project, or of a comparison of two commands, by its id.
+
+    Raises UserError if there is no such run, or if it is still running.
+    """
+    name = limits.run_name(name)
+    run_folder.require_own(limits.root)
+    for place in (limits.root / run_folder.HOME / "runs" / name, _comparisons() / name):
+        if (place / run_folder.EVENTS).is_file():
+            for file in (run_folder.EVENTS, run_folder.RESULT):
+                if (place / file).is_symlink():
+                    raise UserError.of(f"{place / file} is a link", "delete it")
+            run_folder.require_ended(place)
+            return place.resolve()
+    found = run_folder.find(limits.root, str(limits.root / run_folder.HOME / "runs" / name))
+    raise UserError.of(f"{found}: no run there")
+
+
+def folder_of(limits: Limits, result: Result) -> Path:
+    """Return the folder of a run that has just ended."""
+    return Path(result.run.out) if result.run.out else limits.root / run_folder.HOME / "runs" / result.run.id
+
+
+def result_of(folder: Path) -> Result:
+    """Return a stored result. Raises UserError if there is none."""
+    return read_result(folder)
+
+
+def run_answer(result: Result, folder: Path, notes: Sequence[str] = ()) -> RunAnswer:
+    """Return a result without samples and diffs. Rows that decide the verdict come first."""
+    rows = sorted(result.benchmarks, key=lambda row: (not row.gating, row.decision in (None, "same")))
+    notes = list(notes)
+    if len(rows) > _MOST_ROWS:
+        notes.append(f"{len(rows) - _MOST_ROWS} rows that do not decide the verdict are left out; result.json has them")
+    run = result.run
+    text = terminal.render(result, width=WIDTH, color=False, unicode=True, where=str(folder), evidence=True)
+    return RunAnswer(
+        id=folder.name,
+        folder=str(folder),
+        workflow=run.workflow,
+        interrupted=run.interrupted,
+        resume=folder.name if run.interrupted and not run.out else None,
+        seconds=run.seconds,
+        verdict=result.verdict,
+        gate=result.gate.status if result.gate else None,
+        branch=tree_of(result.trees, TreeSide.CANDIDATE).branch or None,
+        reasons=result.reasons,
+        benchmarks=[Row.model_validate(row.model_dump()) for row in rows[:_MOST_ROWS]],
+        targets=result.targets,
+        verification=result.verification,
+        optimizations=[Tried.model_validate(item.model_dump()) for item in result.optimizations],
+        failed_steps=[FailedStep.model_validate(step.model_dump()) for step in result.steps if _failed(step)],
+        attributions=result.attributions,
+        recommendations=result.recommendations,
+        routes=result.routes,
+        warnings=[*run.warnings, *(f"{step.id}: {text}" for step in result.steps for text in step.warnings)],
+        notes=notes,
+        text=text,
+    )
+
+
+def hotspots(limits: Limits, folder: Path, benchmark: str, most: int, context: int) -> Hotspots:
+    """Return the hotspots of a run with the current source lines of the project.
+
+    ``benchmark``: only of this one, '' for all. ``context``: lines before and after. Raises UserError.
+    """
+    result = result_of(folder)
+    known = sorted({item.benchmark for item in result.hotspots})
+    if benchmark and result.hotspots and benchmark not in known:
+        raise UserError.of(f"no hotspot of {benchmark!r}", f"benchmarks with hotspots: {', '.join(known)}")
+    found = [item for item in result.hotspots if benchmark in ("", item.benchmark)]
+    note = f"{len(found) - most} more; ask with a larger `limit`" if len(found) > most else ""
+    if not result.hotspots:
+        note = "the run has no profile: run a workflow whose `profile` stage names a profiler, such as `uses: auto`"
+    shown = [_with_lines(limits, item, context) for item in found[:most]]
+    return Hotspots(run=folder.name, folder=str(folder), hotspots=shown, note=note)
+
+
+def _failed(step: StepResult) -> bool:
+    return step.status in ("failed", "timeout") or (step.status == "skipped" and step.selected and bool(step.reason))
+
+
+def _with_lines(limits: Limits, item: HotspotResult, context: int) -> Hotspot:
+    first, lines, note = 0, list[str](), ""
+    if not item.file or item.line < 1:
+        note = "the profile does not name a line"
+    else:
+        try:
+            first, lines = _lines(limits.inside(item.file), item.line, context)
+            note = "" if lines else f"{item.file} has fewer lines now than when it was profiled"
+        except UserError:
+            note = f"{item.file} is outside the project"
+        except OSError as error:
+            note = f"{item.file}: {error.strerror}"
+    return Hotspot(**item.model_dump(), first_line=first, lines=lines, lines_note=note)
+
+
+def _lines(path: Path, line: int, context: int) -> tuple[int, list[str]]:
+    """Return the lines around a line, and the number of the first. Empty if the file is too short."""
+    text = regular_files.read(path, _MOST_SOURCE).decode("utf-8", "replace").splitlines()
+    first = max(1, line - context)
+    return (first, text[first - 1 : line + context]) if line <= len(text) else (0, [])
+
+
+def _comparisons() -> Path:
+    return user_cache_path("perfflow") / _COMPARISONS
+
+
+Technique = Literal[
+    "algorithm",
+    "data-structure",
+    "io",
+    "memory",
+    "concurrency",
+    "vectorization",
+    "compute",
+    "caching",
+    "configuration",
+]
+_STEP = "submitted"
+_COMPUTE_FIRST = "compute-first"
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A patch that perfflow can run: the written files, the id of the candidate, and the stages to run."""
+
+    workflow: Path
+    patch: Path
+    step: str
+    stages: tuple[str, ...]
+
+
+def submit(
+    limits: Limits, workflow: str, steps: Sequence[Mapping[str, Any]], patch: str, why: str, technique: Technique
+) -> Submitted:
+    """Write the patch, and a workflow that extends ``workflow`` with it as the only candidate.
+
+    ``steps``: the steps of the workflow's plan. The same patch is always written to the same place, so that its run can
+    be resumed. Raises UserError for a patch that is empty or too large.
+    """
+    data = _data(patch)
+    candidates = list(dict.fromkeys(_plain(step["id"]) for step in steps if step["role"] == "candidate"))
+    others = {_plain(step["id"]) for step in steps}
+    name = next(name for name in _names() if name not in others)
+    key = hashlib.sha256(json.dumps([workflow, patch, why, technique]).encode()).hexdigest()[:16]
+    try:
+        folder = run_folder.home(limits.root) / run_folder.PATCHES / key
+        folder.mkdir(parents=True, exist_ok=True)
+        run_folder.write_bytes(folder / "change.patch", [data])
+        candidate = {"id": name, "technique": technique, "why": why, "patch": "change.patch"}
+        if technique == "compute":
+            # The rule orders several candidates. Here there is only one.
+            candidate["allow"] = {_COMPUTE_FIRST: "one patch is judged on its own"}
+        text = {
+            "perfflow": 1,
+            "extends": _reference(limits.root, workflow, folder),
+            "stages": {CANDIDATES_STAGE: {"steps": [*({other: None} for other in candidates), candidate]}},
+        }
+        run_folder.write_text(folder / "judge.yaml", json.dumps(text, ensure_ascii=False, indent=1) + "\n")
+    except OSError as error:
+        raise UserError.of(f"cannot write {error.filename}: {error.strerror}", "make the folder writable") from error
+    return Submitted(folder / "judge.yaml", folder / "change.patch", name, _stages(steps))
+
+
+def require_stage(workflow: str, resolved: Mapping[str, Any]) -> None:
+    """Raise UserError for a workflow, as printed by ``perfflow show --resolved``, without an optimize stage."""
+    if CANDIDATES_STAGE not in resolved["workflow"]["stages"]:
+        hint = "`plan` shows its stages; a human can add an `optimize` stage, with or without candidates"
+        text = f"{workflow} has no stage {CANDIDATES_STAGE!r}, so it does not define when a patch is accepted"
+        raise UserError.of(text, hint)
+
+
+def _data(patch: str) -> bytes:
+    try:
+        data = patch.encode()
+    except UnicodeEncodeError as error:
+        raise UserError.of("the patch is not UTF-8", "submit the output of `git diff`") from error
+    if not patch.strip():
+        raise UserError.of("the patch is empty", "submit a unified diff, such as the output of `git diff`")
+    if len(data) > MOST_PATCH:
+        raise UserError.of(
+            f"the patch has {len(data):,} bytes; {MOST_PATCH:,} are allowed", "change one thing at a time"
+        )
+    return data if data.endswith(b"\n") else data + b"\n"
+
+
+def _plain(step: str) -> str:
+    """Return the id of a step as written in the file, without the matrix cell in brackets."""
+    return step.partition("[")[0]
+
+
+def _names() -> Any:
+    yield _STEP
+    number = 2
+    while True:
+        yield f"{_STEP}-{number}"
+        number += 1
+
+
+def _reference(root: Path, workflow: str, folder: Path) -> str:
+    """Return the reference to the workflow for a file in ``folder``."""
+    if (root / workflow).is_file():
+        return os.path.relpath(root / workflow, folder)
+    return f"{search_path.LIB}{workflow.removeprefix(search_path.LIB)}"
+
+
+def _stages(steps: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return all stages except those that only profile: profiles of the unpatched code decide nothing."""
+    working = dict.fromkeys(str(step["stage"]) for step in steps if step["role"] != "profile")
+    return (*(name for name in working if name != CANDIDATES_STAGE), CANDIDATES_STAGE)

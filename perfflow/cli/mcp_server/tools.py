@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
-from perfflow.cli.mcp_server import patches, stored
+from perfflow.cli.mcp_server import answers
 from perfflow.cli.mcp_server.answers import (
     Bisection,
     Hotspots,
@@ -121,7 +121,7 @@ class Tools:
             str, Field(description="What the patch changes and why that is faster, in one line", max_length=500)
         ],
         ctx: Context[Any, Any],
-        technique: Annotated[patches.Technique, Field(description="The kind of change")] = "algorithm",
+        technique: Annotated[answers.Technique, Field(description="The kind of change")] = "algorithm",
         budget: Budget = None,
         resume: Resume = None,
     ) -> Judgement:
@@ -135,8 +135,8 @@ class Tools:
         require_text("why", why.strip())
         name = self._limits.workflow(workflow)
         steps = (await self._plan(name, []))["steps"]
-        patches.require_stage(name, await self._calls.look(["show", "--resolved", "--json", "--", name]))
-        submitted = patches.submit(self._limits, name, steps, patch, " ".join(why.split()), technique)
+        answers.require_stage(name, await self._calls.look(["show", "--resolved", "--json", "--", name]))
+        submitted = answers.submit(self._limits, name, steps, patch, " ".join(why.split()), technique)
         path = str(submitted.workflow.relative_to(self._limits.root))
         done = await self._run(path, _each("stage", submitted.stages), ctx, budget, resume)
         tried = next((item for item in done.optimizations if item.id == submitted.step), None)
@@ -150,7 +150,7 @@ class Tools:
         context: Annotated[int, Field(ge=0, le=50, description="Source lines before and after each hotspot")] = 5,
     ) -> Hotspots:
         """Show where a run spent time or allocated memory: function, share, and source lines. Runs no project code."""
-        return stored.hotspots(self._limits, stored.folder_named(self._limits, run), benchmark, limit, context)
+        return answers.hotspots(self._limits, answers.folder_named(self._limits, run), benchmark, limit, context)
 
     async def bisect(
         self,
@@ -177,8 +177,8 @@ class Tools:
 
     def explain(self, run: RunId = "latest") -> RunAnswer:
         """Explain the verdict of a stored run: its reasons, failed steps and functions. Runs no project code."""
-        folder = stored.folder_named(self._limits, run)
-        return stored.run_answer(stored.result_of(folder), folder)
+        folder = answers.folder_named(self._limits, run)
+        return answers.run_answer(answers.result_of(folder), folder)
 
     async def _plan(self, workflow: str, words: Sequence[str]) -> Any:
         return await self._calls.look(["plan", "--format=json", *words, "--", workflow])
@@ -195,7 +195,7 @@ class Tools:
 
     def _answer(self, data: Any, note: str) -> RunAnswer:
         result = Result.model_validate(data)
-        return stored.run_answer(result, stored.folder_of(self._limits, result), [note] if note else [])
+        return answers.run_answer(result, answers.folder_of(self._limits, result), [note] if note else [])
 
 
 def _judgement(run: RunAnswer, tried: Tried | None, patch: str) -> Judgement:

@@ -30,8 +30,7 @@ from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Reque
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.result import Result
 from perfflow.model.secrets import Secrets, masked
-from perfflow.report.payloads.check_run import requests
-from perfflow.report.payloads.comment import comment, marker
+from perfflow.report.payloads.comment import comment, marker, requests
 from perfflow.report.payloads.escape import clipped
 from perfflow.report.payloads.revision import revision_of
 from perfflow.report.payloads.run_log import earlier_hops

@@ -1,19 +1,48 @@
-"""Charts: intervals against bounds, samples in the order they were taken, and the roofline."""
+"""Charts: intervals against bounds, samples in the order they were taken, and the roofline.
+
+Chart of a metric's growth with a size: points with their intervals, the fitted curve, and its band.
+
+Chart of the heap over the run of a process: both sides, their peaks, and the target.
+
+Chart of the code layouts of each side: a point for each layout, and a line for the program as built.
+
+Chart of candidates: the effect of each on top of the changes kept before it, and of all kept changes together.
+
+Bars that show the noise of a metric on this machine, and the smallest change that can be detected.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 
 from markupsafe import Markup
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.result import Benchmark, Optimization, Result, RooflinePoint
-from perfflow.model.units import UNITS, Dimension, common_unit, format_quantity, parse_quantity
+from perfflow.model.result import (
+    Benchmark,
+    Grown,
+    Growth,
+    LayoutsOf,
+    MemoryResult,
+    Optimization,
+    Result,
+    RooflinePoint,
+    Sample,
+    TargetResult,
+)
+from perfflow.model.units import UNITS, Dimension, common_unit, format_quantity, parse_quantity, significant
+from perfflow.report.bounds import bound_of
+from perfflow.report.growth_table import GrowthLine, grown_text
 from perfflow.report.html import svg
 from perfflow.report.html.svg import Scale
-from perfflow.report.sanitize import shortened
+from perfflow.report.rows import values_of
 from perfflow.report.table import SIDE_NAMES, Bar
+from perfflow.report.terminal import Ladder
+from perfflow.report.text_table import shortened, visible
+from perfflow.stats.paired_test import Interval
+from perfflow.store.result_file import Finding
 from perfflow.verdict.row_text import unit_of_row
 
 BAR_WIDTH, BAR_HEIGHT = 160.0, 16.0
@@ -205,3 +234,350 @@ def _roofs(result: Result, points: Mapping[tuple[str, str], RooflinePoint]) -> l
         if slope and tops:
             found.append((slope, max(tops)))
     return found
+
+
+_NARROW = 12.0
+"""Ratio of the ends of an axis below which a linear scale has rounder tick values."""
+MOST_SIZES = 8
+"""Most sizes that are written below the axis."""
+
+
+def growth_figure(line: GrowthLine, criteria: Criteria, names: Mapping[str, str] = SIDE_NAMES) -> Markup:
+    """Return the chart of one growth with its caption; '' if there is no curve. ``names``: what the sides are called.
+
+    Both axes are logarithmic, so a power of the size is a straight line. Values of 0 cannot be drawn.
+    """
+    item = line.source
+    sides = [(kind, side) for kind, side in (("before", item.baseline), ("after", item.candidate)) if side]
+    drawn = [
+        (kind, side) for kind, side in sides if side.curve and all((point.value or 0) > 0 for point in side.points)
+    ]
+    if not drawn:
+        return EMPTY
+    caption = Markup("<code>{}</code> <code>{}</code> with <code>{}</code>: {}").format(
+        visible(item.benchmark), visible(item.metric), visible(item.key), _words(line, names)
+    )
+    return Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(
+        caption, _picture(item, drawn, criteria, names)
+    )
+
+
+def _words(line: GrowthLine, names: Mapping[str, str]) -> Markup:
+    texts = [
+        Markup('<span class="{}">{} {}</span> {}').format(kind, mark, side, text)
+        for kind, mark, side, text, known in (
+            ("before", "●", names["baseline"], line.baseline, line.source.baseline),
+            ("after", "▲", names["candidate"], line.candidate, line.source.candidate),
+        )
+        if known
+    ]
+    texts_of_sides = Markup("; ").join(texts)
+    return texts_of_sides + f"; {line.decision}" if line.source.decision else texts_of_sides
+
+
+def _picture(item: Growth, sides: list[tuple[str, Grown]], criteria: Criteria, names: Mapping[str, str]) -> Markup:
+    points = [point for _, side in sides for point in side.points]
+    curves = [point for _, side in sides for point in side.curve]
+    values = [value for point in (*points, *curves) for value in (point.value, point.low, point.high)]
+    known = [value for value in values if value is not None and value > 0]
+    sizes = sorted({point.size for point in points})
+    # A band may reach 0, which is not on a logarithmic axis, so it is cut.
+    least = max(min(known), min(point.value or math.inf for point in points) / 10)
+    x = Scale(sizes[0] / 1.1, sizes[-1] * 1.1, LEFT + 8, CHART_WIDTH - 8, logarithmic=True)
+    y = Scale(least / 1.3, max(known) * 1.3, CHART_HEIGHT - BOTTOM - 12, 8, logarithmic=True)
+    parts = [*_grid(y, criteria.metric(item.metric).dimension), *_sizes(x, sizes)]
+    for kind, side in sides:
+        lows = [(x(point.size), y(max(point.low or 0.0, least / 1.3))) for point in side.curve]
+        highs = [(x(point.size), y(point.high or max(known))) for point in side.curve]
+        parts.append(svg.path(f"band {kind}", [*lows, *reversed(highs)]))
+        parts.append(svg.path(f"curve {kind}", [(x(point.size), y(point.value or least)) for point in side.curve]))
+        for point in side.points:
+            if point.low is not None and point.high is not None:
+                at = x(point.size)
+                parts.append(svg.line(f"whisker {kind}", at, y(max(point.low, least / 1.3)), at, y(point.high)))
+            shape = svg.dot if kind == "before" else svg.triangle
+            parts.append(shape(f"sample {kind}", x(point.size), y(point.value or least)))
+    words = f"{visible(item.key)}, both axes logarithmic; bands: 95% confidence of the curve"
+    parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, words, "middle"))
+    growths = "; ".join(
+        f"{names['baseline' if kind == 'before' else 'candidate']}: {grown_text(side)}" for kind, side in sides
+    )
+    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Growth of {item.benchmark} {item.metric}. {growths}", parts)
+
+
+def _grid(y: Scale, dimension: Dimension) -> Iterator[Markup]:
+    for value in log_ticks(y.low, y.high):
+        yield svg.line("grid", LEFT, y(value), CHART_WIDTH, y(value))
+        yield svg.text(LEFT - 6, y(value) + 4, format_quantity(value, dimension), "end")
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return round values between two positive ends: powers of ten, and 2 and 5 times them if they are few."""
+    if high / low < _NARROW:
+        return ticks(low, high)
+    powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+    found = [
+        [factor * 10.0**power for power in powers for factor in factors if low <= factor * 10.0**power <= high]
+        for factors in ((1, 2, 5), (1, 5), (1,))
+    ]
+    fine = next((values for values in found if len(values) <= 6), found[-1])
+    return fine[:: math.ceil(len(fine) / 6)]
+
+
+def _sizes(x: Scale, sizes: list[float]) -> Iterator[Markup]:
+    for size in sizes[:: math.ceil(len(sizes) / MOST_SIZES)]:
+        yield svg.line("grid", x(size), 8, x(size), CHART_HEIGHT - BOTTOM - 12)
+        yield below_axis(x(size), CHART_HEIGHT - BOTTOM, f"{size:g}")
+
+
+MOST_CHARTS = 12
+METRIC = "heap_peak"
+_NAME_WIDTH, _NAME_HEIGHT = 90, 14
+"""Size of a peak's label in pixels."""
+_AXES = {
+    "instructions": (Dimension.COUNT, "instructions since the start"),
+    "bytes": (Dimension.BYTES, "bytes requested since the start"),
+    "time": (Dimension.TIME, "time since the start"),
+}
+
+
+def memory_figures(result: Result, criteria: Criteria, names: Mapping[str, str] = SIDE_NAMES) -> Iterator[Markup]:
+    """Yield a chart for each benchmark whose heap was recorded, and the number of those left out.
+
+    ``names``: how the report calls each side.
+    """
+    groups: dict[tuple[str, str, str], list[MemoryResult]] = {}
+    for item in result.memory:
+        groups.setdefault((item.step, item.benchmark, item.axis), []).append(item)
+    rows = {(row.step, row.name): row for row in result.benchmarks if row.metric == METRIC}
+    for number, ((step, benchmark, _), curves) in enumerate(groups.items()):
+        if number == MOST_CHARTS:
+            left = len(groups) - MOST_CHARTS
+            yield Markup("<p>The curves of {} more benchmarks are in <code>result.json</code>.</p>").format(left)
+            return
+        targets = [item for item in result.targets if (item.benchmark, item.metric) == (benchmark, METRIC)]
+        row = rows.get((step, benchmark))
+        values = f": {METRIC} {values_of(row, criteria)}" if row and row.candidate else ""
+        caption = Markup("<code>{}</code>, heap over the run by <code>{}</code>{}").format(
+            visible(benchmark), visible(step), values
+        )
+        picture = memory_chart(curves, targets, criteria, names)
+        yield Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(caption, picture)
+
+
+def memory_chart(
+    curves: Sequence[MemoryResult],
+    targets: Sequence[TargetResult],
+    criteria: Criteria,
+    names: Mapping[str, str] = SIDE_NAMES,
+) -> Markup:
+    """Return the chart of curves with the same axis, with a line for each bound on the peak."""
+    required = ((target.requirement, bound_of(target, criteria)) for target in targets)
+    bounds = [(words, found.bound) for words, found in required if found]
+    dimension, words = _AXES[curves[0].axis]
+    ends = [(curve.at[0], curve.at[-1]) for curve in curves]
+    x = Scale(min(first for first, _ in ends), max(last for _, last in ends), LEFT + 8, CHART_WIDTH - 8)
+    top = max([*(max(curve.held) for curve in curves), *(bound for _, bound in bounds)])
+    y = Scale(0.0, top * 1.12, CHART_HEIGHT - BOTTOM - 12, 8)
+    parts = [
+        *value_grid(y, Dimension.BYTES),
+        *(
+            below_axis(x(value), CHART_HEIGHT - BOTTOM, format_quantity(value, dimension))
+            for value in ticks(x.low, x.high)
+        ),
+    ]
+    for wanted, bound in bounds:
+        parts.append(svg.line("bound", LEFT, y(bound), CHART_WIDTH, y(bound)))
+        parts.append(svg.text(LEFT + 4, y(bound) - 3, f"target {visible(wanted)}"))
+    peaks = []
+    labels: list[tuple[float, float]] = []
+    for curve in curves:
+        kind = "before" if curve.tree == "baseline" else "after"
+        peak = max(curve.held)
+        at = curve.at[curve.held.index(peak)]
+        shape = svg.dot if kind == "before" else svg.triangle
+        peak_text = format_quantity(peak, Dimension.BYTES)
+        parts.append(svg.path(f"curve {kind}", list(_steps(curve, x, y))))
+        parts.append(shape(f"sample {kind}", x(at), y(peak), 4))
+        right = x(at) > CHART_WIDTH * 0.7
+        place = (x(at) + (-8 if right else 8), y(peak) - 5)
+        # If two peaks are close, the second label goes below the curve.
+        if any(abs(place[0] - left) < _NAME_WIDTH and abs(place[1] - high) < _NAME_HEIGHT for left, high in labels):
+            place = (place[0], y(peak) + _NAME_HEIGHT)
+        labels.append(place)
+        parts.append(svg.text(*place, f"peak {peak_text}", f"{kind}{' end' if right else ''}"))
+        peaks.append(f"{names[curve.tree]}: peak {peak_text} at {format_quantity(at, dimension)}")
+    parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, words, "middle"))
+    label = f"Heap of {curves[0].benchmark} over the run. {'; '.join(peaks)}"
+    return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
+
+
+def _steps(curve: MemoryResult, x: Scale, y: Scale) -> Iterator[tuple[float, float]]:
+    """Yield the points of a step curve: the value stays the same until the next point."""
+    before: float | None = None
+    for at, held in zip(curve.at, curve.held, strict=True):
+        if before is not None:
+            yield x(at), y(before)
+        yield x(at), y(held)
+        before = held
+
+
+_HEIGHT = 120.0
+_LANES = {"baseline": 30.0, "candidate": 68.0}
+_SPREAD = (0.0, -8.0, 8.0, -4.0, 4.0, -12.0, 12.0)
+"""Vertical offsets of the points of a lane in turn, so that equal points do not hide each other."""
+
+
+def layout_figure(row: Benchmark, criteria: Criteria, names: Mapping[str, str] = SIDE_NAMES) -> Markup:
+    """Return the chart of a row that was measured over several code layouts; '' for any other row.
+
+    ``names``: how the report calls each side.
+    """
+    layouts = row.layouts
+    if layouts is None or layouts.n < 2 or not (row.baseline and row.candidate):
+        return EMPTY
+    sides = {
+        "baseline": _per_layout(row.baseline, layouts, 0),
+        "candidate": _per_layout(row.candidate, layouts, 1),
+    }
+    caption = Markup("<code>{}</code> <code>{}</code>: {} code layouts of each side, between layouts ±{}").format(
+        visible(row.name), visible(row.metric), layouts.n, f"{layouts.deviation:.1%}"
+    )
+    picture = _picture_layout_chart(row, sides, layouts, criteria, names)
+    return Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(caption, picture)
+
+
+def _per_layout(sample: Sample, layouts: LayoutsOf, side: int) -> list[float]:
+    """Return the mean of each layout's samples."""
+    numbers = layouts.numbers[side] if layouts.numbers else range(len(sample.samples))
+    found: dict[int, list[float]] = {}
+    for number, value in zip(numbers, sample.samples, strict=True):
+        found.setdefault(number, []).append(value)
+    return [fmean(values) for values in found.values()]
+
+
+def _picture_layout_chart(
+    row: Benchmark, sides: dict[str, list[float]], layouts: LayoutsOf, criteria: Criteria, names: Mapping[str, str]
+) -> Markup:
+    dimension, unit = criteria.metric(row.metric).dimension, unit_of_row(row, criteria)
+    built = {"baseline": layouts.built.baseline, "candidate": layouts.built.candidate}
+    alone = {name: sample.value for name, sample in built.items() if sample and sample.value is not None}
+    every = [*(value for values in sides.values() for value in values), *alone.values()]
+    low, high = from_zero(min(every), max(every))
+    x = Scale(low, high, LEFT + 8, CHART_WIDTH - 30)
+    parts = []
+    for tick in ticks(low, high):
+        parts.append(svg.line("grid", x(tick), 8, x(tick), _HEIGHT - 32))
+        parts.append(svg.text(x(tick), _HEIGHT - 20, format_quantity(tick, dimension, unit=unit), "middle"))
+    for name, values in sides.items():
+        kind, lane = ("before" if name == "baseline" else "after"), _LANES[name]
+        parts.append(svg.text(LEFT - 2, lane + 4, names[name], f"{kind} end"))
+        parts += _lane(kind, lane, values, x)
+        if name in alone:
+            at = x(alone[name])
+            parts.append(svg.line(f"built {kind}", at, lane - 16, at, lane + 16))
+    ends = {
+        name: " to ".join(format_quantity(end, dimension, unit=unit) for end in (min(values), max(values)))
+        for name, values in sides.items()
+    }
+    ranges = "; ".join(f"{names[name]}: {text}" for name, text in ends.items())
+    axis = "" if low == 0 else "; the axis does not start at 0"
+    words = f"one point per layout; the line is the program as built{axis}"
+    parts.append(svg.text((LEFT + CHART_WIDTH) / 2, _HEIGHT - 4, words, "middle"))
+    return svg.picture(CHART_WIDTH, _HEIGHT, f"Code layouts of {row.title}. {ranges}", parts)
+
+
+def _lane(kind: str, lane: float, values: Sequence[float], x: Scale) -> list[Markup]:
+    shape = svg.dot if kind == "before" else svg.triangle
+    ordered = sorted(values)
+    return [
+        shape(f"sample {kind}", x(value), lane + _SPREAD[number % len(_SPREAD)]) for number, value in enumerate(ordered)
+    ]
+
+
+_ROW = 26.0
+_NAMES = 190.0
+_WORDS = 28
+_DECISIONS = {"accepted": "kept", "rejected": "reverted", "skipped": "not tried"}
+
+
+def ladder_figure(ladder: Ladder) -> Markup:
+    """Return the chart of one ladder; its logarithmic axis shows times better than the baseline."""
+    ends = [
+        end
+        for interval in (*(rung.reached for rung in ladder.rungs), *([ladder.together] if ladder.together else []))
+        for end in (interval.low, interval.estimate, interval.high)
+        if 0 < end < math.inf
+    ]
+    rows = len(ladder.rungs) + (ladder.together is not None)
+    foot = 14 + rows * _ROW
+    x = Scale(min(1.0, *ends) / 1.04, max(1.05, *ends) * 1.04, _NAMES, CHART_WIDTH - 110, logarithmic=True)
+    parts = []
+    for tick in log_ticks(x.low, x.high):
+        parts.append(svg.line("grid", x(tick), 6, x(tick), foot))
+        parts.append(svg.text(x(tick), foot + 12, f"{significant(tick)}x", "middle"))
+    parts.append(svg.line("none", x(1.0), 6, x(1.0), foot))
+    texts, middle, end = [], 14.0, 1.0
+    for rung in ladder.rungs:
+        word, kept = _DECISIONS[rung.decision], rung.decision == "accepted"
+        kind = "good" if kept else "bad" if rung.reached.estimate < rung.start else "unsure"
+        parts += _row(x, middle, shortened(rung.name, _WORDS), rung.reached, kind, word)
+        parts.append(svg.line("rung", x(rung.start), middle, x(rung.reached.estimate), middle))
+        if kept:
+            end = rung.reached.estimate
+            parts.append(svg.line("rung", x(end), middle, x(end), middle + _ROW))
+        texts.append(f"{visible(rung.name)}: {word}, {significant(rung.reached.estimate)}x")
+        middle += _ROW
+    if ladder.together:
+        parts += _row(x, middle, "all kept, measured together", ladder.together, "good", "")
+        texts.append(f"together: {significant(ladder.together.estimate)}x")
+    words = "times better than the baseline, logarithmic; bars are 95% intervals"
+    parts.append(svg.text((_NAMES + CHART_WIDTH) / 2, foot + 26, words, "middle"))
+    label = f"Candidates judged by {visible(ladder.benchmark)} {visible(ladder.metric)}. {'; '.join(texts)}"
+    caption = Markup("<code>{}</code> <code>{}</code>: each candidate on top of the changes kept before it").format(
+        visible(ladder.benchmark), visible(ladder.metric)
+    )
+    picture = svg.picture(CHART_WIDTH, foot + 32, label, parts)
+    return Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(caption, picture)
+
+
+def _row(x: Scale, middle: float, name: str, reached: Interval, kind: str, word: str) -> list[Markup]:
+    low, high = (end if 0 < end < math.inf else other for end, other in ((reached.low, x.low), (reached.high, x.high)))
+    label = " ".join(filter(None, (f"{significant(reached.estimate)}x", word)))
+    return [
+        svg.text(_NAMES - 10, middle + 4, name, "end"),
+        svg.line(f"interval {kind}", x(low), middle, x(high), middle),
+        svg.dot(f"point {kind}", x(reached.estimate), middle, 4),
+        svg.text(max(x(high), x(reached.estimate)) + 8, middle + 4, label),
+    ]
+
+
+LEAST_SPAN = 0.12
+"""Least share at the right end of a bar, so that both thresholds fit."""
+
+
+def calibration_span(findings: list[Finding]) -> float:
+    """Return the share at the right end of all bars."""
+    ends = [end for item in findings for end in (_noise(item), item.smallest_change) if end is not None]
+    return min(1.0, max([LEAST_SPAN, *(end * 1.1 for end in ends)]))
+
+
+def calibration_bar(item: Finding, span: float) -> Markup:
+    """Return a bar with the noise as a band from 0, the smallest change as a point, and lines at 5% and 10%."""
+    noise = _noise(item)
+    if noise is None:
+        return EMPTY
+    scale, middle = Scale(0.0, span, 2, BAR_WIDTH - 2), BAR_HEIGHT / 2
+    parts = [
+        svg.rectangle("share noise", scale(0.0), 4, max(1.0, scale(noise) - scale(0.0)), BAR_HEIGHT - 8),
+        *(svg.line("threshold", scale(bound), 0, scale(bound), BAR_HEIGHT) for bound in (CONCERN, ACTION)),
+        svg.line("none", scale(0.0), 0, scale(0.0), BAR_HEIGHT),
+    ]
+    if item.smallest_change is not None:
+        kind = "good" if item.smallest_change <= CONCERN else "unsure" if item.smallest_change <= ACTION else "bad"
+        parts.append(svg.dot(f"point {kind}", scale(item.smallest_change), middle, 4))
+    return svg.picture(BAR_WIDTH, BAR_HEIGHT, "", parts, kind="bar")
+
+
+def _noise(item: Finding) -> float | None:
+    return None if item.noise is None else math.expm1(item.noise)

@@ -1,33 +1,136 @@
-"""``report.html``: the sections of the Markdown report with pictures, as one file that needs no network."""
+"""``report.html``: the sections of the Markdown report with pictures, as one file that needs no network.
+
+The whole HTML page: the frame around its sections, with styles and scripts inline.
+
+The policy allows scripts and styles only by their hashes, so a script inside a name could never run.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import chain
+from pathlib import Path
 
 from markupsafe import Markup
 
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.result import Result
 from perfflow.model.stacks import StackProfile
-from perfflow.report import bisect_page, calibration_page, sections, tables
-from perfflow.report.blocks import Block, Fold, Section
+from perfflow.report import bisect_page, sections, tables
 from perfflow.report.html import charts
-from perfflow.report.html.calibration_chart import calibration_bar, calibration_span
-from perfflow.report.html.elements import Drawings, Drawn, Filter
+from perfflow.report.html.charts import (
+    calibration_bar,
+    calibration_span,
+    growth_figure,
+    ladder_figure,
+    layout_figure,
+    memory_figures,
+)
+from perfflow.report.html.elements import Drawings, Drawn, Filter, anchor, block_html, joined
 from perfflow.report.html.flame import flame_graphs
-from perfflow.report.html.growth_chart import growth_figure
-from perfflow.report.html.html_page import Head, PagePart, page_html
-from perfflow.report.html.ladder_chart import ladder_figure
-from perfflow.report.html.layout_chart import layout_figure
-from perfflow.report.html.memory_chart import memory_figures
-from perfflow.report.ladder import ladders_of
 from perfflow.report.page import Page, page_of
-from perfflow.report.sanitize import visible
+from perfflow.report.sections import Block, Fold, Section
 from perfflow.report.table import Table, mark, name, table
+from perfflow.report.terminal import ladders_of
+from perfflow.report.text_table import visible
 from perfflow.store.result_file import Entry
 from perfflow.store.sample_order import TakingOrder, Wanted
 from perfflow.verdict.bisection import Bisected, Outcome
+
+PagePart = Block | Drawn | Markup
+_PAGE = Markup("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header class="{verdict}">
+<p class="kind">{kind}</p>
+<h1>{component}</h1>
+<p class="run">{run}</p>
+{opening}
+</header>
+<nav aria-label="Sections"><ul>{links}</ul></nav>
+<main id="content">
+{content}
+</main>
+<footer><p>{beside}</p></footer>
+{scripts}
+</body>
+</html>
+""")
+
+
+@dataclass(frozen=True)
+class Head:
+    """The head of a page; ``verdict`` is a class of its style."""
+
+    kind: str
+    name: str
+    about: str
+    verdict: str
+    opening: tuple[Block | Markup, ...]
+    beside: Markup
+    """The footer: files in the folder of the page, or a note."""
+
+
+def page_html(
+    head: Head, shown: Sequence[tuple[str, tuple[PagePart, ...]]], script_names: Sequence[str] = ("page.js",)
+) -> str:
+    """Return a self-contained page of sections, each with a title, which may be '', and its parts."""
+    style, scripts = _asset("page.css"), list(map(_asset, script_names))
+    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
+    return _PAGE.format(
+        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src {hashes}; base-uri 'none'; "
+        "form-action 'none'",
+        title=visible(f"{head.kind}: {head.name}"),
+        style=style,
+        verdict=head.verdict,
+        kind=head.kind,
+        component=visible(head.name),
+        run=visible(head.about),
+        opening=joined([block_html(block) for block in head.opening]),
+        beside=head.beside,
+        links=joined([_link(title) for title, _ in shown if title]),
+        content=joined([_section_html(title, parts) for title, parts in shown]),
+        scripts=joined([Markup("<script>{}</script>").format(script) for script in scripts]),
+    )
+
+
+@cache
+def _asset(name: str) -> Markup:
+    """Return a file beside this module without indentation and comment lines, to be inlined into the page."""
+    lines = (line.lstrip() for line in (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines())
+    return Markup("\n".join(line for line in lines if line and not line.startswith("//")))  # noqa: S704 (our own file)
+
+
+@cache
+def _hash(text: Markup) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _link(title: str) -> Markup:
+    return Markup('<li><a href="#{}">{}</a></li>').format(anchor(title), title)
+
+
+def _section_html(title: str, parts: Sequence[PagePart]) -> Markup:
+    blocks = joined([block_html(part) for part in parts])
+    if not title:
+        return blocks
+    return Markup('<section aria-labelledby="{0}"><h2 id="{0}">{1}</h2>\n{2}</section>').format(
+        anchor(title), title, blocks
+    )
+
 
 MOST_ROWS = 2500
 """Most rows of one table. It is more than in Markdown, since tables can be filtered here."""
@@ -77,15 +180,13 @@ def render_bisection(found: Bisected) -> str:
 
 def render_calibration(entries: Sequence[Entry], identity: str) -> str:
     """Return the page of the calibrations of a machine; ``identity`` is its hash."""
-    opening, *others = calibration_page.document(entries).sections
-    span = calibration_span(calibration_page.noisy_of(entries))
+    opening, *others = bisect_page.calibration_document(entries).sections
+    span = calibration_span(bisect_page.noisy_of(entries))
 
     def with_bars(title: str, part: Block) -> PagePart:
         if not isinstance(part, Table):
             return part
-        rows = calibration_page.noisy_of(
-            [entry for entry in entries if calibration_page.title_of(entry.workflow) == title]
-        )
+        rows = bisect_page.noisy_of([entry for entry in entries if bisect_page.title_of(entry.workflow) == title])
         return Drawn(part, Drawings("Noise and detectable change", [calibration_bar(row, span) for row in rows], 3))
 
     head = Head(

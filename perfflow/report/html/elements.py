@@ -8,11 +8,10 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-from perfflow.report.blocks import Block, Bullets, Code, Fold, Prose
-from perfflow.report.drawings import BLANK, LETTERS, drawn
 from perfflow.report.html import charts
-from perfflow.report.sanitize import MARKS, shortened, visible
+from perfflow.report.sections import Block, Bullets, Code, Fold, Prose
 from perfflow.report.table import Bar, Cell, Column, Density, Span, Table, Text, TextKind
+from perfflow.report.text_table import BLANK, LETTERS, MARKS, drawn, shortened, visible
 
 LONGEST_NAME = 120
 _NO_BREAK = "&nbsp;"

@@ -1,25 +1,349 @@
 """Flame graphs: before and after in one graph, per operation, with colours for changes; and the same as a table.
 
 ``flame.js`` draws them from the data in the page. Without scripts, the page shows a picture of the widest frames.
+
+The profiles of one benchmark by one tool as costs of one operation, or as shares if that cost is not known.
+
+The stacks of both sides merged into one tree without invisible frames, stored as columns in preorder.
+
+Each node has its own cost on both sides. The inclusive cost of a frame is the sum over its subtree, so the change of a
+caller is its own change plus the changes of its callees.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from statistics import median_low
 
 from markupsafe import Markup
 
 from perfflow.model.stacks import Stack, StackProfile
-from perfflow.model.units import format_change
-from perfflow.report.blocks import Block, Prose, named, quoted
+from perfflow.model.units import Dimension, format_change, format_quantity
 from perfflow.report.html import svg
 from perfflow.report.html.elements import LONGEST_NAME, Filter, block_html, joined, prose_html, table_html
-from perfflow.report.html.flame_costs import AFTER, BEFORE, SHARE, Function, ProfileCosts, costs_of
-from perfflow.report.html.flame_tree import DIGITS, Tree, tree_of, written
-from perfflow.report.sanitize import shortened
+from perfflow.report.sections import Block, Prose, named, quoted
 from perfflow.report.table import NOTHING, Cell, mark, name, optional, table, value
-from perfflow.verdict.attribution import COUNTED, ENOUGH, Changes, Noise, Trend
+from perfflow.report.text_table import shortened
+from perfflow.verdict.attribution import COUNTED, ENOUGH, Changes, Noise, OwnCosts, Trend, function_changes
+
+SMALLEST = 0.0002
+"""Share of a side below which a frame is dropped, if it is below on both sides."""
+MOST_NODES = 8_000
+"""Most nodes of one tree; the smallest share is doubled until there are no more."""
+STEPS = 100_000
+"""Costs are whole numbers of at most this many steps, so that they are short in the page."""
+DIGITS = "".join(letter for letter in map(chr, range(33, 127)) if letter not in '"\\<>&~')
+"""Digits of whole numbers: a digit of the second half is followed by another digit of the same number."""
+ROOT, SMALLER = "all", "(smaller frames)"
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_THREAD_ID = re.compile(r"0x[0-9a-fA-F]+|\b\d{4,}\b")
+
+Costs = tuple[float, float]
+"""Before and after."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A node for each frame in its context, the root first, callees after their caller, sorted by name.
+
+    ``names`` holds each name once, and ``name`` an index into it for each node. ``before`` and ``after`` are own costs
+    in units of ``step``. ``smallest`` is the share below which frames are dropped: they are counted with their caller,
+    or as `SMALLER` if those of one caller exceed that share together.
+    """
+
+    names: Sequence[str]
+    name: Sequence[int]
+    depth: Sequence[int]
+    before: Sequence[int]
+    after: Sequence[int]
+    step: Costs
+    smallest: float
+
+    def totals(self) -> tuple[list[int], list[int]]:
+        """Return the inclusive cost of each node, before and after, in steps."""
+        sums = (list(self.before), list(self.after))
+        for node, parent in reversed(list(enumerate(_parents(self.depth)))[1:]):
+            for side in sums:
+                side[parent] += side[node]
+        return sums
+
+
+def merged_name(name: str) -> str:
+    """Return a name without addresses, which differ from process to process."""
+    return _ADDRESS.sub("0x…", name) if "0x" in name else name
+
+
+def stacks_of(profile: StackProfile, is_threaded: bool) -> Counter[Stack]:
+    """Return the stacks of all threads with merged names, below their thread's name if ``is_threaded``."""
+    found: Counter[Stack] = Counter()
+    known: dict[str, str] = {}
+    for thread, stacks in profile.threads.items():
+        above = (_THREAD_ID.sub("…", thread) or "(unnamed thread)",) if is_threaded else ()
+        for stack, count in stacks.items():
+            for frame in stack:
+                if frame not in known:
+                    known[frame] = merged_name(frame)
+            found[above + tuple(known[frame] for frame in stack)] += count
+    return found
+
+
+def tree_of(before: Mapping[Stack, float], after: Mapping[Stack, float]) -> Tree:
+    """Return the tree of the costs of both sides, each in its own unit. A side may have no stacks."""
+    frames, depth, own = _preorder(before, after)
+    parents = _parents(depth)
+    totals = [list(costs) for costs in own]
+    for node in range(len(frames) - 1, 0, -1):
+        for side in (0, 1):
+            totals[node and parents[node]][side] += totals[node][side]
+    wholes = [whole or 1.0 for whole in totals[0]]
+    shares = [max(total[0] / wholes[0], total[1] / wholes[1]) for total in totals]
+    smallest = SMALLEST
+    while sum(share >= smallest for share in shares) > MOST_NODES:
+        smallest *= 2
+    rest: dict[int, list[float]] = {}
+    for node in range(1, len(frames)):
+        if shares[node] < smallest <= shares[parents[node]]:
+            of_caller = rest.setdefault(parents[node], [0.0, 0.0])
+            for side in (0, 1):
+                of_caller[side] += totals[node][side]
+    rows = []
+    for node, share in enumerate(shares):
+        if share < smallest and node:
+            continue
+        small = rest.get(node, [0.0, 0.0])
+        is_shown = max(small[0] / wholes[0], small[1] / wholes[1]) >= smallest
+        kept = [own[node][side] + (0.0 if is_shown else small[side]) for side in (0, 1)]
+        rows.append((frames[node], depth[node], kept))
+        if is_shown:
+            rows.append((SMALLER, depth[node] + 1, small))
+    return _columns_flame_tree(rows, (_step(before, totals[0][0]), _step(after, totals[0][1])), smallest)
+
+
+def _preorder(
+    before: Mapping[Stack, float], after: Mapping[Stack, float]
+) -> tuple[list[str], list[int], list[list[float]]]:
+    """Return names, depths and own costs of all nodes. In sorted order, stacks with a common start are adjacent."""
+    frames, depth, own = [ROOT], [0], [[0.0, 0.0]]
+    previous: Stack = ()
+    for stack in sorted({**before, **after}):
+        common = 0
+        for one, other in zip(stack, previous, strict=False):
+            if one != other:
+                break
+            common += 1
+        for level in range(common, len(stack)):
+            frames.append(stack[level])
+            depth.append(level + 1)
+            own.append([0.0, 0.0])
+        own[-1][0] += before.get(stack, 0.0)
+        own[-1][1] += after.get(stack, 0.0)
+        previous = stack
+    return frames, depth, own
+
+
+def _parents(depth: Sequence[int]) -> list[int]:
+    """Return the caller of each node; the root is its own caller."""
+    path: list[int] = []
+    parents = []
+    for node, level in enumerate(depth):
+        del path[level:]
+        parents.append(path[-1] if path else 0)
+        path.append(node)
+    return parents
+
+
+def _step(costs: Mapping[Stack, float], whole: float) -> float:
+    """Return the cost of one step: the smallest cost if all are multiples of it, else a fixed part of the whole."""
+    least = min((cost for cost in costs.values() if cost), default=1.0)
+    if whole / least <= STEPS and all(abs(cost / least - round(cost / least)) < 1e-6 for cost in costs.values()):
+        return least
+    return whole / STEPS
+
+
+def _columns_flame_tree(rows: Sequence[tuple[str, int, Sequence[float]]], step: Costs, smallest: float) -> Tree:
+    ranked = Counter(name for name, _, _ in rows).most_common()
+    number = {name: place for place, (name, _) in enumerate(ranked)}
+    return Tree(
+        names=list(number),
+        name=[number[name] for name, _, _ in rows],
+        depth=[level for _, level, _ in rows],
+        before=_steps((costs[0] for _, _, costs in rows), step[0]),
+        after=_steps((costs[1] for _, _, costs in rows), step[1]),
+        step=step,
+        smallest=smallest,
+    )
+
+
+def _steps(costs: Iterable[float], step: float) -> list[int]:
+    """Return whole steps, rounded so that the sum over any subtree (a range of nodes) is off by at most one step."""
+    ends = [round(cost / step) for cost in accumulate(costs, initial=0.0)]
+    return [end - start for start, end in pairwise(ends)]
+
+
+def written(numbers: Iterable[int]) -> str:
+    """Return whole numbers >= 0 as text, the lowest digit first, without separators."""
+    half = len(DIGITS) // 2
+    letters = []
+    for number in numbers:
+        rest = number
+        while rest >= half:
+            letters.append(DIGITS[half + rest % half])
+            rest //= half
+        letters.append(DIGITS[rest])
+    return "".join(letters)
+
+
+SHARE = "share"
+"""The unit of costs if the cost of an operation is not known."""
+BEFORE, AFTER = 0, 1
+_DIMENSIONS = {"ns": (Dimension.TIME, 1e-9), "bytes": (Dimension.BYTES, 1.0)}
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function with its own costs and shares, before and after, and its trend."""
+
+    name: str
+    costs: Costs
+    shares: Costs
+    trend: Trend
+
+    @property
+    def difference(self) -> float:
+        """After minus before."""
+        return self.costs[AFTER] - self.costs[BEFORE]
+
+    @property
+    def relative(self) -> float:
+        """The difference as a share of the cost before; infinite if that is 0."""
+        return self.difference / self.costs[BEFORE] if self.costs[BEFORE] else float("inf")
+
+
+@dataclass(frozen=True)
+class ProfileCosts:
+    """Profiles of one step, benchmark and tool. ``sides``: before and after, of which one may be empty.
+
+    ``stacks`` are the costs of both sides in ``unit``, which is the unit of an operation's cost or `SHARE`. ``counted``
+    is the unit of the profile's counts.
+    """
+
+    step: str
+    benchmark: str
+    tool: str
+    counted: str
+    unit: str
+    sides: tuple[Sequence[StackProfile], Sequence[StackProfile]]
+    stacks: tuple[Mapping[Stack, float], Mapping[Stack, float]]
+    functions: Sequence[Function]
+    changes: Changes | None
+    """The changes of functions; None if only one side was profiled."""
+    is_threaded: bool
+
+    @property
+    def is_call_pairs(self) -> bool:
+        """Whether only direct callers are known."""
+        return any(profile.is_call_pairs for side in self.sides for profile in side)
+
+    def text(self, cost: float) -> str:
+        """Return a cost as text."""
+        if self.unit == SHARE:
+            return f"{cost:.1%}"
+        dimension, base = _DIMENSIONS.get(self.unit, (Dimension.COUNT, 1.0))
+        return format_quantity(cost * base, dimension)
+
+
+def costs_of(profiles: Iterable[StackProfile]) -> Iterator[ProfileCosts]:
+    """Join the profiles of each step, benchmark, tool and unit, in order; profiles without samples are ignored."""
+    joined: dict[tuple[str, ...], tuple[list[StackProfile], list[StackProfile]]] = {}
+    for profile in profiles:
+        key = (profile.step, profile.benchmark, profile.tool, profile.unit, profile.cost_unit)
+        if any(count for stacks in profile.threads.values() for count in stacks.values()):
+            joined.setdefault(key, ([], []))[BEFORE if profile.side == "baseline" else AFTER].append(profile)
+    for (step, benchmark, tool, counted, _), sides in joined.items():
+        both = [profile for side in sides for profile in side]
+        unit = _unit(both)
+        is_threaded = max(len(profile.threads) for profile in both) > 1
+        given = [[(stacks_of(profile, is_threaded), profile) for profile in side] for side in sides]
+        before, after = ([_own(stacks, profile, unit) for stacks, profile in side] for side in given)
+        changes = function_changes(before, after) if before and after else None
+        yield ProfileCosts(
+            step,
+            benchmark,
+            tool,
+            counted,
+            unit,
+            sides,
+            (_mean(given[BEFORE], unit), _mean(given[AFTER], unit)),
+            _functions_flame_costs(before, after, changes),
+            changes,
+            is_threaded,
+        )
+
+
+def _unit(profiles: Sequence[StackProfile]) -> str:
+    units = {profile.cost_unit for profile in profiles}
+    is_known = all(profile.per_operation for profile in profiles)
+    return units.pop() if is_known and len(units) == 1 else SHARE
+
+
+def _scale(profile: StackProfile, whole: int, unit: str) -> float:
+    """Return the cost of one count."""
+    return (1.0 if unit == SHARE else profile.per_operation or 0.0) / whole
+
+
+def _mean(side: Sequence[tuple[Counter[Stack], StackProfile]], unit: str) -> dict[Stack, float]:
+    costs: dict[Stack, float] = {}
+    for stacks, profile in side:
+        scale = _scale(profile, stacks.total(), unit) / len(side)
+        for stack, count in stacks.items():
+            costs[stack] = costs.get(stack, 0.0) + count * scale
+    return costs
+
+
+def _own(stacks: Counter[Stack], profile: StackProfile, unit: str) -> OwnCosts:
+    own: Counter[str] = Counter()
+    for stack, count in stacks.items():
+        own[stack[-1] if stack else "?"] += count
+    return OwnCosts(own, _scale(profile, stacks.total(), unit), _sample(profile, stacks.values()))
+
+
+def _sample(profile: StackProfile, counts: Iterable[int]) -> float:
+    """Return the count of one sample, 0 if the tool counts exactly.
+
+    For weighted samples it is the median, since most stacks were seen in few samples.
+    """
+    if profile.unit == "samples":
+        return 1.0
+    if profile.unit in ("bytes", "allocations") or profile.is_call_pairs:
+        # A profiler of calls measures times and takes no samples. At 1 ns a sample, counting adds no noise.
+        return 1.0 if profile.unit == "ns" else 0.0
+    return float(median_low(count for count in counts if count))
+
+
+def _functions_flame_costs(
+    before: Sequence[OwnCosts], after: Sequence[OwnCosts], changes: Changes | None
+) -> list[Function]:
+    """Return all functions, sorted by their larger share of the two sides."""
+    found = changes.trends if changes else {}
+    costs = tuple(_mean_costs(side) for side in (before, after))
+    wholes = tuple(sum(side.values()) or 1.0 for side in costs)
+    rows = []
+    for function in {**costs[BEFORE], **costs[AFTER]}:
+        old, new = (side.get(function, 0.0) for side in costs)
+        shares = (old / wholes[BEFORE], new / wholes[AFTER])
+        rows.append(Function(function, (old, new), shares, found.get(function, Trend.SAME)))
+    return sorted(rows, key=lambda row: (-max(row.shares), row.name))
+
+
+def _mean_costs(side: Sequence[OwnCosts]) -> dict[str, float]:
+    names = {name for profile in side for name in profile.counts}
+    return {name: sum(each.counts.get(name, 0) * each.scale for each in side) / len(side) for name in sorted(names)}
+
 
 MOST_GRAPHS = 6
 """Most graphs of one page, since they are most of its size."""

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from perfflow.report import history_tables
-from perfflow.report.blocks import Prose
 from perfflow.report.history_tables import Followed, dimension_of
 from perfflow.report.html import svg
 from perfflow.report.html.charts import BOTTOM, CHART_HEIGHT, CHART_WIDTH, LEFT, below_axis, value_grid
+from perfflow.report.html.document import Head, PagePart, page_html
 from perfflow.report.html.elements import Drawings, Drawn, Filter
-from perfflow.report.html.html_page import Head, PagePart, page_html
 from perfflow.report.html.svg import Scale
-from perfflow.report.sanitize import visible
+from perfflow.report.sections import Prose
 from perfflow.report.table import Span, TextKind
+from perfflow.report.text_table import visible
 from perfflow.store.history.database import Measured
 
 INDEX, FOLDER = "index.html", "benchmarks"

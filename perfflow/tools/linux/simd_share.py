@@ -1,4 +1,10 @@
-"""Parse the output of ``objdump -d --no-show-raw-insn``, GNU's or LLVM's, into instructions and loops.
+"""``simd-share``: estimate the share of packed (SIMD) instructions in the arithmetic of a program's hot loops.
+
+perf samples the program, objdump disassembles the hot functions, and the arithmetic instructions of each loop with
+samples are classified as packed or scalar. The static instructions of the loop are counted, not their executions: a
+rarely taken branch counts in full, and an instruction with sixteen lanes counts as much as one with two.
+
+Parse the output of ``objdump -d --no-show-raw-insn``, GNU's or LLVM's, into instructions and loops.
 
 Floating-point arithmetic is what Intel's counters FP_ARITH_INST_RETIRED count (Intel 64 and IA-32 Architectures
 Software Developer's Manual, volume 3, performance monitoring events: ADD, SUB, HADD, HSUB, MUL, DIV, MIN, MAX, SQRT,
@@ -14,12 +20,6 @@ Loops are natural loops (Aho, Lam, Sethi, Ullman, Compilers, section 9.6.6): a b
 that reach it without passing the header. If these would be the whole function, because the header can be bypassed or a
 jump table hides edges, the loop is the code between the header and the branch. Instructions of an inner loop do not
 belong to the outer one, so that a hot inner loop is separate from the cold code around it.
-
-``simd-share``: estimate the share of packed (SIMD) instructions in the arithmetic of a program's hot loops.
-
-perf samples the program, objdump disassembles the hot functions, and the arithmetic instructions of each loop with
-samples are classified as packed or scalar. The static instructions of the loop are counted, not their executions: a
-rarely taken branch counts in full, and an instruction with sixteen lanes counts as much as one with two.
 """
 
 from __future__ import annotations
